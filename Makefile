@@ -1,0 +1,47 @@
+# Every target does its own set-up in .venv, once: a second run starts at once.
+#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make check      make bench
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
+
+.PHONY: demo test check bench clean
+
+demo: .venv/.demo
+	@$(BIN)/streamer demo $(ARGS)
+
+test: .venv/.test
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.test
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m streamer.docs --check
+
+bench: .venv/.test
+	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+clean:
+	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps below .venv say which extras are installed.
+.venv/.demo: pyproject.toml requirements/constraints.txt | $(BIN)/python
+	@echo "Installing streamer into .venv (once)"
+	@$(PIP) -e '.[demo]'
+	@touch $@
+
+.venv/.test: .venv/.demo
+	@echo "Installing the tools for tests (once)"
+	@$(PIP) -e '.[test,bench]'
+	@touch $@
+
+$(BIN)/python:
+	@for python in $(PYTHON) python3 python3.13 python3.12 python3.11; do \
+		if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+			exec $$python -m venv --clear .venv; \
+		fi; \
+	done; \
+	echo "make: no Python 3.11 or newer with venv on PATH (tried $(PYTHON), python3, python3.13 … python3.11): install one (Debian, Ubuntu: apt install python3-venv) or pass PYTHON=/path/to/python3" >&2; \
+	exit 1

@@ -1,0 +1,66 @@
+"""The floor: one process that only fetches, decodes and counts, with plain aiokafka.
+
+python -m benchmarks.floor --brokers localhost:9092 --events 1000000
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+
+import msgspec
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from benchmarks.measure import TOPICS, Meter, parser
+from streamer.config import Settings
+from streamer.errors import BrokerError
+from streamer.events import event_type
+
+FETCH_RECORDS = 10_000
+IDLE_MS = 10_000
+"""A backlog that gives nothing for so long has no more."""
+
+
+async def count(arguments: argparse.Namespace) -> None:
+    """Read the backlog from its start until so many events were decoded."""
+    decoders = {
+        kind + arguments.suffix: msgspec.json.Decoder(event_type(kind, Settings()))
+        for kind in TOPICS
+    }
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=arguments.brokers,
+        isolation_level="read_committed",
+        max_partition_fetch_bytes=4 << 20,
+    )
+    await consumer.start()
+    try:
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in decoders
+            for number in await _partitions(consumer, topic)
+        ]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning()
+        meter, events = Meter(), 0
+        while events < arguments.events:
+            fetched = await consumer.getmany(timeout_ms=IDLE_MS, max_records=FETCH_RECORDS)
+            if not fetched:
+                raise BrokerError(f"only {events} events in the topics, not {arguments.events}")
+            meter.start()
+            for partition, records in fetched.items():
+                decode = decoders[partition.topic].decode
+                for record in records:
+                    decode(record.value)
+                events += len(records)
+        meter.report(events)
+    finally:
+        await consumer.stop()
+
+
+async def _partitions(consumer: AIOKafkaConsumer, topic: str) -> set[int]:
+    await consumer._client.force_metadata_update()
+    return consumer.partitions_for_topic(topic) or set()
+
+
+if __name__ == "__main__":
+    asyncio.run(count(parser(__doc__).parse_args()))

@@ -1,0 +1,50 @@
+"""What every benchmark program reports, and the arguments they share.
+
+A program prints one JSON object: ``{"events", "seconds", "cpu_seconds", "peak_rss_mb"}``. The clock
+runs from its first event to its last, so that start-up and joining a group are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+
+TOPICS = ("impressions", "clicks", "conversions", "sessions")
+"""Kinds a backlog holds; a topic is called by its kind and the suffix."""
+
+
+class Meter:
+    """Time, processor time and memory of this process between ``start`` and ``report``."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self._start_s = self._start_cpu_s = 0.0
+
+    def start(self) -> None:
+        """Call at the first event; later calls do nothing."""
+        if not self.started:
+            self.started = True
+            self._start_s, self._start_cpu_s = time.perf_counter(), time.process_time()
+
+    def report(self, events: int) -> None:
+        """Print the result."""
+        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; bytes on macOS
+        result = {
+            "events": events,
+            "seconds": round(time.perf_counter() - self._start_s, 3),
+            "cpu_seconds": round(time.process_time() - self._start_cpu_s, 3),
+            "peak_rss_mb": round(rss / 2**20 if sys.platform == "darwin" else rss / 1024, 1),
+        }
+        print(json.dumps(result), flush=True)
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Arguments that all programs take."""
+    arguments = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
+    arguments.add_argument("--brokers", required=True, help="Kafka's host:port")
+    arguments.add_argument("--events", type=int, required=True, help="stop after this many")
+    arguments.add_argument("--suffix", default="", help="of the topics' names")
+    return arguments

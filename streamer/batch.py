@@ -1,0 +1,151 @@
+"""Columns: what the engine is fed.
+
+A ``Columns`` is the decoded part of one chunk of one (topic, partition); texts are still Python
+lists there. ``assemble`` puts several of them together and hashes all texts in one call, which
+gives one ``Batch`` a topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import polars_hash as plh
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U64 = npt.NDArray[np.uint64]
+Bools = npt.NDArray[np.bool_]
+
+TEXTS = ("user", "event_id", "request", "item")
+
+
+@dataclass(slots=True)
+class Rejects:
+    """Records that are no events: index in the chunk, reason."""
+
+    index: list[int] = field(default_factory=list)
+    reason: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Columns:
+    """Decoded events of one chunk; one entry an event, or one an item for the ``item…`` fields.
+
+    ``offset`` and ``record_ms`` cover all records of the chunk, broken ones too; ``row`` maps
+    events to them. ``owner`` maps shown items to events (impressions only; else None).
+    """
+
+    kind: str
+    offset: I64
+    record_ms: I64
+    row: I64
+    event_ms: I64
+    user: Sequence[str]
+    event_id: Sequence[str]
+    request: Sequence[str]
+    segment: I32
+    item: Sequence[str]
+    position: I64
+    owner: I64 | None
+    feedback: I64
+    dwell_ms: I64
+    value_micros: I64
+    rejects: Rejects
+
+
+@dataclass(slots=True)
+class Batch:
+    """Events of one topic-partition in offset order, texts as 64-bit hashes (0: missing).
+
+    Units are in the names; ``segment`` indexes the interner's tuples; ``feedback`` is the index of
+    the configured kind, or -1; ``dwell_ms`` is -1 where there is none.
+    """
+
+    kind: str
+    offset: I64
+    record_ms: I64
+    row: I64
+    event_ms: I64
+    segment: I32
+    owner: I64 | None
+    position: I64
+    feedback: I64
+    dwell_ms: I64
+    value_micros: I64
+    reject_row: I64
+    reject_reason: list[str]
+    user: U64
+    event_id: U64
+    request: U64
+    item: U64
+
+
+def hash_texts(columns: Sequence[Sequence[str]]) -> list[U64]:
+    """64-bit xxh3 of every text, 0 for ``""``; one call whatever the number of columns."""
+    flat: list[str] = []
+    for column in columns:
+        flat += column
+    series = pl.DataFrame({"text": flat}, schema={"text": pl.String})
+    hashed = series.select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()  # type: ignore[attr-defined]
+    hashes = hashed.astype(np.uint64, copy=True)
+    hashes[hashes == _HASH_OF_EMPTY] = 0
+    ends = np.cumsum([len(column) for column in columns])
+    return np.split(hashes, ends[:-1])
+
+
+def _hash_of_empty() -> np.uint64:
+    frame = pl.DataFrame({"text": [""]}).select(plh.col("text").nchash.xxh3_64())  # type: ignore[attr-defined]
+    return np.uint64(frame.item())
+
+
+_HASH_OF_EMPTY = _hash_of_empty()
+
+
+def assemble(chunks: Sequence[Columns]) -> dict[str, Batch]:
+    """One batch a topic of all the given chunks, which stand in offset order for each topic."""
+    by_kind: dict[str, list[Columns]] = {}
+    for chunk in chunks:
+        by_kind.setdefault(chunk.kind, []).append(chunk)
+    texts = [
+        [text for c in group for text in getattr(c, name)] if len(group) > 1 else getattr(group[0], name)
+        for group in by_kind.values()
+        for name in TEXTS
+    ]
+    hashes = hash_texts(texts)
+    batches: dict[str, Batch] = {}
+    for i, (kind, group) in enumerate(by_kind.items()):
+        columns = hashes[i * len(TEXTS) : (i + 1) * len(TEXTS)]
+        batches[kind] = _join(kind, group, columns)
+    return batches
+
+
+def _join(kind: str, group: list[Columns], hashes: list[U64]) -> Batch:
+    records = np.cumsum([0] + [len(c.offset) for c in group])
+    events = np.cumsum([0] + [len(c.event_ms) for c in group])
+    user, event_id, request, item = hashes
+    owners = [c.owner + at for c, at in zip(group, events, strict=False) if c.owner is not None]
+    return Batch(
+        kind=kind,
+        offset=np.concatenate([c.offset for c in group]),
+        record_ms=np.concatenate([c.record_ms for c in group]),
+        row=np.concatenate([c.row + at for c, at in zip(group, records, strict=False)]),
+        event_ms=np.concatenate([c.event_ms for c in group]),
+        segment=np.concatenate([c.segment for c in group]),
+        owner=np.concatenate(owners) if owners else None,
+        position=np.concatenate([c.position for c in group]),
+        feedback=np.concatenate([c.feedback for c in group]),
+        dwell_ms=np.concatenate([c.dwell_ms for c in group]),
+        value_micros=np.concatenate([c.value_micros for c in group]),
+        reject_row=np.concatenate(
+            [np.asarray(c.rejects.index, np.int64) + at for c, at in zip(group, records, strict=False)]
+        ).astype(np.int64),
+        reject_reason=[reason for c in group for reason in c.rejects.reason],
+        user=user,
+        event_id=event_id,
+        request=request,
+        item=item,
+    )

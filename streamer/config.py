@@ -1,0 +1,322 @@
+"""Settings: frozen, typed, from ``streamer.toml`` and the environment.
+
+Unknown keys are refused; an error names the path and, for a contradiction, both values.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamer import limits
+from streamer.errors import SettingsError
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
+_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+_RESERVED_DIMENSIONS = {
+    *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
+    *("topic", "reason", "partition", "position", "dimension", "le"),
+}
+
+
+def duration_ms(text: str, where: str) -> int:
+    """Milliseconds of ``"90s"``, ``"5m"``, ``"24h"``; SettingsError otherwise."""
+    match = _DURATION.match(text)
+    if match is None or int(match[1]) == 0:
+        raise SettingsError(
+            f"bad duration {text!r}: a positive whole number and one of ms, s, m, h, d; at {where}"
+        )
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """A table of the settings file."""
+
+
+class Topics(Section):
+    impressions: str = "impressions"
+    clicks: str = "clicks"
+    conversions: str = "conversions"
+    sessions: str = "sessions"
+    dead_letters: str = "dead_letters"
+
+
+class Kafka(Section):
+    brokers: str = "localhost:9092"
+    group: str = "streamer"
+    topics: Topics = Topics()
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = "PLAIN"
+    sasl_username: str | None = None
+    sasl_password: str | None = None
+    sasl_password_file: str | None = None
+    sasl_kerberos_service_name: str = "kafka"
+    sasl_kerberos_domain_name: str | None = None
+    sasl_oauth_token_file: str | None = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_keyfile_password_file: str | None = None
+    ssl_check_hostname: bool = True
+    session_timeout: str = "30s"
+    check_crcs: bool = True
+
+
+class Redis(Section):
+    url: str = "redis://localhost:6379/0"
+    prefix: str = "streamer"
+    cluster: bool = False
+    username: str | None = None
+    password_file: str | None = None
+    ssl_ca_certs: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+
+
+class Dimension(Section):
+    name: str
+    values: tuple[str, ...] = ()
+    max_values: int = 100
+
+
+class Windows(Section):
+    lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
+
+    @cached_property
+    def lengths_ms(self) -> dict[str, int]:
+        """Label → milliseconds, in the order of the settings."""
+        return {x: duration_ms(x, "windows.lengths") for x in self.lengths}
+
+
+class Attribution(Section):
+    click: str = "30m"
+    conversion: str = "24h"
+    session_gap: str = "30m"
+
+    @cached_property
+    def click_ms(self) -> int:
+        return duration_ms(self.click, "attribution.click")
+
+    @cached_property
+    def conversion_ms(self) -> int:
+        return duration_ms(self.conversion, "attribution.conversion")
+
+    @cached_property
+    def session_gap_ms(self) -> int:
+        return duration_ms(self.session_gap, "attribution.session_gap")
+
+
+class Metrics(Section):
+    k: tuple[int, ...] = (1, 5, 10)
+    feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
+    families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
+    rollups: tuple[tuple[str, ...], ...] | None = None
+
+
+class Events(Section):
+    fields: dict[str, str] = {}
+
+
+class Time(Section):
+    max_lateness: str = "1h"
+    max_skew: str = "5m"
+    dedup_horizon: str = "1h"
+
+    @cached_property
+    def max_lateness_ms(self) -> int:
+        return duration_ms(self.max_lateness, "time.max_lateness")
+
+    @cached_property
+    def max_skew_ms(self) -> int:
+        return duration_ms(self.max_skew, "time.max_skew")
+
+    @cached_property
+    def dedup_horizon_ms(self) -> int:
+        return duration_ms(self.dedup_horizon, "time.dedup_horizon")
+
+
+class Exporter(Section):
+    host: str = "127.0.0.1"
+    port: int = 8000
+
+
+class Limits(Section):
+    flush_ms: int = limits.FLUSH_MS
+    gather_rows: int = limits.GATHER_ROWS
+    hold_back_ms: int = limits.HOLD_BACK_MS
+    inbox_records: int = limits.MAX_INBOX_RECORDS
+    segments: int = limits.MAX_SEGMENTS
+    open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
+    open_feedback: int = limits.MAX_OPEN_FEEDBACK
+    event_ids: int = limits.MAX_EVENT_IDS
+
+
+class Settings(Section):
+    kafka: Kafka = Kafka()
+    redis: Redis = Redis()
+    dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
+    windows: Windows = Windows()
+    attribution: Attribution = Attribution()
+    metrics: Metrics = Metrics()
+    events: Events = Events()
+    time: Time = Time()
+    exporter: Exporter = Exporter()
+    limits: Limits = Limits()
+
+    @property
+    def dimension_names(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.dimensions)
+
+    @property
+    def feedback_kinds(self) -> tuple[str, ...]:
+        """Configured kinds of the clicks topic, ``click`` first."""
+        kinds = [x for x in self.metrics.feedback if x not in ("click", "conversion")]
+        return ("click", *kinds)
+
+    @property
+    def rollups(self) -> tuple[tuple[str, ...], ...]:
+        """Subsets of dimensions to show; default: none, each alone, all together."""
+        if self.metrics.rollups is not None:
+            return self.metrics.rollups
+        names = self.dimension_names
+        full = [()] + [(n,) for n in names] + ([names] if len(names) > 1 else [])
+        return tuple(full)
+
+
+def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings of a file (none: the defaults) with ``STREAMER_SECTION__KEY`` laid over them."""
+    data: dict[str, Any] = {}
+    where = "the environment"
+    if path is not None:
+        where = str(path)
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SettingsError(f"cannot read settings: {error.strerror}; at {path}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"not TOML: {error}; at {path}") from error
+    for key, text in sorted((environ or {}).items()):
+        if key.startswith("STREAMER_") and "__" in key:
+            _lay_over(data, key.removeprefix("STREAMER_").lower().split("__"), text, key)
+    return parse(data, where)
+
+
+def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> None:
+    table = data
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise SettingsError(f"{key}: {part!r} is not a table of the settings")
+    try:
+        table[path[-1]] = tomllib.loads(f"v = {text}")["v"] if text[:1] in "[{" else text
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{key}={text!r}: not a TOML value: {error}") from error
+
+
+def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
+    """Settings of a TOML document; SettingsError names the path of what is wrong."""
+    try:
+        settings = msgspec.convert(data, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{error}; in {where}") from error
+    _validate(settings)
+    return settings
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SettingsError(message)
+
+
+def _validate(s: Settings) -> None:
+    _validate_dimensions(s)
+    _validate_windows(s)
+    for section, keys in ((s.attribution, ("click_ms", "conversion_ms", "session_gap_ms")),):
+        for key in keys:
+            getattr(section, key)
+    _require(
+        s.attribution.click_ms <= s.attribution.conversion_ms,
+        f"attribution.click = {s.attribution.click!r} is longer than "
+        f"attribution.conversion = {s.attribution.conversion!r}",
+    )
+    _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
+    _require(
+        len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
+        f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
+    )
+    for kind in s.metrics.feedback:
+        _require(
+            re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
+            f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
+        )
+    _require(
+        0 < len(s.metrics.k) <= limits.MAX_K and all(k > 0 for k in s.metrics.k),
+        f"metrics.k = {list(s.metrics.k)}: 1 to {limits.MAX_K} positive integers",
+    )
+    for name in msgspec.structs.fields(Limits):
+        value = getattr(s.limits, name.name)
+        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
+    _require(
+        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
+    )
+    names = list(msgspec.structs.astuple(s.kafka.topics))
+    _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+
+
+def _validate_dimensions(s: Settings) -> None:
+    names = s.dimension_names
+    _require(
+        len(names) <= limits.MAX_DIMENSIONS,
+        f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
+    )
+    _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
+    for i, d in enumerate(s.dimensions):
+        at = f"at dimensions[{i}]"
+        _require(_NAME.match(d.name) is not None, f"bad name {d.name!r}: a-z, 0-9 and _; {at}")
+        _require(
+            d.name not in _RESERVED_DIMENSIONS,
+            f"dimension {d.name!r} has the name of a label that streamer sets itself; {at}",
+        )
+        _require(
+            0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
+            f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
+        )
+        for value in d.values:
+            _require(
+                re.match(limits.LABEL_PATTERN, value) is not None
+                and value not in limits.RESERVED_LABELS | {"unknown"},
+                f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
+            )
+    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+    for rollup in s.rollups:
+        for name in rollup:
+            _require(
+                name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}"
+            )
+
+
+def _validate_windows(s: Settings) -> None:
+    lengths = s.windows.lengths_ms
+    _require(
+        0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
+        f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
+    )
+    for label, length_ms in lengths.items():
+        pane_ms = pane_length_ms(length_ms)
+        _require(
+            length_ms % pane_ms == 0 and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
+            f"windows.lengths: {label!r} does not divide into panes of {pane_ms} ms; "
+            "use whole seconds up to 60 s, above it multiples of 60 ms, at most 31 d",
+        )
+
+
+def pane_length_ms(window_ms: int) -> int:
+    """Length of one pane of a window: a sixtieth, at least one second."""
+    return max(limits.MIN_PANE_MS, window_ms // limits.PANES_PER_WINDOW)

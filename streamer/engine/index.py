@@ -1,0 +1,113 @@
+"""An open-addressing table of 64-bit keys in numpy: key → row, a whole batch at a time.
+
+Linear probing at a load of at most 0.4. Key 0 means "none" and is never stored. Rows are those of
+whoever owns the index; a key whose row is gone stays until the next rebuild.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamer.batch import I32, I64, U64, Bools
+
+_MIN_CAPACITY = 1 << 12
+_LOAD = 0.4
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_THIRTY_TWO = np.uint64(32)
+
+
+def mix(a: U64, b: U64) -> U64:
+    """One 64-bit key of two, never 0; (a, b) and (b, a) differ."""
+    h = (a ^ (b * _MIX)) * _MIX
+    h ^= h >> _THIRTY_TWO
+    h = h * _MIX
+    h[h == 0] = 1
+    return h
+
+
+class KeyIndex:
+    """Maps keys to int32 rows; -1 where a key is not there."""
+
+    def __init__(self, expected: int = 0) -> None:
+        self._allocate(expected)
+
+    def _allocate(self, expected: int) -> None:
+        capacity = _MIN_CAPACITY
+        while capacity * _LOAD < expected:
+            capacity *= 2
+        self._mask = np.int64(capacity - 1)
+        self._keys = np.zeros(capacity, np.uint64)
+        self._rows = np.full(capacity, -1, np.int32)
+        self._used = 0
+
+    @property
+    def used(self) -> int:
+        """Keys in the table, those of rows that are gone included."""
+        return self._used
+
+    @property
+    def is_full(self) -> bool:
+        return self._used > len(self._keys) * _LOAD
+
+    @property
+    def nbytes(self) -> int:
+        return self._keys.nbytes + self._rows.nbytes
+
+    def find(self, keys: U64) -> I32:
+        """Rows of the keys."""
+        at = keys.view(np.int64) & self._mask
+        stored = self._keys[at]
+        rows = np.where(stored == keys, self._rows[at], np.int32(-1))
+        todo = np.flatnonzero((stored != keys) & (stored != 0))
+        at = at[todo]
+        while len(todo):
+            at = (at + 1) & self._mask
+            stored, wanted = self._keys[at], keys[todo]
+            hit = stored == wanted
+            rows[todo[hit]] = self._rows[at[hit]]
+            on = ~hit & (stored != 0)
+            todo, at = todo[on], at[on]
+        return rows
+
+    def slots(self, keys: U64) -> tuple[I64, Bools]:
+        """Slots of the keys, added where missing, and which were missing. Keys may repeat."""
+        self._reserve(len(keys))
+        at = keys.view(np.int64) & self._mask
+        new = np.zeros(len(keys), np.bool_)
+        slots = at.copy()
+        todo = np.arange(len(keys))
+        while len(todo):
+            where, wanted = slots[todo], keys[todo]
+            stored = self._keys[where]
+            empty = stored == 0
+            if empty.any():
+                self._keys[where[empty]] = wanted[empty]  # the last of equal slots wins
+                written = self._keys[where] == wanted
+                new[todo[empty & written]] = True
+                stored = self._keys[where]
+            todo = todo[stored != wanted]
+            slots[todo] = (slots[todo] + 1) & self._mask
+        self._used += int(np.count_nonzero(new))  # counts repeats too; see _reserve
+        return slots, new
+
+    def rows_at(self, slots: I64) -> I32:
+        return self._rows[slots]
+
+    def set_rows(self, slots: I64, rows: I32 | I64) -> None:
+        """Rows of slots; of equal slots the last one counts."""
+        self._rows[slots] = rows
+
+    def _reserve(self, extra: int) -> None:
+        room = len(self._keys) * _LOAD - extra
+        if self._used > room:
+            self._used = int(np.count_nonzero(self._keys))
+        if self._used > room:
+            held = self._keys != 0
+            keys, rows = self._keys[held], self._rows[held]
+            self._allocate(2 * (len(keys) + extra))
+            self.set_rows(self.slots(keys)[0], rows)
+
+    def rebuild(self, keys: U64, rows: I32 | I64) -> None:
+        """Forget everything and hold these; of equal keys the last one counts."""
+        self._allocate(2 * len(keys))
+        self.set_rows(self.slots(keys)[0], rows)

@@ -1,0 +1,75 @@
+"""Where each statistic stands in a cell: blocks of 64 integers, given out in catalogue order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from streamer.errors import StreamerError
+
+BLOCK_STATS = 64
+MAX_BLOCKS = 256
+
+
+@dataclass(frozen=True)
+class Stat:
+    """One additive integer statistic, ``width`` integers wide.
+
+    ``unit`` says what one stands for; ``largest`` is the largest addend of one event, so that the
+    sum of 2**62 / largest events is safe.
+    """
+
+    name: str
+    unit: str
+    largest: int = 1
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Offsets of all statistics. Narrow ones share a block; a wide one starts its own."""
+
+    stats: tuple[Stat, ...]
+
+    @cached_property
+    def at(self) -> dict[str, int]:
+        """Name → code of its first integer; a code is block * 64 + place."""
+        narrow = [s for s in self.stats if s.width == 1]
+        wide = [s for s in self.stats if s.width > 1]
+        codes = {s.name: i for i, s in enumerate(narrow)}
+        block = -(-len(narrow) // BLOCK_STATS)
+        for stat in wide:
+            codes[stat.name] = block * BLOCK_STATS
+            block += -(-stat.width // BLOCK_STATS)
+        if block > MAX_BLOCKS:
+            raise StreamerError(f"{block} blocks of statistics; at most {MAX_BLOCKS} fit a cell")
+        return codes
+
+    @cached_property
+    def width(self) -> dict[str, int]:
+        return {s.name: s.width for s in self.stats}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What stored cells depend on; state of another layout is not read."""
+        return ";".join(f"{s.name}:{self.at[s.name]}:{s.width}" for s in self.stats)
+
+    def span(self, name: str) -> slice:
+        """The codes of one statistic."""
+        return slice(self.at[name], self.at[name] + self.width[name])
+
+    @property
+    def size(self) -> int:
+        """Length of a vector indexed by code."""
+        return max(self.span(s.name).stop for s in self.stats)
+
+
+def merge(layouts: Sequence[Sequence[Stat]]) -> Layout:
+    """One layout of several families' statistics; a name that stands twice must mean the same."""
+    merged: dict[str, Stat] = {}
+    for stats in layouts:
+        for stat in stats:
+            if merged.setdefault(stat.name, stat) != stat:
+                raise StreamerError(f"statistic {stat.name!r} is declared twice, differently")
+    return Layout(tuple(merged.values()))

@@ -1,0 +1,58 @@
+"""The exceptions of streamer.
+
+StreamerError                 exit 1: something outside went wrong
+├── UsageError                exit 2: the command line
+├── SettingsError             exit 2: streamer.toml or the environment
+├── SourceError               an input file cannot be read
+├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
+├── StoreError                Redis is unreachable, refuses us, or may evict
+│   └── Fenced                another worker owns the partition (or its state moved on)
+├── CodecError                stored bytes are not what this version writes
+└── OverflowingSum            a sum would pass 2**62
+
+Each message is one line: what, the value, the rule, where.
+"""
+
+from __future__ import annotations
+
+
+class StreamerError(Exception):
+    """Base of every error that streamer raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(StreamerError):
+    """The command line is wrong."""
+
+    exit_code = 2
+
+
+class SettingsError(StreamerError):
+    """A setting is unknown, of the wrong type, or contradicts another one."""
+
+    exit_code = 2
+
+
+class SourceError(StreamerError):
+    """An input file cannot be read."""
+
+
+class BrokerError(StreamerError):
+    """Kafka is unreachable, refuses us, or its topics do not fit together."""
+
+
+class StoreError(StreamerError):
+    """Redis is unreachable, refuses us, or is not fit to keep state."""
+
+
+class Fenced(StoreError):
+    """Another worker owns the partition, or the stored state is not the one we continue."""
+
+
+class CodecError(StreamerError):
+    """Stored bytes are not what this version writes."""
+
+
+class OverflowingSum(StreamerError):
+    """An integer sum would pass 2**62."""

@@ -1,0 +1,89 @@
+"""Every bound of streamer, with its reason.
+
+Bounds of one record are fixed; bounds of memory can be set in ``[limits]`` of the settings.
+Where a memory bound is hit a counter rises and ``streamer_identity_exact`` turns 0.
+"""
+
+from __future__ import annotations
+
+# One record -------------------------------------------------------------------------------
+MAX_RECORD_BYTES = 1_000_000
+"""Kafka's own default bound of a message; a longer value is almost surely not an event."""
+MAX_DEPTH = 8
+"""Nesting of a record: an event needs 3; parsers recurse."""
+MAX_INTEGER = 2**53
+"""Integers beyond are not the same number in every JSON implementation."""
+MAX_EVENT_MS = 4_102_444_800_000
+"""2100-01-01: pane numbers of one second stay below 2**32."""
+MAX_ID_CHARS = 256
+"""Length of user, item, request, session and event ids, in characters."""
+MAX_LABEL_CHARS = 64
+"""Length of a dimension value: it becomes a Prometheus label."""
+LABEL_PATTERN = r"^[A-Za-z0-9_.:\-]{1,64}\Z"
+"""Alphabet of a dimension value: what no exposition format has to escape."""
+RESERVED_LABELS = frozenset({"all", "other"})
+"""Dimension values with a meaning of their own: the rollup and the values beyond the bound."""
+MAX_POSITION = 10_000
+"""A slate of more positions is not one that a person saw."""
+MAX_ITEMS = 1000
+"""Elements of ``items`` in one impression."""
+MAX_VALUE = 1e9
+"""Value of one conversion, in currency units: 1e15 micros, far below 2**62."""
+MAX_DWELL_MS = 24 * 3600 * 1000
+"""Time on one item: a day; more is a client that never closed."""
+
+# Labels and cells -------------------------------------------------------------------------
+POSITION_CLASSES = 50
+"""Positions 1..50 have series of their own; deeper ones share ``other``."""
+MAX_DIMENSIONS = 6
+"""Segments multiply with every dimension."""
+MAX_DIMENSION_VALUES = 10_000
+"""Upper bound of ``max_values`` and of the values named in the settings."""
+MAX_FEEDBACK_KINDS = 16
+"""Configured feedback kinds: each has a column in every cell."""
+MAX_WINDOWS = 8
+MAX_ROLLUPS = 32
+MAX_K = 16
+PANES_PER_WINDOW = 60
+MIN_PANE_MS = 1000
+MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
+MAX_SUM = 2**62
+"""A sum that could pass this is an error, never a wrap."""
+LIMB_BITS = 32
+"""Money sums are kept in two limbs of this many bits."""
+
+# A partition in memory (defaults of [limits]) -----------------------------------------------
+MAX_SEGMENTS = 20_000
+"""Distinct combinations of dimension values in one partition."""
+MAX_OPEN_IMPRESSIONS = 8_000_000
+"""Shown items that feedback can still join; about 60 bytes each."""
+MAX_OPEN_FEEDBACK = 2_000_000
+"""Feedback kept because it can still move, or because a conversion may need it."""
+MAX_EVENT_IDS = 8_000_000
+"""Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
+SEGMENT_CACHE = 65_536
+"""Tuples of dimension texts whose segment is remembered (a cache: emptied when full)."""
+
+# Processing -------------------------------------------------------------------------------
+GATHER_ROWS = 10_000
+"""Rows gathered before one apply: below it the fixed cost of numpy dominates."""
+FLUSH_MS = 500
+"""Longest time between an event's arrival and its commit, when nothing is slow."""
+HOLD_BACK_MS = 600_000
+"""A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
+MAX_INBOX_RECORDS = 200_000
+"""Records waiting in one partition before fetching pauses."""
+MAX_MANIFEST_BYTES = 1_000_000
+"""One commit script handles at most this much: longer ones block Redis."""
+MAX_SCRIPT_KEYS = 1000
+"""Keys one commit script deletes at most (Lua's unpack fails at 8000)."""
+BLOB_FAN_IN = 16
+"""Blobs of one size class that are merged into one of the next."""
+WITNESS_COUNT = 24
+"""Records remembered to recognise a recreated topic, at exponentially spaced offsets."""
+MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
+"""Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
+RETRY_SECONDS_MAX = 5.0
+"""Longest pause between two attempts to reach Redis."""
+READ_ATTEMPTS = 5
+"""Times a reader starts again when a partition was committed under its hands."""

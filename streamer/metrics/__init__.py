@@ -1,0 +1,1 @@
+"""The metric families: declared once, each with its formula, unit, empty rule and source."""

@@ -1,0 +1,413 @@
+"""Traffic: counts, click and conversion rates, value, and click rates by position.
+
+Sources: P the recommender-evaluation primer, J Jurity's metric page (matching CTR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamer import limits
+from streamer.batch import I64
+from streamer.engine.cells import Deltas
+from streamer.engine.facts import CONVERSION, Fact, FeedbackFacts, OutcomeFacts, ShownFacts
+from streamer.engine.layout import Layout, Stat
+from streamer.metrics.declare import Declarations, Family, Series, Sums, count, money, ratio
+
+POSITIONS = limits.POSITION_CLASSES + 2
+"""Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
+_LIMB = (1 << limits.LIMB_BITS) - 1
+
+
+def _stats(settings: Any) -> tuple[Stat, ...]:
+    kinds = len(settings.feedback_kinds) + 1
+    return (
+        Stat("conversions", "events"),
+        Stat("value_high", f"2**{limits.LIMB_BITS} micros of currency", largest=1 << 18),
+        Stat("value_low", "micros of currency", largest=_LIMB),
+        Stat("clicked", "impressions with an attributed click"),
+        Stat("converted", "clicked impressions with an attributed conversion"),
+        *(Stat(f"feedback_{i}", "events of a feedback kind") for i in range(kinds)),
+        Stat("shown_at", "impressions by class of position", width=POSITIONS),
+        Stat("clicks_at", "clicks by class of position", width=POSITIONS),
+    )
+
+
+def position_class(position: I64) -> I64:
+    """0 for missing, the position up to 50, then 51."""
+    return np.minimum(position, limits.POSITION_CLASSES + 1)
+
+
+def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
+    at = layout.at
+    if isinstance(fact, ShownFacts):
+        stat = at["shown_at"] + position_class(fact.position)
+        deltas.count(fact.event_ms, fact.segment, stat)
+    elif isinstance(fact, OutcomeFacts):
+        deltas.add(fact.event_ms, fact.segment, at["clicked"], fact.clicked)
+        deltas.add(fact.event_ms, fact.segment, at["converted"], fact.converted)
+    else:
+        _collect_feedback(settings, fact, layout, deltas)
+
+
+def _collect_feedback(settings: Any, fact: FeedbackFacts, layout: Layout, deltas: Deltas) -> None:
+    at = layout.at
+    is_conversion = fact.kind == CONVERSION
+    if is_conversion.any():
+        bought = fact.where(is_conversion)
+        high, low = bought.value_micros >> limits.LIMB_BITS, bought.value_micros & _LIMB
+        deltas.add(bought.event_ms, bought.segment, at["conversions"], bought.sign)
+        deltas.add(bought.event_ms, bought.segment, at["value_high"], bought.sign * high)
+        deltas.add(bought.event_ms, bought.segment, at["value_low"], bought.sign * low)
+    if is_conversion.all():
+        return
+    given = fact.where(~is_conversion)
+    kinds = len(settings.feedback_kinds)
+    kind = np.where(given.kind < 0, kinds, given.kind)
+    deltas.add(given.event_ms, given.segment, at["feedback_0"] + kind, given.sign)
+    clicks = given.where(given.kind == 0)
+    stat = at["clicks_at"] + position_class(clicks.position)
+    deltas.add(clicks.event_ms, clicks.segment, stat, clicks.sign)
+
+
+metric = Declarations()
+_BY_EVENT_TIME = "each by its own event time"
+
+
+def _impressions(w: Sums) -> I64:
+    return w("shown_at").sum(axis=1)
+
+
+def _clicks(w: Sums) -> I64:
+    return w("clicks_at").sum(axis=1)
+
+
+def _anything(w: Sums) -> Any:
+    feedback = np.sum([w(f"feedback_{i}") for i, _ in _kinds(w)], axis=0)
+    return (_impressions(w) != 0) | (feedback != 0) | (w("conversions") != 0)
+
+
+def _value(w: Sums) -> Any:
+    return money(w("value_high"), w("value_low"))
+
+
+def _kinds(w: Sums) -> list[tuple[int, str]]:
+    return list(enumerate((*w.settings.feedback_kinds, "other")))
+
+
+@metric("impressions_total", formula="impressions", unit="events", empty="absent", scope="total")
+def impressions_total(w: Sums) -> Iterator[Series]:
+    """Impressions (shown items) since the state began."""
+    yield count(_impressions(w), _anything(w))
+
+
+@metric("clicks_total", formula="settled clicks", unit="events", empty="absent", scope="total")
+def clicks_total(w: Sums) -> Iterator[Series]:
+    """Clicks since the state began whose dimensions are settled, so that it never falls."""
+    yield count(_clicks(w), _anything(w))
+
+
+@metric(
+    "conversions_total", formula="settled conversions", unit="events", empty="absent", scope="total"
+)
+def conversions_total(w: Sums) -> Iterator[Series]:
+    """Conversions since the state began whose dimensions are settled."""
+    yield count(w("conversions"))
+
+
+@metric(
+    "conversion_value_total",
+    formula="sum of value of settled conversions",
+    unit="currency",
+    empty="absent",
+    scope="total",
+)
+def conversion_value_total(w: Sums) -> Iterator[Series]:
+    """Value of settled conversions since the state began; summed in whole micros."""
+    yield Series({}, _value(w), w("conversions") != 0)
+
+
+@metric(
+    "feedback_total",
+    formula="settled feedback of a kind",
+    unit="events",
+    empty="absent",
+    labels=("feedback",),
+    scope="total",
+)
+def feedback_total(w: Sums) -> Iterator[Series]:
+    """Events of the clicks topic by kind since the state began; kinds not configured: other."""
+    for i, kind in _kinds(w):
+        yield count(w(f"feedback_{i}"), feedback=kind)
+
+
+@metric("window_impressions", formula="impressions", unit="events", empty="absent")
+def window_impressions(w: Sums) -> Iterator[Series]:
+    """Impressions in the window: the support of ctr_ratio and conversion_value_per_impression."""
+    yield count(_impressions(w), _anything(w))
+
+
+@metric("window_clicks", formula="clicks", unit="events", empty="absent")
+def window_clicks(w: Sums) -> Iterator[Series]:
+    """Clicks in the window: the support of cvr_ratio and conversion_value_per_click."""
+    yield count(_clicks(w), _anything(w))
+
+
+@metric("window_conversions", formula="conversions", unit="events", empty="absent")
+def window_conversions(w: Sums) -> Iterator[Series]:
+    """Conversions in the window."""
+    yield count(w("conversions"))
+
+
+@metric("window_conversion_value", formula="sum of value", unit="currency", empty="absent")
+def window_conversion_value(w: Sums) -> Iterator[Series]:
+    """Value of the conversions in the window; summed in whole micros."""
+    yield Series({}, _value(w), w("conversions") != 0)
+
+
+@metric(
+    "window_feedback",
+    formula="feedback of a kind",
+    unit="events",
+    empty="absent",
+    labels=("feedback",),
+)
+def window_feedback(w: Sums) -> Iterator[Series]:
+    """Events of the clicks topic in the window, by kind."""
+    for i, kind in _kinds(w):
+        yield count(w(f"feedback_{i}"), feedback=kind)
+
+
+@metric(
+    "ctr_ratio",
+    formula="clicks / impressions",
+    unit="ratio",
+    empty="absent without impressions",
+    source="P",
+)
+def ctr(w: Sums) -> Iterator[Series]:
+    """Click-through rate, clicks and impressions each by their own event time."""
+    yield ratio(_clicks(w), _impressions(w))
+
+
+@metric(
+    "cvr_ratio",
+    formula="conversions / clicks",
+    unit="ratio",
+    empty="absent without clicks",
+    source="P",
+)
+def cvr(w: Sums) -> Iterator[Series]:
+    """Conversion rate, conversions and clicks each by their own event time."""
+    yield ratio(w("conversions"), _clicks(w))
+
+
+@metric(
+    "conversion_value_per_click",
+    formula="sum of value / clicks",
+    unit="currency per click",
+    empty="absent without clicks",
+)
+def value_per_click(w: Sums) -> Iterator[Series]:
+    """Conversion value over clicks, each by its own event time."""
+    yield ratio(_value(w), _clicks(w))
+
+
+@metric(
+    "conversion_value_per_impression",
+    formula="sum of value / impressions",
+    unit="currency per impression",
+    empty="absent without impressions",
+)
+def value_per_impression(w: Sums) -> Iterator[Series]:
+    """Conversion value over impressions, each by its own event time."""
+    yield ratio(_value(w), _impressions(w))
+
+
+def _by_maturity(w: Sums, above: str, below: str, horizon_ms: int) -> Iterator[tuple[str, I64, I64]]:
+    """(maturity, numerator, denominator); a window without mature panes has no mature one."""
+
+    def flat(x: I64) -> I64:
+        return x.sum(axis=1) if x.ndim == 2 else x
+
+    yield "provisional", flat(w(above)), flat(w(below))
+    ripe_above, ripe_below = w.mature(above, horizon_ms), w.mature(below, horizon_ms)
+    if ripe_above is not None and ripe_below is not None:
+        yield "mature", flat(ripe_above), flat(ripe_below)
+
+
+def _ctr_parts(w: Sums) -> Iterator[tuple[str, I64, I64]]:
+    return _by_maturity(w, "clicked", "shown_at", w.settings.attribution.click_ms)
+
+
+def _cvr_parts(w: Sums) -> Iterator[tuple[str, I64, I64]]:
+    return _by_maturity(w, "converted", "clicked", w.settings.attribution.conversion_ms)
+
+
+@metric(
+    "ctr_attributed_ratio",
+    formula="impressions with an attributed click / impressions",
+    unit="ratio",
+    empty="absent without impressions",
+    source="J",
+    labels=("maturity",),
+)
+def ctr_attributed(w: Sums) -> Iterator[Series]:
+    """Share of impressions with at least one attributed click, by the impression's time."""
+    for maturity, above, below in _ctr_parts(w):
+        yield ratio(above, below, maturity=maturity)
+
+
+@metric(
+    "window_ctr_attributed_impressions",
+    formula="impressions",
+    unit="impressions",
+    empty="absent",
+    labels=("maturity",),
+)
+def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
+    """Support of ctr_attributed_ratio: its denominator."""
+    for maturity, _, below in _ctr_parts(w):
+        yield count(below, maturity=maturity)
+
+
+@metric(
+    "window_ctr_attributed_clicked",
+    formula="impressions with an attributed click",
+    unit="impressions",
+    empty="absent",
+    labels=("maturity",),
+)
+def ctr_attributed_clicked(w: Sums) -> Iterator[Series]:
+    """Numerator of ctr_attributed_ratio."""
+    for maturity, above, _ in _ctr_parts(w):
+        yield count(above, maturity=maturity)
+
+
+@metric(
+    "cvr_attributed_ratio",
+    formula="clicked impressions with an attributed conversion / clicked impressions",
+    unit="ratio",
+    empty="absent without clicked impressions",
+    source="P",
+    labels=("maturity",),
+)
+def cvr_attributed(w: Sums) -> Iterator[Series]:
+    """Share of clicked impressions with an attributed conversion, by the impression's time."""
+    for maturity, above, below in _cvr_parts(w):
+        yield ratio(above, below, maturity=maturity)
+
+
+@metric(
+    "window_cvr_attributed_clicked",
+    formula="clicked impressions",
+    unit="impressions",
+    empty="absent",
+    labels=("maturity",),
+)
+def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
+    """Support of cvr_attributed_ratio: its denominator."""
+    for maturity, _, below in _cvr_parts(w):
+        yield count(below, maturity=maturity)
+
+
+@metric(
+    "window_cvr_attributed_converted",
+    formula="clicked impressions with an attributed conversion",
+    unit="impressions",
+    empty="absent",
+    labels=("maturity",),
+)
+def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
+    """Numerator of cvr_attributed_ratio."""
+    for maturity, above, _ in _cvr_parts(w):
+        yield count(above, maturity=maturity)
+
+
+def _positions() -> Iterator[tuple[int, str]]:
+    for i in range(1, POSITIONS):
+        yield i, str(i) if i <= limits.POSITION_CLASSES else "other"
+
+
+@metric(
+    "ctr_position_ratio",
+    formula="clicks at the position / impressions at the position",
+    unit="ratio",
+    empty="absent without impressions there",
+    labels=("position",),
+)
+def ctr_position(w: Sums) -> Iterator[Series]:
+    """Click-through rate by shown position (1 to 50, deeper ones together)."""
+    clicks, shown = w("clicks_at"), w("shown_at")
+    for i, position in _positions():
+        yield ratio(clicks[:, i], shown[:, i], position=position)
+
+
+@metric(
+    "window_position_impressions",
+    formula="impressions at the position",
+    unit="events",
+    empty="absent",
+    labels=("position",),
+)
+def position_impressions(w: Sums) -> Iterator[Series]:
+    """Support of ctr_position_ratio."""
+    shown = w("shown_at")
+    for i, position in _positions():
+        yield count(shown[:, i], position=position)
+
+
+@metric(
+    "window_position_clicks",
+    formula="clicks at the position",
+    unit="events",
+    empty="absent",
+    labels=("position",),
+)
+def position_clicks(w: Sums) -> Iterator[Series]:
+    """Clicks by position: their own, or that of the impression they joined."""
+    clicks = w("clicks_at")
+    for i, position in _positions():
+        yield count(clicks[:, i], position=position)
+
+
+def _expected_clicks(w: Sums) -> Any:
+    """Clicks expected if every position had the click rate it has over all segments.
+
+    Summed in the order of positions, so that the same integers give the same float.
+    """
+    clicks, shown, here = w.overall("clicks_at"), w.overall("shown_at"), w("shown_at")
+    expected = np.zeros(len(here))
+    for i in range(1, POSITIONS):
+        if shown[i]:
+            expected = expected + here[:, i] * (clicks[i] / shown[i])
+    return expected
+
+
+@metric(
+    "coec_ratio",
+    formula="clicks / clicks expected from the overall CTR of each position",
+    unit="ratio",
+    empty="absent without expected clicks",
+)
+def coec(w: Sums) -> Iterator[Series]:
+    """Clicks over expected clicks: click rate with the effect of position taken out."""
+    yield ratio(w("clicks_at")[:, 1:].sum(axis=1), _expected_clicks(w))
+
+
+@metric(
+    "window_coec_expected_clicks",
+    formula="sum over positions of impressions * overall CTR",
+    unit="clicks",
+    empty="absent",
+)
+def coec_expected(w: Sums) -> Iterator[Series]:
+    """Denominator of coec_ratio."""
+    expected = _expected_clicks(w)
+    yield Series({}, expected, expected != 0)
+
+
+FAMILY = Family("traffic", _stats, _collect, tuple(metric.metrics))

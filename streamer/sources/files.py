@@ -1,0 +1,123 @@
+"""NDJSON files as one log: each line gets a topic and a record timestamp.
+
+The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
+``ts`` so far that is not beyond the wall clock at the start; a line whose ``ts`` cannot be read
+has the running value, 0 before any. Several files are merged by it, the first-named first.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamer import limits
+from streamer.config import Settings
+from streamer.decode import epoch_ms
+from streamer.events import LINE_TYPES, Moment
+from streamer.sources.lines import LineFile
+
+UNTYPED = "untyped"
+"""Kind of a JSON object without a ``type``: a reject ``type`` of the impressions."""
+BATCH_LINES = 2000
+
+Line = tuple[str, int, bytes]
+"""(kind, record_ms, the line as it stands in the file, without its newline)."""
+
+
+class FileSource:
+    """Lines of one or more files in log order, in batches.
+
+    ``now_ms`` is the wall clock at the start (epoch milliseconds). Lines that are no JSON object
+    or have an unknown ``type`` come as impressions, where they will be rejects.
+    """
+
+    def __init__(
+        self, paths: Sequence[str | Path], settings: Settings, *, now_ms: int | None = None
+    ) -> None:
+        self.files = [LineFile(path) for path in paths]
+        self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        self._header = HeaderReader(settings)
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of all files on disk; None where one is standard input or a pipe."""
+        sizes = [f.total_bytes for f in self.files]
+        return None if None in sizes else sum(size or 0 for size in sizes)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes read from disk so far; equals ``total_bytes`` at the end."""
+        return sum(f.read_bytes for f in self.files)
+
+    def __iter__(self) -> Iterator[list[Line]]:
+        if len(self.files) == 1:
+            yield from self._stamped(self.files[0])
+            return
+        logs = [(line for batch in self._stamped(f) for line in batch) for f in self.files]
+        merged = heapq.merge(*logs, key=lambda line: line[1])
+        while batch := list(islice(merged, BATCH_LINES)):
+            yield batch
+
+    def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
+        running_ms = 0
+        now_ms = self._now_ms
+        read = self._header.read
+        for lines in file:
+            batch = []
+            for raw in lines:
+                kind, event_ms = read(raw)
+                if running_ms < event_ms <= now_ms:
+                    running_ms = event_ms
+                batch.append((kind, running_ms, raw))
+            yield batch
+
+
+class HeaderReader:
+    """Reads ``type`` and ``ts`` of a line, each if it can be read whatever else is wrong."""
+
+    def __init__(self, settings: Settings) -> None:
+        names = settings.events.fields
+
+        fields = [("type", str), ("ts", Moment)]
+        header = msgspec.defstruct("Header", fields, rename=names, gc=False)
+        self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
+        self._moment = names.get("ts", "ts")
+        self._type = names.get("type", "type")
+
+    def read(self, raw: bytes) -> tuple[str, int]:
+        """(kind, event_ms) of a line; -1 where no time can be read."""
+        if len(raw) > limits.MAX_RECORD_BYTES:
+            return "impressions", -1
+        try:
+            if not raw.isascii():
+                raw.decode()
+            header = self._quick.decode(raw)
+            ts = header.ts
+            kind = LINE_TYPES.get(header.type, "impressions")
+            return kind, ts if type(ts) is int else epoch_ms(ts)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._slowly(raw)
+
+    def _slowly(self, raw: bytes) -> tuple[str, int]:
+        """The same for a line with something wrong in it."""
+        try:
+            raw.decode()
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return "impressions", -1
+        if not isinstance(value, dict):
+            return "impressions", -1
+        line_type = value.get(self._type)
+        try:
+            event_ms = epoch_ms(msgspec.convert(value.get(self._moment), Moment))
+        except msgspec.ValidationError:
+            event_ms = -1
+        if line_type is None:
+            return UNTYPED, event_ms
+        return LINE_TYPES.get(str(line_type), "impressions"), event_ms

@@ -1,0 +1,114 @@
+"""Lines of a file, whatever it is compressed with, in bounded memory."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from streamer import limits
+from streamer.errors import SourceError
+
+STDIN = "-"
+BLOCK_BYTES = 1 << 18
+"""Bytes of text handled at once."""
+_ZSTD_BYTES = 1 << 10
+"""Compressed bytes given to zstd at once: they may stand for 32,000 times as much text."""
+
+
+class LineFile:
+    """One input: plain, ``.gz`` or ``.zst``; ``-`` is standard input.
+
+    Iterating gives lists of lines without their newline. Of a line longer than
+    ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is enough to reject it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = str(path)
+        self.total_bytes: int | None = None
+        """Size on disk; None where it is not known (standard input, a pipe)."""
+        self.read_bytes = 0
+        """Bytes read from disk so far."""
+        if self.path != STDIN:
+            try:
+                with open(self.path, "rb") as file:
+                    size = file.seek(0, 2) if file.seekable() else None
+            except OSError as error:
+                raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
+            self.total_bytes = size
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        try:
+            if self.path == STDIN:
+                yield from split_lines(self._text(sys.stdin.buffer))
+                return
+            with open(self.path, "rb") as file:
+                yield from split_lines(self._text(file))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise SourceError(f"broken gzip file: {error}; at {self.path}") from error
+        except OSError as error:
+            raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
+
+    def _text(self, file: BinaryIO) -> Iterator[bytes]:
+        """Blocks of the file's text."""
+        if self.path.endswith(".gz"):
+            with gzip.GzipFile(fileobj=file) as text:
+                while block := text.read(BLOCK_BYTES):
+                    self.read_bytes = file.tell()
+                    yield block
+        elif self.path.endswith(".zst"):
+            yield from self._unpack_zstd(self._raw(file))
+        else:
+            yield from self._raw(file)
+
+    def _raw(self, file: BinaryIO) -> Iterator[bytes]:
+        # read1, where there is one, does not wait for a full block of a slow pipe.
+        read = getattr(file, "read1", file.read)
+        while block := read(BLOCK_BYTES):
+            self.read_bytes += len(block)
+            yield block
+
+    def _unpack_zstd(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        try:
+            import zstandard
+        except ImportError as error:  # pragma: no cover
+            raise SourceError(f"zstd needs the package zstandard; at {self.path}") from error
+        frame = None
+        for block in blocks:
+            text = []
+            for start in range(0, len(block), _ZSTD_BYTES):
+                rest = block[start : start + _ZSTD_BYTES]
+                while rest:
+                    frame = frame or zstandard.ZstdDecompressor().decompressobj()
+                    try:
+                        text.append(frame.decompress(rest))
+                    except zstandard.ZstdError as error:
+                        raise SourceError(f"broken zstd file: {error}; at {self.path}") from error
+                    rest = frame.unused_data if frame.eof else b""
+                    frame = None if frame.eof else frame
+                if sum(map(len, text)) >= BLOCK_BYTES:
+                    yield b"".join(text)
+                    text = []
+            yield b"".join(text)
+        if frame is not None:
+            raise SourceError(f"broken zstd file: it ends within a frame; at {self.path}")
+
+
+def split_lines(blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
+    """Lists of lines of consecutive blocks; a last line without a newline is one, too."""
+    bound = limits.MAX_LINE_BYTES
+    tail = b""
+    """Start of the line that the next block continues; at most ``bound`` bytes are kept."""
+    for block in blocks:
+        lines = block.split(b"\n")
+        lines[0] = tail + lines[0][: bound - len(tail)]
+        tail = lines.pop()[:bound]
+        if len(block) > bound:
+            lines = [line[:bound] for line in lines]
+        if lines:
+            yield lines
+    if tail:
+        yield [tail]

@@ -1,0 +1,84 @@
+"""Test kit: drive the engine from a list of records, in any chunks and interleaving."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamer.batch import Columns, assemble
+from streamer.config import Settings
+from streamer.decode import Decoder
+from streamer.engine.partition import Partition
+from streamer.events import KINDS
+from streamer.metrics.catalogue import Catalogue
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """One record of a log, as Kafka would give it."""
+
+    kind: str
+    partition: int
+    offset: int
+    record_ms: int
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Records of one topic-partition, in offset order."""
+
+    kind: str
+    partition: int
+    records: Sequence[LogRecord]
+
+
+def chunks_of(
+    records: Iterable[LogRecord], size: int, seed: int | None = None
+) -> Iterator[Chunk]:
+    """Cut logs into chunks of at most ``size``; with a seed, of random sizes and interleaved at
+    random between topics and partitions. Each topic-partition stays in offset order."""
+    logs: dict[tuple[str, int], list[LogRecord]] = {}
+    for record in records:
+        logs.setdefault((record.kind, record.partition), []).append(record)
+    dice = random.Random(seed)
+    while logs:
+        key = dice.choice(sorted(logs)) if seed is not None else next(iter(logs))
+        n = dice.randint(1, size) if seed is not None else size
+        log = logs[key]
+        yield Chunk(*key, log[:n])
+        logs[key] = log[n:]
+        if not logs[key]:
+            del logs[key]
+
+
+def decode_chunk(decoder: Decoder, chunk: Chunk) -> Columns:
+    """Columns of one chunk."""
+    offset = np.array([r.offset for r in chunk.records], np.int64)
+    record_ms = np.array([r.record_ms for r in chunk.records], np.int64)
+    return decoder.chunk(chunk.kind, offset, record_ms, [r.value for r in chunk.records])
+
+
+class Engines:
+    """The partitions of one run, fed chunk by chunk."""
+
+    def __init__(self, settings: Settings, partitions: int) -> None:
+        self.settings = settings
+        self.catalogue = Catalogue(settings)
+        self.decoder = Decoder(settings)
+        self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
+        self.dead: list[tuple[str, int, int, str]] = []
+
+    def feed(self, chunk: Chunk) -> None:
+        columns = decode_chunk(self.decoder, chunk)
+        interner = self.decoder.interner
+        applied = self.partitions[chunk.partition].apply(assemble([columns]), interner)
+        self.dead += [(k, chunk.partition, offset, reason) for k, offset, reason in applied.dead]
+
+    def finish(self) -> None:
+        """Every topic was read to its end."""
+        for partition in self.partitions:
+            partition.apply({}, self.decoder.interner, at_end=KINDS)

@@ -1,0 +1,90 @@
+"""Which records count: each topic-partition's log alone, in offset order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streamer.config import Settings
+
+from .decoding import BrokenError, decode
+from .shape import KINDS, Address, Event, Record
+
+NEVER = float("-inf")
+
+
+@dataclass
+class Acceptance:
+    """The verdict on every record, and the clocks at the end of the log."""
+
+    events: list[Event] = field(default_factory=list)
+    rejects: list[tuple[str, int, int, str]] = field(default_factory=list)
+    late: list[Address] = field(default_factory=list)
+    duplicates: list[Address] = field(default_factory=list)
+    seen: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    arrival_ms: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def stream_time_ms(self) -> int | None:
+        """S: the largest min(event_ms, A) accepted, over all partitions."""
+        return max((min(e.event_ms, e.arrival_ms) for e in self.events), default=None)
+
+    def join_clock_ms(self, topic: str, partition: int, max_skew_ms: int) -> float:
+        """E: the topic's own A, or what the others, all read to their end, lend it."""
+        own = self.arrival_ms.get((topic, partition), NEVER)
+        others = [
+            self.arrival_ms[other, partition] - max_skew_ms
+            for other in KINDS
+            if other != topic and (other, partition) in self.arrival_ms
+        ]
+        return max(own, max(others, default=NEVER))
+
+
+def accept(
+    records: Iterable[Record],
+    settings: Settings,
+    dead_letters: list[tuple[Record, str]] | None = None,
+) -> Acceptance:
+    """Judge every record; rejects and late ones are also appended to ``dead_letters``."""
+    logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
+    for record in records:
+        logs[record.topic, record.partition].append(record)
+    verdict = Acceptance()
+    for key in sorted(logs):
+        judge(logs[key], settings, verdict, [] if dead_letters is None else dead_letters)
+    return verdict
+
+
+def judge(
+    log: list[Record], settings: Settings, out: Acceptance, dead_letters: list[tuple[Record, str]]
+) -> None:
+    """One topic-partition from its first record to its last."""
+    arrival_ms: int | None = None
+    first_seen_ms: dict[str, int] = {}
+    for record in log:
+        arrival_ms = record.record_ms if arrival_ms is None else max(arrival_ms, record.record_ms)
+        out.arrival_ms[record.topic, record.partition] = arrival_ms
+        out.seen[record.topic] += 1
+        try:
+            event = decode(record.topic, record.raw, settings)
+            if record.untyped:
+                raise BrokenError("type")
+            if event.event_ms - arrival_ms > settings.time.max_skew_ms:
+                raise BrokenError("future")
+        except BrokenError as reason:
+            out.rejects.append((*record.address, str(reason)))
+            dead_letters.append((record, str(reason)))
+            continue
+        if arrival_ms - event.event_ms > settings.time.max_lateness_ms:
+            out.late.append(record.address)
+            dead_letters.append((record, "late"))
+            continue
+        if event.event_id is not None:
+            first_ms = first_seen_ms.get(event.event_id)
+            if first_ms is not None and arrival_ms - first_ms <= settings.time.dedup_horizon_ms:
+                out.duplicates.append(record.address)
+                continue
+            first_seen_ms[event.event_id] = arrival_ms
+        event.partition, event.offset = record.partition, record.offset
+        event.arrival_ms = arrival_ms
+        out.events.append(event)

@@ -1,0 +1,114 @@
+"""Lines with exactly one thing wrong, of every reject reason."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+from streamer.config import Settings
+
+Payload = dict[str, Any]
+ABSENT = object()
+
+WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
+    # reason: (line type, field, values that are wrong there)
+    "type": [("impression", "type", ["purchase", "impressions", "", 7])],
+    "ts": [("click", "ts", [ABSENT, None, -1, 2**53 + 1, 4_102_444_800_001, 1.5, True, "soon", "",
+                            "2023-11-14T22:13:20", "2023-13-14T22:13:20Z", "2023-11-14"])],
+    "user_id": [("click", "user_id", [ABSENT, None, "", 7, "u" * 257, ["u1"]])],
+    "event_id": [("impression", "event_id", ["", 7, "e" * 257])],
+    "item_id": [
+        ("impression", "item_id", [ABSENT, None, "", 5, "i" * 257]),
+        ("click", "item_id", [ABSENT, "", {}]),
+        ("conversion", "item_id", [ABSENT, 3]),
+    ],
+    "request_id": [("conversion", "request_id", ["", 1, "r" * 257])],
+    "position": [("impression", "position", [0, -1, 10_001, "1", 1.5, False]),
+                 ("click", "position", [0, 10_001])],
+    "score": [("impression", "score", ["high", True, [1]])],
+    "propensity": [("impression", "propensity", [0, -0.5, 1.0001, "half"])],
+    "items": [("slate", "items", [
+        [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
+        [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],
+        [{"item_id": "i1"}] * 1001,
+    ]), ("impression", "items", [[{"item_id": "i1"}]])],
+    "feedback": [("click", "feedback", ["", "li ke", "x" * 65, 1, "like\n"])],
+    "dwell": [("click", "dwell_ms", [-1, 86_400_001, 1.5, "9"]),
+              ("click", "span", [(2000, 1000), (0, 86_400_001), ("x", 5), (-1, 5)])],
+    "value": [("conversion", "value", [-0.01, 1_000_000_000.5, "5", True])],
+    "session_id": [("session", "session_id", [ABSENT, "", 1, "s" * 257])],
+    "action": [("session", "action", [ABSENT, "stop", "", 1])],
+    "dimension": [("impression", "dimension", ["all", "other", "", "a b", "é", "x" * 65, 5, "A\n"]),
+                  ("session", "dimension", ["all"])],
+}  # fmt: skip
+
+
+def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name: str) -> bytes:
+    """One reject; the reason follows from what is wrong, all else is right."""
+    reason = random.choice(("json", "object", "too_large", "too_deep", *WRONG))
+    if reason == "too_large" and random.random() < 0.8:
+        reason = "json"  # a megabyte each: a few are enough
+    if reason == "dimension" and not settings.dimensions:
+        reason = "ts"
+    if reason == "object":
+        return random.choice((b"[]", b"7", b'"text"', b"true", b'[{"type":"click"}]'))
+    if reason in ("json", "too_large", "too_deep"):
+        return _unreadable(random, settings, reason, _valid("impression", user, at_ms, name))
+    line_type, field, values = random.choice(WRONG[reason])
+    payload = _valid(line_type, user, at_ms, name)
+    value = random.choice(values)
+    if field == "span":
+        payload |= {"start_ts": value[0], "end_ts": value[1]}
+    else:
+        if field == "dimension":
+            field = random.choice(settings.dimension_names)
+        payload[field] = value
+    return _encode({k: v for k, v in payload.items() if v is not ABSENT}, settings)
+
+
+def _valid(line_type: str, user: str, at_ms: int, name: str) -> Payload:
+    payload: Payload = {"type": line_type, "ts": at_ms, "user_id": user, "request_id": name}
+    if line_type == "session":
+        return payload | {"session_id": name, "action": "view"}
+    if line_type == "slate":
+        return payload | {"type": "impression"}
+    return payload | {"item_id": "i1"}
+
+
+def _unreadable(random: Random, settings: Settings, reason: str, payload: Payload) -> bytes:
+    good = _encode(payload, settings)
+    if reason == "too_large":
+        return good[:-1] + b',"padding":"' + b"x" * 1_100_000 + b'"}'
+    if reason == "too_deep":
+        levels = random.choice((8, 20, 200))
+        return good[:-1] + b',"deep":' + b"[" * levels + b"]" * levels + b"}"
+    return random.choice(
+        (
+            b"",
+            b"   ",
+            b"{",
+            good[:-1],
+            good + b"}",
+            good + good,
+            good[:-1] + b',"note":NaN}',
+            good[:-1] + b',"note":"\xff\xfe"}',
+            good[:-1] + b',"note":Infinity}',
+            good[:-1] + b',"note":1e}',
+            good.replace(b'"i1"', b'"i\\ud800"'),
+            good.replace(b'"', b"'"),
+            b"\xef\xbb\xbf" + good,
+        )
+    )
+
+
+def _encode(payload: Payload, settings: Settings) -> bytes:
+    names = settings.events.fields
+    renamed = {names.get(name, name): value for name, value in payload.items()}
+    key = names.get("items", "items")
+    if isinstance(payload.get("items"), list):
+        renamed[key] = [
+            {names.get(k, k): v for k, v in x.items()} if isinstance(x, dict) else x
+            for x in payload["items"]
+        ]
+    return json.dumps(renamed).encode()

@@ -1,0 +1,245 @@
+"""Raw bytes → Event, or the reason why not: the wire rules read aloud, one check a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NoReturn
+
+from streamer.config import Settings
+
+from .shape import LINE_TYPES, Event, Shown
+
+MAX_RECORD_BYTES = 1_000_000
+MAX_DEPTH = 8
+MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
+DAY_MS = 24 * 3600 * 1000
+LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+RFC_3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
+    r"(?:([Zz])|([+-])([0-9]{2}):([0-9]{2}))"
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Get = Callable[[str], Any]
+
+
+class BrokenError(Exception):
+    """The record is a reject; the argument is the reason."""
+
+
+def broken(reason: str) -> NoReturn:
+    raise BrokenError(reason)
+
+
+def decode(topic: str, raw: bytes | None, settings: Settings) -> Event:
+    """The event of a record, or BrokenError."""
+    value = parse(raw)
+    if depth(value) > MAX_DEPTH:
+        broken("too_deep")
+    names = settings.events.fields
+
+    def get(name: str) -> Any:
+        return value.get(names.get(name, name))
+
+    if get("type") is not None and LINE_TYPES.get(label_or_none(get("type"))) != topic:
+        broken("type")
+    event = Event(
+        event_ms=moment_ms(get("ts"), "ts"),
+        user_id=identity(get("user_id"), "user_id"),
+        event_id=optional_identity(get("event_id"), "event_id"),
+        request_id=optional_identity(get("request_id"), "request_id"),
+        dims=tuple(dimension(get(d.name)) for d in settings.dimensions),
+        topic=topic,
+    )
+    {
+        "impressions": lambda: impression(event, get, names),
+        "clicks": lambda: click(event, get),
+        "conversions": lambda: conversion(event, get),
+        "sessions": lambda: session(event, get),
+    }[topic]()
+    return event
+
+
+def parse(raw: bytes | None) -> dict[str, Any]:
+    """The JSON object of a record."""
+    if raw is None:
+        broken("json")
+    if len(raw) > MAX_RECORD_BYTES:
+        broken("too_large")
+    try:
+        text = raw.decode("utf-8")
+        value = json.loads(text, parse_constant=lambda name: broken("json"))
+    except ValueError:
+        broken("json")
+    except RecursionError:
+        broken("too_deep")
+    if not isinstance(value, dict):
+        broken("object")
+    if "\\u" in text and has_lone_surrogate(value):
+        broken("json")
+    return value
+
+
+def has_lone_surrogate(value: Any) -> bool:
+    """True if any text in there is no Unicode text."""
+    if isinstance(value, dict):
+        return any(has_lone_surrogate(k) or has_lone_surrogate(v) for k, v in value.items())
+    if isinstance(value, list):
+        return any(has_lone_surrogate(v) for v in value)
+    return isinstance(value, str) and any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+
+
+def depth(value: Any) -> int:
+    """Nesting of objects and lists; a bare object is 1."""
+    if isinstance(value, dict):
+        return 1 + max((depth(v) for v in value.values()), default=0)
+    if isinstance(value, list):
+        return 1 + max((depth(v) for v in value), default=0)
+    return 0
+
+
+def integer(value: Any, low: int, high: int, reason: str) -> int:
+    if type(value) is not int or not low <= value <= high:
+        broken(reason)
+    return value
+
+
+def number(value: Any, reason: str) -> float:
+    """A finite JSON number."""
+    if type(value) not in (int, float):
+        broken(reason)
+    try:
+        result = float(value)
+    except OverflowError:
+        broken(reason)
+    if result in (float("inf"), float("-inf")):
+        broken(reason)
+    return result
+
+
+def identity(value: Any, reason: str) -> str:
+    if not isinstance(value, str) or not 1 <= len(value) <= 256:
+        broken(reason)
+    return value
+
+
+def optional_identity(value: Any, reason: str) -> str | None:
+    return None if value is None else identity(value, reason)
+
+
+def label_or_none(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def label(value: Any, reason: str) -> str:
+    if not isinstance(value, str) or LABEL.fullmatch(value) is None:
+        broken(reason)
+    return value
+
+
+def dimension(value: Any) -> str | None:
+    """A dimension's own value; None when missing or said to be unknown."""
+    if value is None:
+        return None
+    if label(value, "dimension") in ("all", "other"):
+        broken("dimension")
+    return None if value == "unknown" else str(value)
+
+
+def moment_ms(value: Any, reason: str) -> int:
+    """Epoch milliseconds of an integer or an RFC 3339 text; smaller fractions are cut off."""
+    if not isinstance(value, str):
+        return integer(value, 0, MAX_EVENT_MS, reason)
+    match = RFC_3339.fullmatch(value)
+    if match is None:
+        broken(reason)
+    day, clock, fraction, _, sign, hours, minutes = match.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
+    except ValueError:
+        broken(reason)
+    offset_minutes = 0
+    if sign is not None:
+        if int(hours) > 23 or int(minutes) > 59:
+            broken(reason)
+        offset_minutes = (int(hours) * 60 + int(minutes)) * (1 if sign == "+" else -1)
+    whole_ms = (moment - EPOCH) // timedelta(milliseconds=1) - offset_minutes * 60_000
+    return integer(whole_ms + int(((fraction or "") + "000")[:3]), 0, MAX_EVENT_MS, reason)
+
+
+def position(value: Any, reason: str = "position") -> int | None:
+    return None if value is None else integer(value, 1, 10_000, reason)
+
+
+def check_scores(get: Get, score_reason: str, propensity_reason: str) -> None:
+    if get("score") is not None:
+        number(get("score"), score_reason)
+    if get("propensity") is not None and not 0 < number(get("propensity"), propensity_reason) <= 1:
+        broken(propensity_reason)
+
+
+def impression(event: Event, get: Get, names: dict[str, str]) -> None:
+    """One item, or a list of them; a list without any position is in shown order."""
+    items = get("items")
+    if items is None:
+        event.item_id = identity(get("item_id"), "item_id")
+        check_scores(get, "score", "propensity")
+        event.shown = [Shown(event.item_id, position(get("position")))]
+        return
+    if not isinstance(items, list) or not 1 <= len(items) <= 1000 or get("item_id") is not None:
+        broken("items")
+    event.is_list = True
+    for element in items:
+        if not isinstance(element, dict):
+            broken("items")
+        part = {ours: element.get(names.get(ours, ours)) for ours in ITEM_FIELDS}
+        item_id = identity(part["item_id"], "items")
+        check_scores(part.get, "items", "items")
+        event.shown.append(Shown(item_id, position(part["position"], "items")))
+    if all(s.position is None for s in event.shown):
+        event.shown = [Shown(s.item_id, i + 1) for i, s in enumerate(event.shown)]
+
+
+ITEM_FIELDS = ("item_id", "position", "score", "propensity")
+
+
+def click(event: Event, get: Get) -> None:
+    event.item_id = identity(get("item_id"), "item_id")
+    event.position = position(get("position"))
+    event.kind = "click" if get("feedback") is None else label(get("feedback"), "feedback")
+    event.dwell_ms = dwell(get)
+
+
+def dwell(get: Get) -> int | None:
+    """``dwell_ms``, else end − start, where both are given."""
+    start, end = get("start_ts"), get("end_ts")
+    span = None
+    if start is not None or end is not None:
+        span = moment_ms(end, "dwell") - moment_ms(start, "dwell")
+        integer(span, 0, DAY_MS, "dwell")
+    if get("dwell_ms") is not None:
+        return integer(get("dwell_ms"), 0, DAY_MS, "dwell")
+    return span
+
+
+def conversion(event: Event, get: Get) -> None:
+    event.item_id = identity(get("item_id"), "item_id")
+    if get("value") is not None:
+        value = number(get("value"), "value")
+        if not 0 <= value <= 1e9:
+            broken("value")
+        event.value_micros = round(value * 1e6)
+
+
+def session(event: Event, get: Get) -> None:
+    event.session_id = identity(get("session_id"), "session_id")
+    if get("action") not in ("start", "view", "dwell", "end"):
+        broken("action")
+    event.action = get("action")
+    event.item_id = optional_identity(get("item_id"), "item_id")
+    if event.action == "dwell" and event.item_id is None:
+        broken("item_id")
+    event.dwell_ms = dwell(get)

@@ -1,0 +1,67 @@
+"""Which dimension values are shown under their own name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from xxhash import xxh3_64_intdigest
+
+from streamer.config import Dimension, Settings
+
+from .shape import Event
+
+Dims = tuple[str | None, ...]
+Segment = frozenset[tuple[str, str]]
+
+
+class Kept:
+    """The kept values of each dimension: all in all, and of each partition."""
+
+    def __init__(self, events: list[Event], settings: Settings) -> None:
+        self.settings = settings
+        self.known: dict[Dims, set[Segment]] = {}
+        carried: dict[tuple[int, int], set[str]] = defaultdict(set)
+        for event in events:
+            for i, value in enumerate(event.dims):
+                if value is not None:
+                    carried[i, event.partition].add(value)
+        self.by_partition = {
+            (i, partition): kept_of(values, settings.dimensions[i])
+            for (i, partition), values in carried.items()
+        }
+        self.overall = [
+            kept_of(set().union(*(v for (j, _), v in self.by_partition.items() if j == i)), d)
+            for i, d in enumerate(settings.dimensions)
+        ]
+
+    def shown(self, dims: Dims) -> tuple[str, ...]:
+        """Each value as readers see it: itself, ``other`` or ``unknown``."""
+        return tuple(
+            "unknown" if value is None else value if value in self.overall[i] else "other"
+            for i, value in enumerate(dims)
+        )
+
+    def segments(self, dims: Dims) -> set[Segment]:
+        """The labels of every rollup that the values count in."""
+        if dims not in self.known:
+            self.known[dims] = self.make_segments(dims)
+        return self.known[dims]
+
+    def make_segments(self, dims: Dims) -> set[Segment]:
+        shown = dict(zip(self.settings.dimension_names, self.shown(dims), strict=True))
+        return {
+            frozenset((name, shown[name] if name in rollup else "all") for name in shown)
+            for rollup in self.settings.rollups
+        }
+
+    def capped(self, event: Event, i: int) -> bool:
+        """The event carries a value of dimension i that its partition does not keep."""
+        value = event.dims[i]
+        return value is not None and value not in self.by_partition[i, event.partition]
+
+
+def kept_of(values: set[str], dimension: Dimension) -> set[str]:
+    """The named ones, and of the others the ``max_values`` with the smallest hashes."""
+    named = set(dimension.values)
+    others = sorted(values - named, key=lambda v: xxh3_64_intdigest(v.encode()))
+    return named | set(others[: dimension.max_values])

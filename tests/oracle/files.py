@@ -1,0 +1,80 @@
+"""Lines of a file → records, by the file rule."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+
+from streamer.config import Settings
+
+from .decoding import BrokenError, moment_ms, parse
+from .shape import LINE_TYPES, Record
+
+
+def records_of_file(
+    lines: Iterable[bytes],
+    settings: Settings,
+    partitions: int = 1,
+    now_ms: int | None = None,
+) -> list[Record]:
+    """One record a line (newline removed); ``now_ms`` is the wall clock at the start.
+
+    A line's record timestamp is the largest ``ts`` so far that is not beyond the wall clock (0
+    before any). The ``ts`` of any JSON object counts if it can be read, whatever else is wrong.
+    """
+    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    running_ms = 0
+    offsets: Counter[tuple[str, int]] = Counter()
+    records = []
+    for line in lines:
+        raw = line.removesuffix(b"\n")
+        topic, ts, user_id = peek(raw, settings)
+        if ts is not None and ts <= now_ms:
+            running_ms = max(running_ms, ts)
+        key = (topic or "impressions", partition_of(user_id, partitions))
+        records.append(Record(*key, offsets[key], running_ms, raw, untyped=topic is None))
+        offsets[key] += 1
+    return records
+
+
+def peek(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:
+    """(kind, event_ms, user_id) of a line, each None where it cannot be read."""
+    names = settings.events.fields
+    try:
+        value = parse(raw)
+    except BrokenError:
+        return None, None, None
+    line_type = value.get(names.get("type", "type"))
+    user_id = value.get(names.get("user_id", "user_id"))
+    try:
+        event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts")
+    except BrokenError:
+        event_ms = None
+    return (
+        LINE_TYPES.get(line_type) if isinstance(line_type, str) else None,
+        event_ms,
+        user_id if isinstance(user_id, str) else None,
+    )
+
+
+def partition_of(user_id: str | None, partitions: int) -> int:
+    """Kafka's default partitioner (Java's): murmur2 of the key; without a key partition 0."""
+    if user_id is None:
+        return 0
+    return (murmur2(user_id.encode()) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """The 32-bit hash of Kafka's Java client."""
+    m, mask = 0x5BD1E995, 0xFFFFFFFF
+    h = 0x9747B28C ^ len(data)
+    whole = len(data) // 4 * 4
+    for i in range(0, whole, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * m & mask
+        k = (k ^ k >> 24) * m & mask
+        h = (h * m & mask) ^ k
+    if len(data) > whole:
+        h = (h ^ int.from_bytes(data[whole:], "little")) * m & mask
+    h = (h ^ h >> 13) * m & mask
+    return h ^ h >> 15

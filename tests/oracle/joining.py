@@ -1,0 +1,120 @@
+"""Rows, repeats, joins and finality: a function of the set of accepted events."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from streamer.config import Settings
+
+from .acceptance import Acceptance
+from .shape import Address, Event, Row
+
+RowIndex = dict[tuple[int, str, str], list[Row]]
+
+
+@dataclass
+class Joins:
+    """Every shown item, and for every feedback and conversion the row it joined."""
+
+    rows: list[Row]
+    joined: dict[Address, Row | None] = field(default_factory=dict)
+    final: set[Address] = field(default_factory=set)
+    unsettled: list[Address] = field(default_factory=list)
+
+
+def join(verdict: Acceptance, settings: Settings) -> Joins:
+    """Feedback first, then the conversions that build on it, then what can no longer change."""
+    out = Joins(make_rows(verdict.events, settings))
+    index: RowIndex = defaultdict(list)
+    for row in out.rows:
+        if not row.repeat:
+            index[row.event.partition, row.event.user_id, row.shown.item_id].append(row)
+    for rows in index.values():
+        rows.sort(key=event_time)
+    feedback = [e for e in verdict.events if is_feedback(e, settings)]
+    for event in feedback:
+        target = newest(candidates(event, index, settings.attribution.click_ms))
+        out.joined[event.address] = target
+        if target is not None:
+            target.feedback.append(event)
+    conversions = [e for e in verdict.events if e.topic == "conversions"]
+    for event in conversions:
+        rows = candidates(event, index, settings.attribution.conversion_ms)
+        target = newest([r for r in rows if any(f.event_ms <= event.event_ms for f in r.feedback)])
+        out.joined[event.address] = target
+        if target is not None:
+            target.conversions.append(event)
+    for event in feedback + conversions:
+        if is_final(event, out, verdict, settings):
+            out.final.add(event.address)
+        elif None in event.dims:
+            out.unsettled.append(event.address)
+    return out
+
+
+def is_feedback(event: Event, settings: Settings) -> bool:
+    """An event of the clicks topic whose kind is configured (`conversion` is another topic)."""
+    kinds = {"click", *settings.metrics.feedback} - {"conversion"}
+    return event.topic == "clicks" and event.kind in kinds
+
+
+def make_rows(events: list[Event], settings: Settings) -> list[Row]:
+    """All shown items in offset order, repeats marked."""
+    horizon_ms = (
+        settings.attribution.click_ms + settings.time.max_lateness_ms + settings.time.max_skew_ms
+    )
+    first: dict[tuple[int, str, str, str], Row] = {}
+    rows = []
+    for event in sorted((e for e in events if e.topic == "impressions"), key=lambda e: e.offset):
+        in_this_event: set[str] = set()
+        for i, shown in enumerate(event.shown):
+            row = Row(event, i, shown, repeat=False)
+            if event.request_id is None:
+                row.repeat = shown.item_id in in_this_event
+            else:
+                key = (event.partition, event.user_id, event.request_id, shown.item_id)
+                before = first.get(key)
+                row.repeat = (
+                    before is not None and event.arrival_ms - before.event.arrival_ms <= horizon_ms
+                )
+                if not row.repeat:
+                    first[key] = row
+            in_this_event.add(shown.item_id)
+            rows.append(row)
+    return rows
+
+
+def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:
+    """Rows of the same user and item (and request, if named) within the horizon before it."""
+    rows = index.get((event.partition, event.user_id, event.item_id or ""), [])
+    start = bisect_left(rows, event.event_ms - horizon_ms, key=event_time)
+    end = bisect_right(rows, event.event_ms, key=event_time)
+    return [r for r in rows[start:end] if event.request_id in (None, r.event.request_id)]
+
+
+def event_time(row: Row) -> int:
+    return row.event.event_ms
+
+
+def newest(rows: list[Row]) -> Row | None:
+    return max(rows, key=lambda row: row.newness, default=None)
+
+
+def is_final(event: Event, joins: Joins, verdict: Acceptance, settings: Settings) -> bool:
+    """No record that may still come can change what the event joins."""
+    row = joins.joined[event.address]
+    after_ms = event.event_ms + settings.time.max_lateness_ms
+
+    def passed(topic: str) -> bool:
+        clock = verdict.join_clock_ms(topic, event.partition, settings.time.max_skew_ms)
+        return clock > after_ms
+
+    if event.topic == "clicks":
+        return (row is not None and event.request_id is not None) or passed("impressions")
+    if row is not None and event.request_id is not None:
+        before = [f for f in row.feedback if f.event_ms <= event.event_ms]
+        if any(f.address in joins.final for f in before):
+            return True
+    return passed("impressions") and passed("clicks")

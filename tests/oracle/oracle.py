@@ -1,0 +1,42 @@
+"""The oracle's front door: ``run`` a log, or the lines of a file made into one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streamer.config import Settings
+
+from .acceptance import accept
+from .files import records_of_file
+from .joining import join
+from .readings import read
+from .shape import KINDS, OracleResult, Record
+
+__all__ = ["KINDS", "OracleResult", "Record", "records_of_file", "run"]
+
+
+def run(
+    records: Iterable[Record],
+    settings: Settings,
+    *,
+    dead_letters: list[tuple[Record, str]] | None = None,
+) -> OracleResult:
+    """Recompute everything; records of one (topic, partition) are in offset order.
+
+    ``dead_letters``, if given, receives (record, reason) of each reject and late record.
+    """
+    verdict = accept(records, settings, dead_letters)
+    joins = join(verdict, settings)
+    return OracleResult(
+        readings=read(verdict, joins, settings),
+        accepted=[e.address for e in verdict.events],
+        rejects=verdict.rejects,
+        late=verdict.late,
+        duplicates=verdict.duplicates,
+        joined={
+            address: None if row is None else (row.event.partition, row.event.offset, row.index)
+            for address, row in joins.joined.items()
+        },
+        unsettled=joins.unsettled,
+        stream_time_ms=verdict.stream_time_ms(),
+    )

@@ -1,0 +1,263 @@
+"""Random logs with every complication, for comparing the engine with the oracle."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any
+
+from streamer.config import Dimension, Settings
+
+from .broken_lines import broken_line
+
+START_MS = 1_700_000_000_000
+FAR_MS = 3_000_000_000_000
+"""Later than any wall clock of these tests: the year 2065."""
+UNCONFIGURED = ("share", "skip")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Payload = dict[str, Any]
+
+
+def random_log(seed: int, settings: Settings, n: int) -> list[bytes]:
+    """``n`` NDJSON lines (no newlines), in log order; the same for the same arguments.
+
+    Times are well in the past. One (user_id, request_id, item_id) is never shown twice more than
+    the click horizon apart, so that what is joined by request stays final.
+    """
+    return _Log(Random(seed), settings).lines(n)
+
+
+class _Log:
+    def __init__(self, random: Random, settings: Settings) -> None:
+        self.random = random
+        self.settings = settings
+        self.users = [f"u{i}" for i in range(random.choice((4, 15, 60)))] + ["Zoë ✓"]
+        self.items = [f"i{i}" for i in range(random.choice((3, 8, 25)))]
+        lateness_ms = settings.time.max_lateness_ms
+        self.span_ms = random.choice((2, 8, 30)) * lateness_ms
+        self.kinds = [k for k in settings.metrics.feedback if k not in ("click", "conversion")]
+        self.pools = {d.name: _pool(d) for d in settings.dimensions}
+        self.serial = 0
+        self.tail = random.choice((0.0, 0.0, 0.05))
+        self.timed: list[tuple[float, int, Payload | bytes]] = []
+
+    def lines(self, n: int) -> list[bytes]:
+        """Episodes until there are enough lines, sorted by the time they reach the log.
+
+        What would reach it after the span is left out, mostly, so that the last windows are full.
+        """
+        while len(self.timed) < n:
+            self.episode(START_MS + int(self.random.random() * self.span_ms))
+        self.timed.sort(key=lambda entry: entry[:2])
+        running_ms = START_MS
+        lines = []
+        for _, _, payload in self.timed[:n]:
+            if isinstance(payload, bytes):
+                lines.append(payload)
+                continue
+            moves = payload["type"] != "impression" and payload["ts"] < FAR_MS
+            if moves and self.random.random() < 0.004:  # exactly at the bound of late, or beyond
+                late_ms = self.settings.time.max_lateness_ms + self.random.choice((-1, 0, 1))
+                payload["ts"] = running_ms - late_ms
+            if payload["ts"] < FAR_MS:
+                running_ms = max(running_ms, payload["ts"])
+            lines.append(self.encode(payload))
+        return lines
+
+    # One user's visit -------------------------------------------------------------------------
+
+    def episode(self, at_ms: int) -> None:
+        """A slate, perhaps shown again, feedback of all kinds, conversions, a session, noise."""
+        r = self.random
+        if r.random() < 0.5:
+            at_ms -= at_ms % 1000  # equal times happen
+        user = r.choice(self.users)
+        dims = {name: self.pick(name) for name in self.pools if r.random() < 0.85}
+        items = r.sample(self.items, min(len(self.items), r.choice((1, 2, 5, 12))))
+        request = None if r.random() < 0.25 else self.fresh("r")
+        self.show(at_ms, user, request, items, dims)
+        if r.random() < 0.25:  # the same again, soon: repeats, or new rows without a request
+            again = request if r.random() < 0.7 else None
+            self.show(self.later(at_ms, 0.9), user, again, items[: r.randint(1, 3)], dims)
+        for item in items:
+            if r.random() < 0.35:
+                self.respond(at_ms, user, request, item)
+        if r.random() < 0.2:
+            self.respond(at_ms, user, self.fresh("ghost"), r.choice(self.items))
+        if r.random() < 0.3:
+            self.session(at_ms, user, dims)
+        if r.random() < 0.5:
+            self.add(at_ms, broken_line(r, self.settings, user, at_ms, self.fresh("b")))
+
+    def show(
+        self, at_ms: int, user: str, request: str | None, items: list[str], dims: Payload
+    ) -> None:
+        r = self.random
+        base = {"type": "impression", "user_id": user, **dims}
+        if request is not None:
+            base["request_id"] = request
+        form = r.random()
+        if form < 0.45:
+            positioned = r.random()
+            shown = [self.shown(item, i) for i, item in enumerate(items)]
+            if r.random() < 0.15:
+                shown.append(self.shown(items[0], len(items)))  # twice in one list
+            for element in shown:
+                if positioned < 0.4 or (positioned < 0.6 and r.random() < 0.5):
+                    element.pop("position", None)
+            self.event(at_ms, base | {"items": shown})
+            return
+        for i, item in enumerate(items):
+            jitter_ms = min(3000, self.settings.attribution.click_ms // 20)
+            member_ms = at_ms + (r.randint(-jitter_ms, jitter_ms) if r.random() < 0.1 else 0)
+            self.event(member_ms, base | self.shown(item, i))
+
+    def shown(self, item: str, i: int) -> Payload:
+        r = self.random
+        element: Payload = {"item_id": item}
+        if r.random() < 0.9:
+            element["position"] = i + 1 if r.random() < 0.97 else r.choice((50, 51, 10_000))
+        if r.random() < 0.3:
+            element |= {"score": r.random(), "propensity": 1 - r.random()}
+        return element
+
+    def respond(self, at_ms: int, user: str, request: str | None, item: str) -> None:
+        """Feedback on one item; then perhaps more, and conversions."""
+        r = self.random
+        horizon_ms = self.settings.attribution.click_ms
+        gap_ms = r.choice((0, 1, -1, horizon_ms, horizon_ms + 1, None, None, None, None, None))
+        time_ms = self.later(at_ms, 1.2) if gap_ms is None else at_ms + gap_ms
+        base: Payload = {"user_id": user, "item_id": item} | self.corrected()
+        if request is not None and r.random() < 0.55:
+            base["request_id"] = request
+        for _ in range(r.choice((1, 1, 1, 2, 3))):
+            click = base | {"type": "click"} | self.dwell(time_ms)
+            kind = r.choice((None, "click", *self.kinds, *self.kinds, r.choice(UNCONFIGURED)))
+            if kind is not None:
+                click["feedback"] = kind
+            if r.random() < 0.15:
+                click["position"] = r.randint(1, 60)
+            self.event(time_ms, click)
+            time_ms = self.later(time_ms, 0.3)
+        for _ in range(r.choice((0, 0, 0, 1, 2))):
+            span_ms = r.choice((horizon_ms, self.settings.attribution.conversion_ms * 1.1))
+            when_ms = at_ms + int(r.random() * span_ms)
+            conversion = base | {"type": "conversion"} | self.corrected()
+            if r.random() < 0.8:
+                conversion["value"] = r.choice((0, 5, 19.99, 0.0000005, round(r.random() * 99, 6)))
+            self.event(when_ms, conversion)
+
+    def dwell(self, at_ms: int) -> Payload:
+        r = self.random
+        length_ms = int(r.lognormvariate(9, 2)) % 86_400_000
+        return r.choice(
+            (
+                {},
+                {"dwell_ms": length_ms},
+                {"start_ts": at_ms, "end_ts": at_ms + length_ms},
+                {"start_ts": _text(at_ms), "end_ts": at_ms},
+            )
+        )
+
+    def session(self, at_ms: int, user: str, dims: Payload) -> None:
+        r = self.random
+        base = {"type": "session", "user_id": user, "session_id": self.fresh("s"), **dims}
+        for action in ("start", *["view"] * r.randint(0, 3), "dwell", "end")[: r.randint(1, 6)]:
+            extra = {"item_id": r.choice(self.items), "dwell_ms": 5} if action == "dwell" else {}
+            self.event(at_ms, base | {"action": action} | extra)
+            at_ms = self.later(at_ms, 0.2)
+
+    # Pieces -----------------------------------------------------------------------------------
+
+    def pick(self, name: str) -> str:
+        named, pool = self.pools[name]
+        return self.random.choice(named if self.random.random() < 0.7 else pool)
+
+    def corrected(self) -> Payload:
+        """Some dimensions of feedback: missing, said to be unknown, its own, or all its own."""
+        r = self.random
+        share = r.choice((0.0, 0.0, 0.3, 1.0))
+        return {
+            name: "unknown" if r.random() < 0.1 else self.pick(name)
+            for name in self.pools
+            if r.random() < share
+        }
+
+    def fresh(self, prefix: str) -> str:
+        self.serial += 1
+        return f"{prefix}{self.serial}"
+
+    def later(self, at_ms: int, share: float) -> int:
+        """Up to a share of the click horizon later."""
+        return at_ms + int(self.random.random() * share * self.settings.attribution.click_ms)
+
+    def event(self, at_ms: int, payload: Payload) -> None:
+        """File one event, with its delay, its id, and perhaps copies of it."""
+        r = self.random
+        time = self.settings.time
+        payload = {**payload, "ts": at_ms}
+        share = r.random()
+        delay_ms = 0.0
+        if share < 0.25:
+            delay_ms = r.random() * min(600_000, time.max_lateness_ms)  # minutes
+        elif share < 0.27:
+            delay_ms = r.random() * time.max_lateness_ms * 1.5  # late, many of them
+        if r.random() < 0.004:
+            payload["ts"] = FAR_MS + at_ms - START_MS
+        if r.random() < 0.5:
+            payload["event_id"] = self.fresh("e") if r.random() < 0.9 else f"e{r.randint(0, 9)}"
+        if r.random() < 0.02:
+            payload["more"] = {"of": [None, True, {"it": "\u00e9\n"}], "position": "x"}
+        self.add(at_ms + delay_ms, payload)
+        if "event_id" in payload and r.random() < 0.06:
+            copy = payload if r.random() < 0.8 else {**payload, "user_id": r.choice(self.users)}
+            gap_ms = r.choice((0.0, 1.0, 0.9, 1.3)) * time.dedup_horizon_ms * r.random()
+            fresh_time = gap_ms > time.max_lateness_ms / 2 and payload["type"] == "click"
+            self.add(
+                at_ms + delay_ms + gap_ms,
+                {**copy, "ts": int(at_ms + gap_ms)} if fresh_time else dict(copy),
+            )
+
+    def add(self, arrival_ms: float, payload: Payload | bytes) -> None:
+        if arrival_ms > START_MS + self.span_ms and self.random.random() >= self.tail:
+            return
+        self.timed.append((arrival_ms, len(self.timed), payload))
+
+    def encode(self, payload: Payload) -> bytes:
+        """The line: sometimes RFC 3339 times, spaces, escapes; names as the settings map them."""
+        r = self.random
+        payload = dict(payload)
+        if r.random() < 0.1 and payload["ts"] < FAR_MS:
+            payload["ts"] = _text(payload["ts"], r.choice(("Z", "+00:00", "+05:30", "-03:00")))
+        return encode_line(payload, self.settings, r)
+
+
+def encode_line(payload: Payload, settings: Settings, random: Random) -> bytes:
+    """JSON of a payload, fields renamed as ``[events.fields]`` says."""
+    names = settings.events.fields
+    renamed = {names.get(name, name): value for name, value in payload.items()}
+    if isinstance(payload.get("items"), list):
+        renamed[names.get("items", "items")] = [
+            {names.get(k, k): v for k, v in x.items()} if isinstance(x, dict) else x
+            for x in payload["items"]
+        ]
+    separators = random.choice(((",", ":"), (", ", ": ")))
+    text = json.dumps(renamed, separators=separators, ensure_ascii=random.random() < 0.5)
+    return text.encode()
+
+
+def _pool(dimension: Dimension) -> tuple[list[str], list[str]]:
+    """(often seen values, all values: more than will be kept)."""
+    pool = [f"{dimension.name}-{i}" for i in range(min(dimension.max_values, 200) + 6)]
+    return [*dimension.values, *pool[:3]], pool
+
+
+def _text(time_ms: int, zone: str = "Z") -> str:
+    """RFC 3339 text of epoch milliseconds."""
+    moment = EPOCH + timedelta(milliseconds=time_ms)
+    if zone[0] in "+-":
+        minutes = int(zone[1:3]) * 60 + int(zone[4:])
+        moment += timedelta(minutes=minutes if zone[0] == "+" else -minutes)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}{zone}"

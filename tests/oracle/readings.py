@@ -1,0 +1,287 @@
+"""Every series, counted event by event for each window and rollup."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from streamer.config import Settings
+
+from .acceptance import Acceptance
+from .dimensions import Kept, Segment
+from .joining import Joins, is_feedback
+from .shape import KINDS, Event, Readings, Row
+
+PANES = 60
+POSITIONS = 50
+QUANTILES = {"0.5": Fraction(1, 2), "0.9": Fraction(9, 10), "0.99": Fraction(99, 100)}
+MATURITIES = ("provisional", "mature")
+
+
+@dataclass
+class Cell:
+    """What one segment has in one window (or since the start)."""
+
+    impressions: int = 0
+    clicks: int = 0
+    conversions: int = 0
+    value_micros: int = 0
+    feedback: Counter[str] = field(default_factory=Counter)
+    position_impressions: Counter[str] = field(default_factory=Counter)
+    position_clicks: Counter[str] = field(default_factory=Counter)
+    dwells_ms: list[int] = field(default_factory=list)
+    ctr_impressions: Counter[str] = field(default_factory=Counter)
+    ctr_clicked: Counter[str] = field(default_factory=Counter)
+    cvr_clicked: Counter[str] = field(default_factory=Counter)
+    cvr_converted: Counter[str] = field(default_factory=Counter)
+
+
+def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
+    """All readings at S, after every topic was read to its end."""
+    kept = Kept(verdict.events, settings)
+    out = Sink()
+    read_counters(out, verdict, joins, kept, settings)
+    read_totals(out, verdict, joins, kept, settings)
+    stream_ms = verdict.stream_time_ms()
+    if stream_ms is not None:
+        out.put("stream_time_seconds", {}, stream_ms / 1000)
+        for label in settings.windows.lengths:
+            Window(label, stream_ms, verdict, joins, kept, settings).read(out)
+    return out.readings
+
+
+class Sink:
+    """Collects readings; a series that comes twice is a mistake of the oracle."""
+
+    def __init__(self) -> None:
+        self.readings: Readings = {}
+
+    def put(self, name: str, labels: dict[str, str], value: int | float) -> None:
+        key = (f"streamer_{name}", frozenset(labels.items()))
+        assert key not in self.readings, key
+        self.readings[key] = value
+
+    def support(self, name: str, labels: dict[str, str], value: int | float) -> None:
+        """A count; absent when 0."""
+        if value:
+            self.put(name, labels, value)
+
+    def ratio(
+        self, name: str, labels: dict[str, str], top: int | Fraction, bottom: int | Fraction
+    ) -> None:
+        """A ratio, rounded once; absent when the denominator is 0."""
+        if bottom:
+            self.put(name, labels, float(Fraction(top) / Fraction(bottom)))
+
+
+def read_counters(
+    out: Sink, verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings
+) -> None:
+    """Counters that have no dimension labels."""
+    accepted = Counter(e.topic for e in verdict.events)
+    duplicates = Counter(topic for topic, _, _ in verdict.duplicates)
+    late = Counter(topic for topic, _, _ in verdict.late)
+    for topic in KINDS:
+        labels = {"topic": topic}
+        out.put("events_total", labels, verdict.seen[topic])
+        out.put("accepted_total", labels, accepted[topic])
+        out.put("duplicates_total", labels, duplicates[topic])
+        out.put("late_total", labels, late[topic])
+    for (topic, reason), n in Counter((r[0], r[3]) for r in verdict.rejects).items():
+        out.put("rejected_total", {"topic": topic, "reason": reason}, n)
+    missed = Counter(a[0] for a in joins.final if joins.joined[a] is None)
+    unsettled = Counter(a[0] for a in joins.unsettled)
+    for topic in ("clicks", "conversions"):
+        out.put("unattributed_total", {"topic": topic}, missed[topic])
+        out.put("unsettled", {"topic": topic}, unsettled[topic])
+    for i, dimension in enumerate(settings.dimensions):
+        capped = sum(kept.capped(e, i) for e in verdict.events)
+        out.put("label_values_capped_total", {"dimension": dimension.name}, capped)
+    out.put("join_gap_total", {}, 0)
+    out.put("identity_exact", {}, 1)
+
+
+def effective_dims(event: Event, joins: Joins) -> tuple[str | None, ...]:
+    """Own values; feedback takes what is missing from the row it joined."""
+    row = joins.joined.get(event.address)
+    if row is None:
+        return event.dims
+    return tuple(row.event.dims[i] if own is None else own for i, own in enumerate(event.dims))
+
+
+def read_totals(
+    out: Sink, verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings
+) -> None:
+    """Since the state began: settled events only."""
+    cells: dict[Segment, Cell] = defaultdict(Cell)
+    unsettled = set(joins.unsettled)
+    for event in verdict.events:
+        if event.topic == "sessions" or event.address in unsettled:
+            continue
+        for segment in kept.segments(effective_dims(event, joins)):
+            count(cells[segment], event, settings)
+    for segment, cell in cells.items():
+        labels = dict(segment)
+        out.put("impressions_total", labels, cell.impressions)
+        out.put("clicks_total", labels, cell.clicks)
+        out.support("conversions_total", labels, cell.conversions)
+        if cell.conversions:
+            out.put("conversion_value_total", labels, cell.value_micros / 1e6)
+        for kind, n in cell.feedback.items():
+            out.put("feedback_total", {"feedback": kind, **labels}, n)
+
+
+def count(cell: Cell, event: Event, settings: Settings) -> None:
+    """Add one event where its own time and effective dimensions put it."""
+    if event.topic == "impressions":
+        cell.impressions += len(event.shown)
+    elif event.topic == "conversions":
+        cell.conversions += 1
+        cell.value_micros += event.value_micros
+    elif event.topic == "clicks":
+        kind = event.kind if is_feedback(event, settings) else "other"
+        cell.feedback[kind] += 1
+        cell.clicks += event.kind == "click"
+
+
+def position_class(position: int) -> str:
+    return str(position) if position <= POSITIONS else "other"
+
+
+class Window:
+    """One window, read at S."""
+
+    def __init__(
+        self,
+        label: str,
+        stream_ms: int,
+        verdict: Acceptance,
+        joins: Joins,
+        kept: Kept,
+        settings: Settings,
+    ) -> None:
+        self.label = label
+        self.stream_ms = stream_ms
+        self.joins = joins
+        self.kept = kept
+        self.settings = settings
+        length_ms = settings.windows.lengths_ms[label]
+        self.pane_ms = max(1000, length_ms // PANES)
+        self.last = stream_ms // self.pane_ms
+        self.first = self.last - length_ms // self.pane_ms + 1
+        self.cells: dict[Segment, Cell] = defaultdict(Cell)
+        self.whole = Cell()
+        for event in verdict.events:
+            if event.topic != "sessions" and self.covers(event.event_ms):
+                self.add_event(event)
+        for row in joins.rows:
+            if self.covers(row.event.event_ms):
+                self.add_row(row)
+
+    def covers(self, event_ms: int) -> bool:
+        return self.first <= event_ms // self.pane_ms <= self.last
+
+    def is_mature(self, event_ms: int, horizon_ms: int) -> bool:
+        """Feedback on what happened in that pane can no longer come."""
+        end_ms = (event_ms // self.pane_ms + 1) * self.pane_ms
+        return end_ms + horizon_ms + self.settings.time.max_lateness_ms <= self.stream_ms
+
+    def places(self, dims: tuple[str | None, ...]) -> list[Cell]:
+        return [self.whole, *(self.cells[s] for s in self.kept.segments(dims))]
+
+    def add_event(self, event: Event) -> None:
+        for cell in self.places(effective_dims(event, self.joins)):
+            count(cell, event, self.settings)
+            if event.topic == "impressions":
+                for shown in event.shown:
+                    if shown.position is not None:
+                        cell.position_impressions[position_class(shown.position)] += 1
+            elif event.topic == "clicks":
+                position = self.effective_position(event)
+                if event.kind == "click" and position is not None:
+                    cell.position_clicks[position_class(position)] += 1
+                if event.dwell_ms is not None:
+                    cell.dwells_ms.append(event.dwell_ms)
+
+    def effective_position(self, event: Event) -> int | None:
+        row = self.joins.joined.get(event.address)
+        if event.position is None and row is not None:
+            return row.shown.position
+        return event.position
+
+    def add_row(self, row: Row) -> None:
+        """Attributed counts: by the impression's own time and dimensions."""
+        horizons = self.settings.attribution
+        for cell in self.places(row.event.dims):
+            for maturity in MATURITIES:
+                provisional = maturity == "provisional"
+                if provisional or self.is_mature(row.event.event_ms, horizons.click_ms):
+                    cell.ctr_impressions[maturity] += 1
+                    cell.ctr_clicked[maturity] += row.clicked
+                if provisional or self.is_mature(row.event.event_ms, horizons.conversion_ms):
+                    cell.cvr_clicked[maturity] += row.clicked
+                    cell.cvr_converted[maturity] += row.converted
+
+    def read(self, out: Sink) -> None:
+        for segment, cell in self.cells.items():
+            labels = {"window": self.label, **dict(segment)}
+            read_traffic(out, labels, cell)
+            read_attributed(out, labels, cell)
+            read_positions(out, labels, cell, self.whole)
+            read_dwell(out, labels, cell)
+
+
+def read_traffic(out: Sink, labels: dict[str, str], cell: Cell) -> None:
+    out.put("window_impressions", labels, cell.impressions)
+    out.put("window_clicks", labels, cell.clicks)
+    out.support("window_conversions", labels, cell.conversions)
+    if cell.conversions:
+        out.put("window_conversion_value", labels, cell.value_micros / 1e6)
+    value = Fraction(cell.value_micros, 10**6)
+    out.ratio("conversion_value_per_click", labels, value, cell.clicks)
+    out.ratio("conversion_value_per_impression", labels, value, cell.impressions)
+    for kind, n in cell.feedback.items():
+        out.put("window_feedback", {"feedback": kind, **labels}, n)
+    out.ratio("ctr_ratio", labels, cell.clicks, cell.impressions)
+    out.ratio("cvr_ratio", labels, cell.conversions, cell.clicks)
+
+
+def read_attributed(out: Sink, labels: dict[str, str], cell: Cell) -> None:
+    for maturity in MATURITIES:
+        matured = {"maturity": maturity, **labels}
+        shown, clicked = cell.ctr_impressions[maturity], cell.ctr_clicked[maturity]
+        out.support("window_ctr_attributed_impressions", matured, shown)
+        out.support("window_ctr_attributed_clicked", matured, clicked)
+        out.ratio("ctr_attributed_ratio", matured, clicked, shown)
+        clicked, converted = cell.cvr_clicked[maturity], cell.cvr_converted[maturity]
+        out.support("window_cvr_attributed_clicked", matured, clicked)
+        out.support("window_cvr_attributed_converted", matured, converted)
+        out.ratio("cvr_attributed_ratio", matured, converted, clicked)
+
+
+def read_positions(out: Sink, labels: dict[str, str], cell: Cell, whole: Cell) -> None:
+    classes = set(cell.position_impressions) | set(cell.position_clicks)
+    expected = Fraction(0)
+    for name in classes:
+        placed = {"position": name, **labels}
+        shown, clicks = cell.position_impressions[name], cell.position_clicks[name]
+        out.support("window_position_impressions", placed, shown)
+        out.support("window_position_clicks", placed, clicks)
+        out.ratio("ctr_position_ratio", placed, clicks, shown)
+        if shown:
+            share = Fraction(whole.position_clicks[name], whole.position_impressions[name])
+            expected += shown * share
+    out.support("window_coec_expected_clicks", labels, float(expected))
+    out.ratio("coec_ratio", labels, sum(cell.position_clicks.values()), expected)
+
+
+def read_dwell(out: Sink, labels: dict[str, str], cell: Cell) -> None:
+    dwells = sorted(cell.dwells_ms)
+    if not dwells:
+        return
+    out.put("window_dwells", labels, len(dwells))
+    out.put("dwell_mean_seconds", labels, float(Fraction(sum(dwells), 1000 * len(dwells))))
+    for text, q in QUANTILES.items():
+        rank = max(1, -(-q.numerator * len(dwells) // q.denominator))
+        out.put("dwell_seconds", {"quantile": text, **labels}, dwells[rank - 1] / 1000)

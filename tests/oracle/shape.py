@@ -1,0 +1,112 @@
+"""What goes into the oracle and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+Address = tuple[str, int, int]
+"""(topic, partition, offset)."""
+Labels = frozenset[tuple[str, str]]
+Readings = dict[tuple[str, Labels], int | float]
+
+KINDS = ("impressions", "clicks", "conversions", "sessions")
+LINE_TYPES = {
+    "impression": "impressions",
+    "click": "clicks",
+    "conversion": "conversions",
+    "session": "sessions",
+}
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a log. ``topic`` is a kind, whatever the Kafka topic is called.
+
+    ``untyped``: a file line that is no event of a known type: a reject whatever else it holds.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    record_ms: int
+    raw: bytes | None
+    untyped: bool = False
+
+    @property
+    def address(self) -> Address:
+        return (self.topic, self.partition, self.offset)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One shown item of an impression event."""
+
+    item_id: str
+    position: int | None
+
+
+@dataclass
+class Event:
+    """One valid record, with its own dimension values (None = missing) in settings order."""
+
+    event_ms: int
+    user_id: str
+    event_id: str | None
+    request_id: str | None
+    dims: tuple[str | None, ...]
+    item_id: str | None = None
+    position: int | None = None
+    shown: list[Shown] = field(default_factory=list)
+    is_list: bool = False
+    kind: str = "click"
+    dwell_ms: int | None = None
+    value_micros: int = 0
+    session_id: str | None = None
+    action: str | None = None
+    # Where it stands; filled at acceptance.
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+    arrival_ms: int = 0
+
+    @property
+    def address(self) -> Address:
+        return (self.topic, self.partition, self.offset)
+
+
+@dataclass(eq=False)
+class Row:
+    """One shown item of one accepted impression, and what joined it."""
+
+    event: Event
+    index: int
+    shown: Shown
+    repeat: bool
+    feedback: list[Event] = field(default_factory=list)
+    conversions: list[Event] = field(default_factory=list)
+
+    @property
+    def newness(self) -> tuple[int, int, int]:
+        return (self.event.event_ms, self.event.offset, self.index)
+
+    @property
+    def clicked(self) -> bool:
+        return any(f.kind == "click" for f in self.feedback)
+
+    @property
+    def converted(self) -> bool:
+        return self.clicked and bool(self.conversions)
+
+
+@dataclass
+class OracleResult:
+    """Everything the oracle knows at the end of the log, after all topics were read to it."""
+
+    readings: Readings
+    accepted: list[Address]
+    rejects: list[tuple[str, int, int, str]]
+    late: list[Address]
+    duplicates: list[Address]
+    joined: dict[Address, tuple[int, int, int] | None]
+    unsettled: list[Address]
+    stream_time_ms: int | None

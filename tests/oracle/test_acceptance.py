@@ -1,0 +1,186 @@
+"""The oracle: which records count, the file rule, and the random logs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from streamer.config import parse
+
+from .decoding import BrokenError, decode, moment_ms
+from .files import murmur2, partition_of
+from .oracle import Record, records_of_file, run
+from .random_log import random_log
+from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
+
+# Acceptance ----------------------------------------------------------------------------------
+
+
+def test_arrival_clock_counts_the_record_itself_and_broken_ones() -> None:
+    # A:      0 --- broken at 65 min --- event of 5 min (60 min behind) --- of 4:59.999
+    log = Log().shown(0).raw("impressions", b"{", 65 * M)
+    log.shown(5 * M, 10 * M).shown(5 * M - 1, 10 * M)
+    result = log.run()
+    assert result.late == [("impressions", 0, 3)]
+    assert result.rejects == [("impressions", 0, 1, "json")]
+    assert len(result.accepted) == 2
+    assert value(result, "events_total", topic="impressions") == 4
+    assert value(result, "late_total", topic="impressions") == 1
+    assert value(result, "rejected_total", topic="impressions", reason="json") == 1
+    assert value(result, "events_total", topic="sessions") == 0
+
+
+def test_future_is_beyond_the_skew_of_the_own_arrival() -> None:
+    result = Log().shown(5 * M, 0).shown(5 * M + 1, 0).run()
+    assert result.rejects == [("impressions", 0, 1, "future")]
+    # S = min(event, A): the future event moves it only as far as its arrival.
+    assert value(result, "stream_time_seconds") == T0 / 1000
+
+
+def test_duplicates_within_the_horizon_of_the_first_copy() -> None:
+    # A: 0 first -- 40 min copy -- 60 min copy (60 - 0 <= 60) -- 60 min + 1: the new first -- copy
+    log = Log()
+    for at_ms in (0, 40 * M, 60 * M, 60 * M + 1, 61 * M):
+        log.shown(at_ms, event_id="e")
+    log.click(0, event_id="e")  # another topic
+    log.shown(61 * M, event_id="e", p=1)  # another partition
+    result = log.run()
+    assert [offset for _, _, offset in result.duplicates] == [1, 2, 4]
+    assert len(result.accepted) == 4
+
+
+def test_late_and_rejected_copies_are_not_first() -> None:
+    log = Log().shown(61 * M).shown(0, 61 * M, event_id="e").shown(61 * M, event_id="e")
+    assert log.run().duplicates == []
+
+
+def test_dead_letters_are_rejects_and_late_ones() -> None:
+    letters: list[tuple[Record, str]] = []
+    log = Log().shown(61 * M).shown(0, 61 * M).raw("clicks", b"[]", 0)
+    run(log.records, PLAIN, dead_letters=letters)
+    assert [(r.topic, reason) for r, reason in letters] == [
+        ("clicks", "object"),
+        ("impressions", "late"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("topic", "change", "reason"),
+    [
+        ("clicks", {"type": "impression"}, "type"),
+        ("clicks", {"ts": "2023-11-14T22:13:20"}, "ts"),
+        ("clicks", {"ts": True}, "ts"),
+        ("clicks", {"user_id": ""}, "user_id"),
+        ("clicks", {"event_id": "e" * 257}, "event_id"),
+        ("clicks", {"item_id": None}, "item_id"),
+        ("clicks", {"request_id": 3}, "request_id"),
+        ("clicks", {"position": 0}, "position"),
+        ("clicks", {"feedback": "like\n"}, "feedback"),
+        ("clicks", {"start_ts": 5}, "dwell"),
+        ("clicks", {"start_ts": 5, "end_ts": 4}, "dwell"),
+        ("clicks", {"dwell_ms": 86_400_001}, "dwell"),
+        ("clicks", {"variant": "all"}, "dimension"),
+        ("clicks", {"variant": "A\n"}, "dimension"),
+        ("impressions", {"score": "0.5"}, "score"),
+        ("impressions", {"propensity": 0}, "propensity"),
+        ("impressions", {"items": [{"item_id": "x"}]}, "items"),
+        ("impressions", {"item_id": None, "items": []}, "items"),
+        ("impressions", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
+        ("conversions", {"value": -1}, "value"),
+        ("sessions", {"session_id": None}, "session_id"),
+        ("sessions", {"action": "stop"}, "action"),
+        ("sessions", {"action": "dwell", "item_id": None}, "item_id"),
+        ("clicks", {"x": [[[[[[[[]]]]]]]]}, "too_deep"),
+    ],
+)
+def test_reasons(topic: str, change: Payload, reason: str) -> None:
+    good = {"ts": T0, "user_id": "u", "item_id": "x", "session_id": "s", "action": "view"}
+    decode(topic, json.dumps(good | {"x": [[[[[[[]]]]]]]}).encode(), VARIANT)
+    with pytest.raises(BrokenError, match=f"^{reason}$"):
+        decode(topic, json.dumps(good | change).encode(), VARIANT)
+
+
+def test_times() -> None:
+    assert moment_ms("2023-11-14T22:14:00.5Z", "ts") == T0 + 500
+    assert moment_ms("2023-11-15T03:44:00.0019+05:30", "ts") == T0 + 1
+
+
+# Files and random logs ------------------------------------------------------------------------
+
+
+def test_file_rule() -> None:
+    def line(line_type: str | None, ts: Any, user: str = "u") -> bytes:
+        payload = {"ts": ts, "user_id": user, "item_id": "x"}
+        return json.dumps(payload | ({"type": line_type} if line_type else {})).encode() + b"\n"
+
+    lines = [
+        b"{",
+        line("click", 100),
+        line("impression", 300),
+        line("impression", 200),
+        line("purchase", 400),
+        line(None, 350),
+        line("click", 9_000_000),  # beyond the wall clock: future
+        line("click", "soon"),
+        b"\n",
+    ]
+    records = records_of_file(lines, PLAIN, now_ms=1000)
+    assert [(r.topic, r.offset, r.record_ms) for r in records] == [
+        ("impressions", 0, 0),
+        ("clicks", 0, 100),
+        ("impressions", 1, 300),
+        ("impressions", 2, 300),
+        ("impressions", 3, 400),
+        ("impressions", 4, 400),
+        ("clicks", 1, 400),
+        ("clicks", 2, 400),
+        ("impressions", 5, 400),
+    ]
+    assert [r[3] for r in run(records, PLAIN).rejects] == [
+        *("future", "ts"),
+        *("json", "type", "type", "json"),
+    ]
+
+
+def test_partitioner_is_kafkas() -> None:
+    # From org.apache.kafka.common.utils.UtilsTest.testMurmur2, as unsigned numbers.
+    expected = {
+        b"21": -973932308,
+        b"foobar": -790332482,
+        b"a-little-bit-long-string": -985981536,
+        b"a-little-bit-longer-string": -1486304829,
+        b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971,
+        b"abc": 479470107,
+    }
+    assert {key: murmur2(key) for key in expected} == {
+        key: number % 2**32 for key, number in expected.items()
+    }
+    assert partition_of(None, 8) == 0
+
+
+def test_random_logs_have_every_complication() -> None:
+    settings = parse(
+        {
+            "dimensions": [{"name": "variant", "values": ["A"], "max_values": 2}],
+            "metrics": {"feedback": {"click": 1.0, "like": 2.0}},
+            "events": {"fields": {"item_id": "sku", "ts": "time"}},
+        }
+    )
+    lines = random_log(7, settings, 6000)
+    assert lines == random_log(7, settings, 6000)
+    assert len(lines) == 6000
+    result = run(records_of_file(lines, settings, partitions=3), settings)
+    reasons = {r[3] for r in result.rejects}
+    assert reasons == {
+        *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),
+        *("item_id", "request_id", "position", "score", "propensity", "items", "feedback"),
+        *("dwell", "value", "session_id", "action", "dimension", "future"),
+    }
+    assert len(result.rejects) < 1000
+    assert min(len(result.late), len(result.duplicates), len(result.unsettled)) > 0
+    misses = [address for address, row in result.joined.items() if row is None]
+    assert 0 < len(misses) < len(result.joined) / 2
+    assert (value(result, "feedback_total", feedback="other", variant="all") or 0) > 0
+    assert (value(result, "impressions_total", variant="other") or 0) > 0

@@ -1,0 +1,66 @@
+"""Small hand-made logs, for the tests of the oracle (and of whatever must agree with it)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from streamer.config import Settings, parse
+
+from .oracle import OracleResult, Record, run
+
+T0 = 1_700_000_040_000  # a whole minute
+S, M, H = 1000, 60_000, 3_600_000
+PLAIN = parse({"dimensions": [], "windows": {"lengths": ["5m", "1h"]}})
+VARIANT = parse({"dimensions": [{"name": "variant"}], "windows": {"lengths": ["1h"]}})
+
+Payload = dict[str, Any]
+
+
+class Log:
+    """Builds records: each topic-partition gets offsets from 0."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(
+        self, topic: str, event_ms: int, arrival_ms: int | None = None, p: int = 0, **fields: Any
+    ) -> Log:
+        """An event at T0 + event_ms, stamped T0 + arrival_ms (at once if not given)."""
+        payload: Payload = {"ts": T0 + event_ms, "user_id": "u", **fields}
+        if topic != "sessions":
+            payload = {"item_id": "x", **payload}
+        if "items" in fields:
+            del payload["item_id"]
+        raw = json.dumps(payload).encode()
+        return self.raw(topic, raw, event_ms if arrival_ms is None else arrival_ms, p)
+
+    def raw(self, topic: str, raw: bytes | None, arrival_ms: int, p: int = 0) -> Log:
+        offset = sum((r.topic, r.partition) == (topic, p) for r in self.records)
+        self.records.append(Record(topic, p, offset, T0 + arrival_ms, raw))
+        return self
+
+    def shown(self, event_ms: int, arrival_ms: int | None = None, **fields: Any) -> Log:
+        return self.add("impressions", event_ms, arrival_ms, **fields)
+
+    def click(self, event_ms: int, arrival_ms: int | None = None, **fields: Any) -> Log:
+        return self.add("clicks", event_ms, arrival_ms, **fields)
+
+    def bought(self, event_ms: int, arrival_ms: int | None = None, **fields: Any) -> Log:
+        return self.add("conversions", event_ms, arrival_ms, **fields)
+
+    def run(self, settings: Settings = PLAIN) -> OracleResult:
+        return run(self.records, settings)
+
+
+def value(result: OracleResult, name: str, **labels: str) -> int | float | None:
+    return result.readings.get((f"streamer_{name}", frozenset(labels.items())))
+
+
+def joins(result: OracleResult, topic: str = "clicks") -> list[tuple[int, int] | None]:
+    """(offset, index) of the row that each feedback joined, in offset order."""
+    return [
+        None if row is None else row[1:]
+        for address, row in sorted(result.joined.items())
+        if address[0] == topic
+    ]
