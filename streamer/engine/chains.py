@@ -40,8 +40,8 @@ class Chains:
         next_row[rows[order]] = before
         self.index.set_rows(slots, rows)
 
-    def walk(self, keys: U64, next_row: I32, size: int) -> tuple[I64, I64]:
-        """All (query, row) pairs of the keys' chains; rows of ``size`` and more are ignored."""
+    def walk(self, keys: U64, next_row: I32) -> tuple[I64, I64]:
+        """All (query, row) pairs of the keys' chains."""
         rows = self.index.find(keys).astype(np.int64)
         queries = np.arange(len(keys))
         found_queries, found_rows = [], []

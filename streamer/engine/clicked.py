@@ -40,9 +40,11 @@ class Clicked:
             clicks=np.int32,
             conversions=np.int32,
             filed=np.int8,
+            serial=np.int64,
             next=np.int32,
         )
         self.chains = Chains()
+        self.serial = 0
 
     @property
     def nbytes(self) -> int:
@@ -69,18 +71,29 @@ class Clicked:
         """Add rows without feedback; returns their numbers."""
         pair = mix(columns["user"], columns["item"])
         unset = {"first_ms": NOT_YET, "final_first_ms": NOT_YET, "clicks": 0, "conversions": 0}
-        first = self.rows.append({**columns, **unset, "pair": pair, "filed": 0, "next": -1}, n)
+        serial = np.arange(self.serial, self.serial + n)
+        self.serial += n
+        links = {"pair": pair, "filed": 0, "serial": serial, "next": -1}
+        first = self.rows.append({**columns, **unset, **links}, n)
         numbers = np.arange(first, first + n)
         self.chains.link(pair, numbers, self.rows["next"])
         return numbers
 
-    def newest(self, user: U64, slate: U64, item: U64, event_ms: I64) -> I64:
-        """The newest row that each conversion may join, or -1."""
+    def newest(
+        self, user: U64, slate: U64, item: U64, event_ms: I64, feedback_within_ms: int | None = None
+    ) -> I64:
+        """The newest row that each conversion may join, or -1.
+
+        With ``feedback_within_ms``: the one that clicks-topic feedback joins within that time; a
+        row that has any is always here, so this finds a stored join again.
+        """
         rows = self.rows
-        query, row = self.chains.walk(mix(user, item), rows["next"], len(rows))
+        query, row = self.chains.walk(mix(user, item), rows["next"])
         lag_ms = event_ms[query] - rows["event_ms"][row]
-        fits = (lag_ms >= 0) & (lag_ms <= self.horizon_ms)
-        fits &= (rows["first_ms"][row] <= event_ms[query]) & (rows["item"][row] == item[query])
+        horizon_ms = self.horizon_ms if feedback_within_ms is None else feedback_within_ms
+        fits = (lag_ms >= 0) & (lag_ms <= horizon_ms) & (rows["item"][row] == item[query])
+        if feedback_within_ms is None:
+            fits &= rows["first_ms"][row] <= event_ms[query]
         fits &= (slate[query] == 0) | (rows["slate"][row] == slate[query])
         query, row = query[fits], row[fits]
         order = np.lexsort((rows["index"][row], rows["offset"][row], rows["event_ms"][row], query))

@@ -53,8 +53,10 @@ class Feedback:
             settled=np.bool_,
             final=np.bool_,
             dead=np.bool_,
+            serial=np.int64,
             next=np.int32,
         )
+        self.serial = 0
         self.chains = Chains()
         self.pending: I64 = np.zeros(0, np.int64)
         self.evicted_early = 0
@@ -74,6 +76,8 @@ class Feedback:
     def add(self, columns: dict[str, np.ndarray | int], n: int, segments: Segments) -> I64:
         """Add rows, not joined yet; returns their numbers."""
         own = np.asarray(columns["own_segment"], np.int64)
+        serial = np.arange(self.serial, self.serial + n)
+        self.serial += n
         first = self.rows.append(
             {
                 **columns,
@@ -84,6 +88,7 @@ class Feedback:
                 "settled": False,
                 "final": False,
                 "dead": False,
+                "serial": serial,
                 "next": -1,
             },
             n,
@@ -104,7 +109,7 @@ class Feedback:
     def _waiting(self, keys: U64) -> I64:
         if not len(self.pending) or not len(keys):
             return np.zeros(0, np.int64)
-        _, row = self.chains.walk(keys, self.rows["next"], len(self.rows))
+        _, row = self.chains.walk(keys, self.rows["next"])
         return np.unique(row[~self.rows["final"][row]])
 
     def join_impressions(self, row: I64, impressions: Impressions, clicked: Clicked) -> I64:
@@ -113,7 +118,16 @@ class Feedback:
         found = impressions.newest(
             rows["user"][row], rows["slate"][row], rows["item"][row], rows["event_ms"][row]
         )
-        new = clicked.of(impressions, found)
+        return self._join(row, clicked.of(impressions, found), clicked)
+
+    def rejoin(self, row: I64, horizon_ms: int, clicked: Clicked) -> None:
+        """Join stored clicks-topic rows to the clicked rows that they had joined."""
+        rows = self.rows
+        keys = (rows[name][row] for name in ("user", "slate", "item", "event_ms"))
+        self._join(row, clicked.newest(*keys, feedback_within_ms=horizon_ms), clicked)
+
+    def _join(self, row: I64, new: I64, clicked: Clicked) -> I64:
+        rows = self.rows
         old = rows["joined"][row].astype(np.int64)
         moved = np.flatnonzero(new != old)
         row, old, new = row[moved], old[moved], new[moved]

@@ -18,6 +18,7 @@ from streamer.engine.table import Table
 
 _NO_SLATE = np.uint64(0x5851F42D4C957F2D)
 _SCAN = 4096
+_INDEX_BITS = 10
 _REBASE = 1 << 30
 
 
@@ -92,6 +93,11 @@ class Impressions:
             shown, key = shown.where(order), key[order]
             starts = runs_of(key)
         return self._append(shown, key[starts], starts)
+
+    def load(self, shown: Shown) -> None:
+        """Append stored rows, whose ``slate`` is that of their group."""
+        starts = runs_of(shown.slate)
+        self._append(shown, shown.slate[starts], starts)
 
     def _append(self, shown: Shown, slates: U64, starts: I64) -> tuple[U64, U64]:
         if not len(starts):
@@ -214,6 +220,18 @@ class Impressions:
     def group_of(self, row: I64) -> I64:
         """The group of each row."""
         return np.searchsorted(self.groups["first"], row + self.dropped_rows, "right") - 1
+
+    def relink(self, offset: I64, index: I64, clicked: I64) -> None:
+        """Point rows that are among the given (offset, index) to their clicked rows."""
+        wanted = offset << _INDEX_BITS | index
+        order = np.argsort(wanted)
+        wanted, clicked = wanted[order], clicked[order]
+        have = self.rows["offset"] << _INDEX_BITS | self.rows["index"].astype(np.int64)
+        at = np.searchsorted(wanted, have)
+        at[at == len(wanted)] = 0
+        if len(wanted):
+            hit = wanted[at] == have
+            self.rows["clicked"][hit] = clicked[at[hit]]
 
     def expire(self, clicks_ms: int, impressions_ms: int, lateness_ms: int) -> None:
         """Forget the rows that no feedback can join any more, and the oldest beyond the bound."""

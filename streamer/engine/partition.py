@@ -280,8 +280,10 @@ class Partition:
         self.collector.collect(fact, deltas)
 
     def _count_total(self, fact: FeedbackFacts, totals: Deltas) -> None:
-        columns = (fact.segment, fact.position, fact.kind, fact.value_micros, fact.dwell_ms)
-        self.collector.collect(FeedbackFacts(fact.event_ms * 0, *columns, sign=1), totals)
+        """Totals have no positions: those may still be filled in when the rest is settled."""
+        start, none = fact.event_ms * 0, fact.position * 0
+        columns = (fact.segment, none, fact.kind, fact.value_micros, fact.dwell_ms)
+        self.collector.collect(FeedbackFacts(start, *columns, sign=1), totals)
 
     def _file_outcomes(self, ref: I64, deltas: Deltas) -> None:
         """File the impressions that became, or are no longer, clicked or converted."""
@@ -359,6 +361,29 @@ class Partition:
             self.feedback.evicted_early += beyond
         self.feedback.keep(keep)
         self._compact_at["feedback"] = max(4096, 2 * len(self.feedback.rows))
+
+    # Adopting ------------------------------------------------------------------------------------
+
+    def rejoin(self) -> None:
+        """Compute again what follows from loaded rows and clocks; nothing is counted."""
+        rows, clicked = self.clicked.rows, self.clicked
+        numbers = np.arange(len(rows))
+        index = rows["index"].astype(np.int64)
+        self.impressions.relink(rows["offset"], index, numbers)
+        pending = self.feedback.pending
+        topic = self.feedback.rows["topic"][pending]
+        click_ms = self.settings.attribution.click_ms
+        self.feedback.rejoin(pending[topic == fb.CLICKS], click_ms, clicked)
+        clock_ms = self.logs["impressions"].clock_ms
+        self.feedback.finalise_clicks(clock_ms, self.lateness_ms, clicked)
+        self.feedback.join_clicked(pending[topic == fb.CONVERSIONS], clicked)
+        clock_ms = min(clock_ms, self.logs["clicks"].clock_ms)
+        self.feedback.finalise_conversions(clock_ms, self.lateness_ms, clicked)
+        segment, position = self.feedback.effective(pending, clicked, self.segments)
+        self.feedback.rows["segment"][pending] = segment
+        self.feedback.rows["position"][pending] = position
+        self.feedback.take_settled(pending)
+        rows["filed"][:] = clicked.outcomes(numbers)
 
     # What a bound dropped ------------------------------------------------------------------------
 

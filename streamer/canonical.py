@@ -1,0 +1,96 @@
+"""A partition's state as plain sorted values: what two runs of the same logs must agree on.
+
+Layout in memory (row numbers, segment numbers, rows that could leave already) does not show.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamer.engine.partition import Partition
+
+Canonical = dict[str, Any]
+
+
+def canonical(partition: Partition) -> Canonical:
+    """Everything that is stored, decoded."""
+    return {
+        "stream_ms": partition.stream_ms,
+        "unattributed": dict(partition.unattributed),
+        "join_gap": partition.join_gap,
+        "logs": {kind: _log(partition, kind) for kind in partition.logs},
+        "values": [
+            {"kept": v.kept, "capped": v.capped} for v in partition.segments.values
+        ],
+        "cells": _cells(partition),
+        "impressions": _impressions(partition),
+        "clicked": _clicked(partition),
+        "feedback": _feedback(partition),
+    }
+
+
+def _log(partition: Partition, kind: str) -> Canonical:
+    log = partition.logs[kind]
+    keys, arrivals = log.ids.log["key"], log.ids.log["arrival_ms"]
+    held = arrivals >= log.arrival_ms - log.ids.horizon_ms
+    return {
+        "next_offset": log.next_offset,
+        "arrival_ms": log.arrival_ms,
+        "borrowed_ms": log.borrowed_ms,
+        "accepted": log.accepted,
+        "duplicates": log.duplicates,
+        "late": log.late,
+        "rejected": dict(sorted(log.rejected.items())),
+        "ids": sorted(zip(keys[held].tolist(), arrivals[held].tolist(), strict=True)),
+    }
+
+
+def _cells(partition: Partition) -> dict[tuple[Any, ...], int]:
+    texts = partition.segments.texts()
+    cells = partition.cells
+    result: dict[tuple[Any, ...], int] = {}
+    for pane, (codes, values) in cells.dump(cells.live_panes()).items():
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+            key = (pane >> 32, pane & 0xFFFFFFFF, texts[code >> 14], code & 0x3FFF)
+            result[key] = result.get(key, 0) + value
+    return result
+
+
+def _rows(columns: list[Any]) -> list[tuple[Any, ...]]:
+    return sorted(zip(*(np.asarray(c).tolist() for c in columns), strict=True))
+
+
+def _impressions(partition: Partition) -> list[tuple[Any, ...]]:
+    table, rows = partition.impressions, partition.impressions.rows
+    clicks_ms = partition.logs["clicks"].clock_ms
+    reach_ms = table.horizon_ms + partition.lateness_ms
+    live = rows["event_ms"] + reach_ms >= clicks_ms
+    group = table.group_of(np.flatnonzero(live))
+    texts = partition.segments.texts()
+    names = ("offset", "index", "item", "event_ms", "arrival_ms", "position")
+    columns = [rows[name][live] for name in names]
+    columns += [table.groups["user"][group], table.groups["slate"][group]]
+    columns.append(rows["segment"][live])
+    return sorted((*row[:-1], texts[row[-1]]) for row in _rows(columns))
+
+
+def _clicked(partition: Partition) -> list[tuple[Any, ...]]:
+    rows = partition.clicked.rows
+    live = ~partition.clicked.expired(partition.join_clock_ms(), partition.lateness_ms)
+    live &= rows["filed"] > 0
+    names = ("offset", "index", "item", "event_ms", "first_ms", "clicks", "conversions", "filed")
+    return _rows([rows[name][live] for name in names])
+
+
+def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
+    rows = partition.feedback.rows
+    joined = rows["joined"]
+    expired = partition.clicked.expired(partition.join_clock_ms(), partition.lateness_ms)
+    live = ~rows["dead"]
+    live[joined >= 0] &= ~expired[joined[joined >= 0]]
+    target = np.full(len(joined), -1, np.int64)
+    target[joined >= 0] = partition.clicked.rows["offset"][joined[joined >= 0]]
+    names = ("topic", "offset", "item", "event_ms", "position", "settled", "final")
+    return _rows([*(rows[name][live] for name in names), target[live]])

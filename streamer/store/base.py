@@ -1,0 +1,97 @@
+"""What a store can do, whatever keeps the bytes. All bytes are opaque to it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class Answer(StrEnum):
+    """What a commit came to."""
+
+    OK = "OK"
+    ALREADY = "ALREADY"
+    """The same commit was done before: its reply was lost."""
+    MOVED = "MOVED"
+    """The stored state is not the one that this commit continues."""
+    FENCED = "FENCED"
+    """Another worker has claimed the partition."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One step: blobs to write first, then the manifest and position to flip to.
+
+    ``expected`` is the position that the step continues (b"": none yet); ``delete`` names blobs
+    that the new manifest no longer refers to.
+    """
+
+    claim: str
+    expected: bytes
+    position: bytes
+    manifest: bytes
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    delete: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of a partition: empty bytes where nothing is. ``seen_ms``: when committed."""
+
+    position: bytes
+    manifest: bytes
+    seen_ms: int
+
+
+class Store(Protocol):
+    """Keeps partitions. Raises StoreError where it cannot be reached."""
+
+    async def check(self) -> None:
+        """StoreError where the store may lose what it was given."""
+        ...
+
+    async def set_partitions(self, count: int) -> int:
+        """Store the number of partitions if none is stored; returns the stored one."""
+        ...
+
+    async def partitions(self) -> int | None:
+        """The stored number of partitions."""
+        ...
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        """Take the partition from whoever has it, then read its state."""
+        ...
+
+    async def sweep(self, partition: int, held: set[str]) -> int:
+        """Delete blobs that are not held; returns how many."""
+        ...
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        """Blobs by name; None for one that is gone."""
+        ...
+
+    async def commit(self, partition: int, commit: Commit) -> Answer: ...
+
+    async def release(self, partition: int, claim: str) -> None:
+        """Give a partition up, if the claim is still ours."""
+        ...
+
+    async def read(self, partition: int) -> Stored: ...
+
+    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
+        """The positions of partitions, cheaply."""
+        ...
+
+    async def owner(self, partition: int) -> str | None:
+        """The claim on a partition."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def new_claim() -> str:
+    """A random 128-bit id: after a rollback a counter would repeat, this does not."""
+    return secrets.token_urlsafe(16)

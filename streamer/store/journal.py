@@ -1,0 +1,276 @@
+"""A partition in memory ↔ what is stored of it: each commit writes only what changed.
+
+Rows of tables are immutable evidence (impressions, feedback, event ids); how they are joined is
+computed again at adoption. Rows added since the last commit go into a new blob; sixteen blobs of a
+size class become one of the next; a blob leaves when nothing in it can matter any more.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+import msgspec
+
+from streamer import limits
+from streamer.engine.cells import TOTAL_RING
+from streamer.engine.partition import Partition
+from streamer.errors import CodecError
+from streamer.events import KINDS
+from streamer.readout.view import header_of
+from streamer.store import codec
+from streamer.store.base import Commit, Store, Stored
+from streamer.store.manifest import (
+    VERSION,
+    BlobRef,
+    Manifest,
+    TopicState,
+    Witness,
+    decode,
+    fingerprint,
+    require_same,
+)
+from streamer.store.tables import TABLES, StoredTable
+
+_MAX_BLOB_ROWS = 500_000
+
+
+@dataclass
+class _Held:
+    """A blob and the rows of the table that it holds, by their serial numbers."""
+
+    ref: BlobRef
+    first: int
+    end: int
+
+
+class Journal:
+    """Writes one partition under one claim."""
+
+    def __init__(self, partition: Partition, claim: str) -> None:
+        self.partition, self.claim = partition, claim
+        self.commit_number = 0
+        self.dead_letters = 0
+        self.position = b""
+        self.tables: dict[str, list[_Held]] = {name: [] for name in TABLES}
+        self.panes: dict[int, str] = {}
+        self.witnesses: dict[str, list[Witness]] = {kind: [] for kind in KINDS}
+        self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
+        self._blob_number = 0
+        self._oldest: list[int] = []
+
+    # Writing -----------------------------------------------------------------------------------
+
+    def witness(self, kind: str, offset: int, record_ms: int, value: bytes | None) -> None:
+        """Remember a record that was applied; older ones are thinned out exponentially."""
+        kept = self.witnesses[kind]
+        kept.append(Witness(offset, record_ms, zlib.crc32(value or b"")))
+        if len(kept) > limits.WITNESS_COUNT:
+            gaps = [
+                (kept[i + 1].offset - kept[i - 1].offset) / (offset - kept[i].offset + 1)
+                for i in range(1, len(kept) - 1)
+            ]
+            del kept[1 + gaps.index(min(gaps))]
+
+    def prepare(self) -> Commit:
+        """The next commit: everything that changed since the last one."""
+        blobs: dict[str, bytes] = {}
+        delete: list[str] = []
+        self._put_panes(blobs, delete)
+        for name, table in TABLES.items():
+            self._put_table(name, table, blobs, delete)
+        self.commit_number += 1
+        manifest = self._manifest()
+        expected, self.position = self.position, self._position(manifest)
+        return Commit(self.claim, expected, self.position, manifest.encode(), blobs, delete)
+
+    def _name(self) -> str:
+        self._blob_number += 1
+        return f"{self.claim}.{self._blob_number}"
+
+    def _position(self, manifest: Manifest) -> bytes:
+        offsets = {kind: topic.next_offset for kind, topic in manifest.topics.items()}
+        return msgspec.msgpack.encode([manifest.commit, offsets])
+
+    def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        cells = self.partition.cells
+        touched = cells.take_touched()
+        oldest = [ring.oldest(self.partition.stream_ms) for ring in cells.rings]
+        gone: set[int] = set()
+        if oldest != self._oldest:
+            self._oldest = oldest
+            bounds = dict(enumerate(oldest, 1))
+            gone = {
+                pane
+                for pane in (*self.panes, *touched)
+                if pane >> 32 != TOTAL_RING and pane & 0xFFFFFFFF < bounds[pane >> 32]
+            }
+        for pane, (codes, values) in cells.dump(touched - gone).items():
+            if len(codes):
+                name = self._name()
+                blobs[name] = codec.encode({"code": codes, "value": values})
+                if pane in self.panes:
+                    delete.append(self.panes[pane])
+                self.panes[pane] = name
+            else:
+                gone.add(pane)
+        delete += [self.panes.pop(pane) for pane in gone if pane in self.panes]
+
+    def _put_table(
+        self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
+    ) -> None:
+        held = self.tables[name]
+        for old in [h for h in held if table.is_gone(self.partition, h.ref, h.end)]:
+            held.remove(old)
+            if old.ref.name:
+                delete.append(old.ref.name)
+        first = held[-1].end if held else table.first_serial(self.partition)
+        first = max(first, table.first_serial(self.partition))
+        end = table.next_serial(self.partition)
+        if end > first:
+            self._write(held, table, first, end, 0, blobs)
+        self._merge(held, table, blobs, delete)
+
+    def _write(
+        self,
+        held: list[_Held],
+        table: StoredTable,
+        first: int,
+        end: int,
+        level: int,
+        blobs: dict[str, bytes],
+    ) -> None:
+        columns = table.rows(self.partition, first, end)
+        rows = len(next(iter(columns.values())))
+        if not rows:
+            held.append(_Held(BlobRef("", 0, level, 0, 0), first, end))
+            return
+        name = self._name()
+        blobs[name] = codec.encode(columns)
+        latest_event_ms, latest_arrival_ms = table.latest(columns)
+        ref = BlobRef(name, rows, level, latest_event_ms, latest_arrival_ms)
+        held.append(_Held(ref, first, end))
+
+    def _merge(
+        self, held: list[_Held], table: StoredTable, blobs: dict[str, bytes], delete: list[str]
+    ) -> None:
+        """Make one blob of the newest ones of a level, when there are enough; one a commit."""
+        fan_in = limits.BLOB_FAN_IN
+        tail = held[-fan_in:]
+        if len(tail) < fan_in or len({h.ref.level for h in tail}) > 1:
+            return
+        if sum(h.ref.rows for h in tail) > _MAX_BLOB_ROWS:
+            return
+        del held[-fan_in:]
+        for old in tail:
+            if blobs.pop(old.ref.name, None) is None and old.ref.name:
+                delete.append(old.ref.name)
+        self._write(held, table, tail[0].first, tail[-1].end, tail[0].ref.level + 1, blobs)
+
+    def _manifest(self) -> Manifest:
+        p = self.partition
+        header = header_of(p, self.commit_number)
+        return Manifest(
+            version=VERSION,
+            fingerprint=self._fingerprint,
+            commit=self.commit_number,
+            stream_ms=p.stream_ms,
+            topics={
+                kind: TopicState(
+                    next_offset=log.next_offset,
+                    arrival_ms=log.arrival_ms,
+                    borrowed_ms=log.borrowed_ms,
+                    accepted=log.accepted,
+                    duplicates=log.duplicates,
+                    late=log.late,
+                    rejected=log.rejected,
+                    evicted_early=log.ids.evicted_early,
+                    witnesses=self.witnesses[kind],
+                )
+                for kind, log in p.logs.items()
+            },
+            segments=p.segments.dump(),
+            segment_texts=[list(x) for x in header.segments],
+            kept=[list(x) for x in header.kept],
+            capped=list(header.capped),
+            unattributed=p.unattributed,
+            unsettled=dict(header.unsettled),
+            join_gap=p.join_gap,
+            dropped=header.dropped,
+            evicted_early={
+                "impressions": p.impressions.evicted_early,
+                "feedback": p.feedback.evicted_early,
+            },
+            dead_letters=self.dead_letters,
+            tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
+            panes=self.panes,
+        )
+
+
+# Adopting ----------------------------------------------------------------------------------------
+
+
+async def adopt(
+    store: Store, number: int, partition: Partition, claim: str, stored: Stored
+) -> Journal:
+    """Load what is stored into an empty partition and continue it; orphan blobs are deleted."""
+    journal = Journal(partition, claim)
+    if not stored.manifest:
+        await store.sweep(number, set())
+        return journal
+    manifest = decode(stored.manifest)
+    require_same(manifest.fingerprint, journal._fingerprint, str(number))
+    journal.position = stored.position
+    journal.commit_number = manifest.commit
+    journal.dead_letters = manifest.dead_letters
+    _restore_counters(partition, journal, manifest)
+    moves = partition.segments.load(manifest.segments)
+    await _load_panes(store, number, partition, journal, manifest)
+    for name, table in TABLES.items():
+        refs = manifest.tables[name]
+        for ref, data in zip(refs, await _blobs(store, number, [r.name for r in refs]), strict=True):
+            first = table.next_serial(partition)
+            table.load(partition, codec.decode(data), moves)
+            journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
+    partition.rejoin()
+    partition.cells.take_touched()
+    await store.sweep(number, manifest.blob_names())
+    return journal
+
+
+def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
+    partition.stream_ms = manifest.stream_ms
+    partition.unattributed = dict(manifest.unattributed)
+    partition.join_gap = manifest.join_gap
+    partition.impressions.evicted_early = manifest.evicted_early["impressions"]
+    partition.feedback.evicted_early = manifest.evicted_early["feedback"]
+    for kind, topic in manifest.topics.items():
+        log = partition.logs[kind]
+        log.next_offset, log.arrival_ms = topic.next_offset, topic.arrival_ms
+        log.borrowed_ms, log.accepted = topic.borrowed_ms, topic.accepted
+        log.duplicates, log.late = topic.duplicates, topic.late
+        log.rejected = dict(topic.rejected)
+        log.ids.evicted_early = topic.evicted_early
+        journal.witnesses[kind] = list(topic.witnesses)
+
+
+async def _load_panes(
+    store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
+) -> None:
+    panes = list(manifest.panes.items())
+    for (pane, _), data in zip(
+        panes, await _blobs(store, number, [name for _, name in panes]), strict=True
+    ):
+        columns = codec.decode(data)
+        partition.cells.load(pane, columns["code"], columns["value"])
+    journal.panes = dict(manifest.panes)
+
+
+async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:
+    found = await store.blobs(number, names)
+    missing = [name for name, data in zip(names, found, strict=True) if data is None]
+    if missing:
+        raise CodecError(
+            f"partition {number}: {len(missing)} of {len(names)} blobs of its manifest are gone"
+        )
+    return [data for data in found if data is not None]

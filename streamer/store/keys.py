@@ -1,0 +1,40 @@
+"""Every key in Redis. None has a time to live: state leaves by the log's clock, in commits.
+
+All keys of one partition carry the hash tag ``{number}``, so that one script may touch them all on
+Redis Cluster too.
+
+| key | type | holds |
+| --- | --- | --- |
+| ``prefix:partitions`` | string | number of partitions of every topic |
+| ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
+| ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
+| ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
+| ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The key names under one prefix."""
+
+    prefix: str
+
+    @property
+    def partitions(self) -> str:
+        return f"{self.prefix}:partitions"
+
+    def claim(self, partition: int) -> str:
+        return f"{self.prefix}:{{{partition}}}:claim"
+
+    def state(self, partition: int) -> str:
+        return f"{self.prefix}:{{{partition}}}:state"
+
+    def blobs(self, partition: int) -> str:
+        return f"{self.prefix}:{{{partition}}}:blobs"
+
+    def blob(self, partition: int, name: str) -> str:
+        return f"{self.prefix}:{{{partition}}}:b:{name}"

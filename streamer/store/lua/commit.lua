@@ -1,0 +1,25 @@
+-- The commit: flips one partition's manifest to new blobs and offsets, or changes nothing.
+-- KEYS: claim, state, blobs, then the keys of blobs to delete.
+-- ARGV: claim, position expected, position new, manifest, then the names of those blobs.
+-- All state is bytes here: Lua's numbers would lose integers above 2^53.
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 'FENCED'
+end
+local position = redis.call('HGET', KEYS[2], 'position') or ''
+if position == ARGV[3] then
+  return 'ALREADY'
+end
+if position ~= ARGV[2] then
+  return 'MOVED'
+end
+if #KEYS - 3 ~= #ARGV - 4 or #KEYS - 3 > 1000 then
+  return 'INVALID'
+end
+local now = redis.call('TIME')
+local seen_ms = now[1] .. string.format('%03d', math.floor(tonumber(now[2]) / 1000))
+redis.call('HSET', KEYS[2], 'position', ARGV[3], 'manifest', ARGV[4], 'seen_ms', seen_ms)
+for i = 4, #KEYS do
+  redis.call('UNLINK', KEYS[i])
+  redis.call('SREM', KEYS[3], ARGV[i + 1])
+end
+return 'OK'

@@ -1,0 +1,132 @@
+"""The manifest: what one commit of a partition consists of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cramjam
+import msgspec
+
+from streamer.config import Settings
+from streamer.engine.layout import Layout
+from streamer.engine.partition import rings_of
+from streamer.errors import CodecError, StoreError
+from streamer.readout.view import Header, TopicCounts
+
+VERSION = 1
+
+
+class Witness(msgspec.Struct, array_like=True, frozen=True):
+    """A record that was applied: by it a recreated topic is told from the old one."""
+
+    offset: int
+    record_ms: int
+    checksum: int
+
+
+class TopicState(msgspec.Struct):
+    """Where one topic of the partition stands."""
+
+    next_offset: int
+    arrival_ms: int
+    borrowed_ms: int
+    accepted: int
+    duplicates: int
+    late: int
+    rejected: dict[str, int]
+    evicted_early: int
+    witnesses: list[Witness]
+
+
+class BlobRef(msgspec.Struct, array_like=True):
+    """Rows of a table in one blob; by the latest times in it it is known when it may leave."""
+
+    name: str
+    rows: int
+    level: int
+    latest_event_ms: int
+    latest_arrival_ms: int
+
+
+class Manifest(msgspec.Struct):
+    """Everything of a commit that is not a blob, and the names of its blobs."""
+
+    version: int
+    fingerprint: dict[str, str]
+    commit: int
+    stream_ms: int
+    topics: dict[str, TopicState]
+    segments: dict[str, Any]
+    segment_texts: list[list[str]]
+    kept: list[list[str]]
+    capped: list[int]
+    unattributed: dict[str, int]
+    unsettled: dict[str, int]
+    join_gap: int
+    dropped: int
+    evicted_early: dict[str, int]
+    dead_letters: int
+    tables: dict[str, list[BlobRef]]
+    panes: dict[int, str]
+
+    def encode(self) -> bytes:
+        return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
+
+    def header(self) -> Header:
+        """What readers show."""
+        return Header(
+            commit=self.commit,
+            stream_ms=self.stream_ms,
+            topics={
+                kind: TopicCounts(
+                    t.next_offset, t.arrival_ms, t.accepted, t.duplicates, t.late, t.rejected
+                )
+                for kind, t in self.topics.items()
+            },
+            unattributed=self.unattributed,
+            unsettled=self.unsettled,
+            join_gap=self.join_gap,
+            dropped=self.dropped,
+            capped=tuple(self.capped),
+            kept=tuple(tuple(x) for x in self.kept),
+            segments=tuple(tuple(x) for x in self.segment_texts),
+        )
+
+    def blob_names(self) -> set[str]:
+        tables = {ref.name for refs in self.tables.values() for ref in refs}
+        return tables | set(self.panes.values())
+
+
+def decode(data: bytes) -> Manifest:
+    """The manifest of stored bytes; CodecError for anything else."""
+    try:
+        raw = bytes(cramjam.lz4.decompress_block(data))
+        manifest = msgspec.msgpack.decode(raw, type=Manifest)
+    except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
+        raise CodecError(f"a manifest of {len(data)} bytes cannot be read: {error}") from error
+    if manifest.version != VERSION:
+        raise CodecError(f"manifest of version {manifest.version}; this is version {VERSION}")
+    return manifest
+
+
+def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
+    """The settings that stored state depends on, by name."""
+    time, join = settings.time, settings.attribution
+    return {
+        "dimensions": repr([(d.name, d.values, d.max_values) for d in settings.dimensions]),
+        "windows.lengths": repr([(r.label, r.pane_ms, r.panes) for r in rings_of(settings)]),
+        "attribution": repr((join.click_ms, join.conversion_ms, join.session_gap_ms)),
+        "time": repr((time.max_lateness_ms, time.max_skew_ms, time.dedup_horizon_ms)),
+        "metrics.feedback": repr(settings.feedback_kinds),
+        "metrics.families": layout.fingerprint,
+    }
+
+
+def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> None:
+    """StoreError naming the settings under which the state was written, where they differ."""
+    for name, value in ours.items():
+        if stored.get(name) != value:
+            raise StoreError(
+                f"the state under {prefix!r} was written with other {name}: "
+                f"{stored.get(name)} there, {value} now; use another redis.prefix"
+            )

@@ -1,0 +1,76 @@
+"""The store in memory: the reference for the one in Redis, and enough for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from streamer.store.base import Answer, Commit, Stored, new_claim
+
+
+class MemoryStore:
+    """Keeps everything in dictionaries, with the same rules as ``lua/commit.lua``."""
+
+    def __init__(self) -> None:
+        self.claims: dict[int, str] = {}
+        self.states: dict[int, Stored] = {}
+        self.held: dict[int, dict[str, bytes]] = {}
+        self.count: int | None = None
+
+    async def check(self) -> None:
+        """Memory keeps what it was given."""
+
+    async def set_partitions(self, count: int) -> int:
+        self.count = self.count or count
+        return self.count
+
+    async def partitions(self) -> int | None:
+        return self.count
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        self.claims[partition] = new_claim()
+        return self.claims[partition], await self.read(partition)
+
+    async def sweep(self, partition: int, held: set[str]) -> int:
+        blobs = self.held.setdefault(partition, {})
+        gone = blobs.keys() - held
+        for name in gone:
+            del blobs[name]
+        return len(gone)
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        blobs = self.held.get(partition, {})
+        return [blobs.get(name) for name in names]
+
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        blobs = self.held.setdefault(partition, {})
+        blobs.update(commit.blobs)
+        if self.claims.get(partition) != commit.claim:
+            return Answer.FENCED
+        position = (await self.read(partition)).position
+        if position == commit.position:
+            return Answer.ALREADY
+        if position != commit.expected:
+            return Answer.MOVED
+        self.states[partition] = Stored(
+            commit.position, commit.manifest, time.time_ns() // 1_000_000
+        )
+        for name in commit.delete:
+            blobs.pop(name, None)
+        return Answer.OK
+
+    async def release(self, partition: int, claim: str) -> None:
+        if self.claims.get(partition) == claim:
+            del self.claims[partition]
+
+    async def read(self, partition: int) -> Stored:
+        return self.states.get(partition, Stored(b"", b"", 0))
+
+    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
+        return [(await self.read(p)).position for p in partitions]
+
+    async def owner(self, partition: int) -> str | None:
+        return self.claims.get(partition)
+
+    async def close(self) -> None:
+        """Nothing to close."""

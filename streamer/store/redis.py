@@ -1,0 +1,196 @@
+"""The store in Redis (7 or newer) or Valkey, alone or as a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from streamer import limits
+from streamer.config import Redis as RedisSettings
+from streamer.errors import SettingsError, StoreError
+from streamer.store.base import Answer, Commit, Stored, new_claim
+from streamer.store.keys import Keys
+
+_MIN_VERSION = 7
+_BLOBS_PER_CALL = 500
+
+
+def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
+    """A client for the settings, without retries of its own: commits are retried here, where a
+    lost reply is told from a lost request."""
+    options: dict[str, Any] = {
+        "socket_timeout": timeout_seconds,
+        "socket_connect_timeout": timeout_seconds,
+        "retry": Retry(NoBackoff(), 0),
+        "username": settings.username,
+        "password": _secret(settings.password_file),
+        "ssl_ca_certs": settings.ssl_ca_certs,
+        "ssl_certfile": settings.ssl_certfile,
+        "ssl_keyfile": settings.ssl_keyfile,
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    try:
+        kind: Any = RedisCluster if settings.cluster else Redis
+        return kind.from_url(settings.url, **options)
+    except (ValueError, RedisError, TypeError) as error:
+        raise SettingsError(f"redis.url cannot be used: {error}") from error
+
+
+def _secret(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(
+            f"cannot read redis.password_file: {error.strerror}; at {path}"
+        ) from error
+
+
+class RedisStore:
+    """Partitions in Redis; see ``keys.py`` for what lies where."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.prefix)
+        self.redis = client(settings)
+        lua = files("streamer.store") / "lua"
+        self._commit = self.redis.register_script((lua / "commit.lua").read_text())
+        self._release = self.redis.register_script((lua / "release.lua").read_text())
+
+    @contextmanager
+    def _errors(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except (RedisError, OSError, TimeoutError) as error:
+            text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StoreError(f"{doing}: {text}; at {_place(self.settings.url)}") from error
+
+    async def check(self) -> None:
+        with self._errors("cannot use Redis"):
+            info = await self.redis.info()
+        first = next(iter(info.values()), {})
+        info = first if isinstance(first, dict) and "redis_version" in first else info
+        version = str(info.get("redis_version", "0"))
+        if int(version.split(".")[0]) < _MIN_VERSION:
+            raise StoreError(f"Redis {version} is too old: {_MIN_VERSION}.0 or newer is needed")
+        policy = str(info.get("maxmemory_policy", "noeviction"))
+        if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
+            raise StoreError(
+                f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
+                "set it to noeviction"
+            )
+        if info.get("role", "master") != "master":
+            raise StoreError("Redis is a read-only replica: connect to its master")
+
+    async def set_partitions(self, count: int) -> int:
+        with self._errors("cannot store the number of partitions"):
+            await self.redis.set(self.keys.partitions, count, nx=True)
+            return int(await self.redis.get(self.keys.partitions))
+
+    async def partitions(self) -> int | None:
+        with self._errors("cannot read the number of partitions"):
+            count = await self.redis.get(self.keys.partitions)
+        return None if count is None else int(count)
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        claim = new_claim()
+        with self._errors(f"cannot claim partition {partition}"):
+            await self.redis.set(self.keys.claim(partition), claim)
+        return claim, await self.read(partition)
+
+    async def sweep(self, partition: int, held: set[str]) -> int:
+        with self._errors(f"cannot sweep partition {partition}"):
+            known = await self.redis.smembers(self.keys.blobs(partition))
+            orphans = [name.decode() for name in known if name.decode() not in held]
+            for start in range(0, len(orphans), _BLOBS_PER_CALL):
+                names = orphans[start : start + _BLOBS_PER_CALL]
+                await self.redis.unlink(*(self.keys.blob(partition, n) for n in names))
+                await self.redis.srem(self.keys.blobs(partition), *names)
+        return len(orphans)
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        with self._errors(f"cannot read partition {partition}"):
+            for start in range(0, len(names), _BLOBS_PER_CALL):
+                some = names[start : start + _BLOBS_PER_CALL]
+                found += await self.redis.mget([self.keys.blob(partition, n) for n in some])
+        return found
+
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        if len(commit.manifest) > limits.MAX_MANIFEST_BYTES:
+            raise StoreError(
+                f"manifest of partition {partition} has {len(commit.manifest)} bytes; "
+                f"at most {limits.MAX_MANIFEST_BYTES} are written in one step"
+            )
+        delete = list(commit.delete)[: limits.MAX_SCRIPT_KEYS]
+        fixed = [
+            self.keys.claim(partition),
+            self.keys.state(partition),
+            self.keys.blobs(partition),
+        ]
+        with self._errors(f"cannot commit partition {partition}"):
+            await self._write_blobs(partition, commit)
+            answer = await self._commit(
+                keys=[*fixed, *(self.keys.blob(partition, n) for n in delete)],
+                args=[commit.claim, commit.expected, commit.position, commit.manifest, *delete],
+            )
+            result = Answer(answer.decode())
+            if result in (Answer.OK, Answer.ALREADY):
+                await self._delete_rest(partition, commit.delete[limits.MAX_SCRIPT_KEYS :])
+        return result
+
+    async def _write_blobs(self, partition: int, commit: Commit) -> None:
+        names = list(commit.blobs)
+        for start in range(0, len(names), _BLOBS_PER_CALL):
+            some = names[start : start + _BLOBS_PER_CALL]
+            await self.redis.sadd(self.keys.blobs(partition), *some)
+            await self.redis.mset({self.keys.blob(partition, n): commit.blobs[n] for n in some})
+
+    async def _delete_rest(self, partition: int, names: Sequence[str]) -> None:
+        for start in range(0, len(names), _BLOBS_PER_CALL):
+            some = names[start : start + _BLOBS_PER_CALL]
+            await self.redis.unlink(*(self.keys.blob(partition, n) for n in some))
+            await self.redis.srem(self.keys.blobs(partition), *some)
+
+    async def release(self, partition: int, claim: str) -> None:
+        with self._errors(f"cannot release partition {partition}"):
+            await self._release(keys=[self.keys.claim(partition)], args=[claim])
+
+    async def read(self, partition: int) -> Stored:
+        with self._errors(f"cannot read partition {partition}"):
+            fields = await self.redis.hmget(
+                self.keys.state(partition), "position", "manifest", "seen_ms"
+            )
+        position, manifest, seen_ms = fields
+        return Stored(position or b"", manifest or b"", int(seen_ms or 0))
+
+    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
+        with self._errors("cannot read positions"):
+            pipeline = self.redis.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.hget(self.keys.state(partition), "position")
+            return [position or b"" for position in await pipeline.execute()]
+
+    async def owner(self, partition: int) -> str | None:
+        with self._errors(f"cannot read the owner of partition {partition}"):
+            claim = await self.redis.get(self.keys.claim(partition))
+        return None if claim is None else claim.decode()
+
+    async def close(self) -> None:
+        await cast(Callable[[], Awaitable[None]], self.redis.aclose)()
+
+
+def _place(url: str) -> str:
+    """The address in a URL, without user and password."""
+    return url.rsplit("@", 1)[-1].split("://")[-1]
+
+

@@ -1,0 +1,145 @@
+"""How each table of a partition is stored: which rows, and when a blob of them may leave.
+
+Rows have serial numbers that only grow, so that "since the last commit" is a range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from streamer.batch import I64
+from streamer.engine import clicked, feedback
+from streamer.engine.impressions import Shown
+from streamer.engine.partition import Partition
+from streamer.events import KINDS
+from streamer.store.manifest import BlobRef
+
+Columns = dict[str, np.ndarray[Any, Any]]
+
+
+class StoredTable(Protocol):
+    """One table, as the journal sees it."""
+
+    def first_serial(self, partition: Partition) -> int:
+        """The oldest row in memory."""
+        ...
+
+    def next_serial(self, partition: Partition) -> int: ...
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        """What is stored of the rows [first, end) that are still in memory."""
+        ...
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        """Latest event time and arrival in the rows, milliseconds (0: does not matter)."""
+        ...
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        """Whether nothing in a blob can matter any more."""
+        ...
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        """Append stored rows; ``moves``: stored → present segment numbers."""
+        ...
+
+
+class _EventIds:
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def first_serial(self, partition: Partition) -> int:
+        return partition.logs[self.kind].ids.dropped
+
+    def next_serial(self, partition: Partition) -> int:
+        ids = partition.logs[self.kind].ids
+        return ids.dropped + len(ids.log)
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        ids = partition.logs[self.kind].ids
+        return ids.log.take(max(first - ids.dropped, 0), max(end - ids.dropped, 0))
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        return 0, int(columns["arrival_ms"].max())
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        return end <= partition.logs[self.kind].ids.dropped
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        partition.logs[self.kind].ids.load(columns["key"], columns["arrival_ms"])
+
+
+class _Impressions:
+    names = ("item", "event_ms", "arrival_ms", "offset", "index", "position", "segment")
+
+    def first_serial(self, partition: Partition) -> int:
+        return partition.impressions.dropped_rows
+
+    def next_serial(self, partition: Partition) -> int:
+        return partition.impressions.dropped_rows + len(partition.impressions.rows)
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        table = partition.impressions
+        start = max(first - table.dropped_rows, 0)
+        stop = max(end - table.dropped_rows, start)
+        columns = {name: table.rows[name][start:stop].copy() for name in self.names}
+        group = table.group_of(np.arange(start, stop))
+        columns["user"] = table.groups["user"][group]
+        columns["slate"] = table.groups["slate"][group]
+        return columns
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        return int(columns["event_ms"].max()), int(columns["arrival_ms"].max())
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        return end <= partition.impressions.dropped_rows
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        columns["segment"] = moves[columns["segment"]]
+        partition.impressions.load(Shown(**columns))
+
+
+class _Joined:
+    """Tables whose rows carry their serial numbers, because rows leave from the middle."""
+
+    def __init__(self, attribute: str, names: tuple[str, ...], segment: str) -> None:
+        self.attribute, self.names, self.segment = attribute, names, segment
+
+    def _table(self, partition: Partition) -> Any:
+        return getattr(partition, self.attribute)
+
+    def first_serial(self, partition: Partition) -> int:
+        return 0
+
+    def next_serial(self, partition: Partition) -> int:
+        return int(self._table(partition).serial)
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        rows = self._table(partition).rows
+        start, stop = np.searchsorted(rows["serial"], [first, end])
+        return {name: rows[name][start:stop].copy() for name in self.names}
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        return int(columns["event_ms"].max()), 0
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        reach_ms = partition.clicked.horizon_ms + partition.lateness_ms
+        return ref.latest_event_ms + reach_ms < partition.join_clock_ms()
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        columns[self.segment] = moves[columns[self.segment]]
+        n = len(columns[self.segment])
+        if self.attribute == "clicked":
+            partition.clicked.add(columns, n)
+        else:
+            partition.feedback.add(columns, n, partition.segments)
+
+
+TABLES: Mapping[str, StoredTable] = {
+    **{f"ids_{kind}": _EventIds(kind) for kind in KINDS},
+    "impressions": _Impressions(),
+    "clicked": _Joined("clicked", (*clicked.EVIDENCE, "segment"), "segment"),
+    "feedback": _Joined("feedback", feedback.EVIDENCE, "own_segment"),
+}
