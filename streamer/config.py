@@ -68,6 +68,10 @@ class Kafka(Section):
     session_timeout: str = "30s"
     check_crcs: bool = True
 
+    @cached_property
+    def session_timeout_ms(self) -> int:
+        return duration_ms(self.session_timeout, "kafka.session_timeout")
+
 
 class Redis(Section):
     url: str = "redis://localhost:6379/0"

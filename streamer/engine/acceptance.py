@@ -109,11 +109,18 @@ class TopicLog:
     late: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     borrowed_ms: int = NEVER
+    lost: int = 0
+    restarts: int = 0
     ids: SeenIds = field(init=False)
 
     def __post_init__(self) -> None:
         time = self.settings.time
         self.ids = SeenIds(time.dedup_horizon_ms, self.settings.limits.event_ids)
+
+    @property
+    def has_started(self) -> bool:
+        """Whether any record was ever read."""
+        return self.arrival_ms > NEVER
 
     @property
     def events(self) -> int:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from streamer.telemetry import Telemetry
+
 
 class Answer(StrEnum):
     """What a commit came to."""
@@ -88,6 +90,12 @@ class Store(Protocol):
     async def owner(self, partition: int) -> str | None:
         """The claim on a partition."""
         ...
+
+    async def report(self, telemetry: Telemetry) -> None:
+        """Tell what a worker does; forgotten some seconds after its last report."""
+        ...
+
+    async def reports(self) -> list[Telemetry]: ...
 
     async def close(self) -> None: ...
 

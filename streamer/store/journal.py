@@ -185,6 +185,8 @@ class Journal:
                     late=log.late,
                     rejected=log.rejected,
                     evicted_early=log.ids.evicted_early,
+                    lost=log.lost,
+                    restarts=log.restarts,
                     witnesses=self.witnesses[kind],
                 )
                 for kind, log in p.logs.items()
@@ -251,6 +253,7 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
         log.duplicates, log.late = topic.duplicates, topic.late
         log.rejected = dict(topic.rejected)
         log.ids.evicted_early = topic.evicted_early
+        log.lost, log.restarts = topic.lost, topic.restarts
         journal.witnesses[kind] = list(topic.witnesses)
 
 

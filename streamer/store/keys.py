@@ -10,6 +10,7 @@ Redis Cluster too.
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
 | ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
 | ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
+| ``prefix:workers`` | hash | worker → its last report and when (telemetry, no state) |
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class Keys:
     @property
     def partitions(self) -> str:
         return f"{self.prefix}:partitions"
+
+    @property
+    def workers(self) -> str:
+        return f"{self.prefix}:workers"
 
     def claim(self, partition: int) -> str:
         return f"{self.prefix}:{{{partition}}}:claim"

@@ -10,7 +10,7 @@ import msgspec
 from streamer.config import Settings
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
-from streamer.errors import CodecError, StoreError
+from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
 VERSION = 1
@@ -35,6 +35,8 @@ class TopicState(msgspec.Struct):
     late: int
     rejected: dict[str, int]
     evicted_early: int
+    lost: int
+    restarts: int
     witnesses: list[Witness]
 
 
@@ -123,10 +125,10 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
 
 
 def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> None:
-    """StoreError naming the settings under which the state was written, where they differ."""
+    """SettingsError naming the settings under which the state was written, where they differ."""
     for name, value in ours.items():
         if stored.get(name) != value:
-            raise StoreError(
+            raise SettingsError(
                 f"the state under {prefix!r} was written with other {name}: "
                 f"{stored.get(name)} there, {value} now; use another redis.prefix"
             )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from streamer.store.base import Answer, Commit, Stored, new_claim
+from streamer.telemetry import Telemetry
 
 
 class MemoryStore:
@@ -16,6 +17,7 @@ class MemoryStore:
         self.states: dict[int, Stored] = {}
         self.held: dict[int, dict[str, bytes]] = {}
         self.count: int | None = None
+        self.told: dict[str, Telemetry] = {}
 
     async def check(self) -> None:
         """Memory keeps what it was given."""
@@ -71,6 +73,12 @@ class MemoryStore:
 
     async def owner(self, partition: int) -> str | None:
         return self.claims.get(partition)
+
+    async def report(self, telemetry: Telemetry) -> None:
+        self.told[telemetry.worker] = telemetry
+
+    async def reports(self) -> list[Telemetry]:
+        return list(self.told.values())
 
     async def close(self) -> None:
         """Nothing to close."""

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -18,9 +19,12 @@ from streamer.config import Redis as RedisSettings
 from streamer.errors import SettingsError, StoreError
 from streamer.store.base import Answer, Commit, Stored, new_claim
 from streamer.store.keys import Keys
+from streamer.telemetry import Telemetry
 
 _MIN_VERSION = 7
 _BLOBS_PER_CALL = 500
+_REPORT_SECONDS = 15
+"""A worker that has not reported for so long is gone."""
 
 
 def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
@@ -184,6 +188,25 @@ class RedisStore:
         with self._errors(f"cannot read the owner of partition {partition}"):
             claim = await self.redis.get(self.keys.claim(partition))
         return None if claim is None else claim.decode()
+
+    async def report(self, telemetry: Telemetry) -> None:
+        with self._errors("cannot report"):
+            seconds, _ = await self.redis.time()
+            data = msgspec.json.encode([seconds, telemetry])
+            await self.redis.hset(self.keys.workers, telemetry.worker, data)
+
+    async def reports(self) -> list[Telemetry]:
+        with self._errors("cannot read reports"):
+            seconds, _ = await self.redis.time()
+            found = await self.redis.hgetall(self.keys.workers)
+            told = {
+                name: msgspec.json.decode(data, type=tuple[int, Telemetry])
+                for name, data in found.items()
+            }
+            gone = [name for name, (at, _) in told.items() if seconds - at > _REPORT_SECONDS]
+            if gone:
+                await self.redis.hdel(self.keys.workers, *gone)
+        return [telemetry for name, (_, telemetry) in told.items() if name not in gone]
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()

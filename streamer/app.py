@@ -1,0 +1,188 @@
+"""The Faust app: topics, agents, timers. Wiring only.
+
+    faust -A streamer.app worker            settings from the file named by STREAMER_CONFIG
+
+Agents hand chunks to the runner; the runner claims, applies and commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import AsyncIterable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import faust
+from aiokafka.structs import TopicPartition
+
+from streamer.chunk import Chunk
+from streamer.config import Settings, load
+from streamer.errors import BrokerError, StoreError
+from streamer.events import KINDS
+from streamer.runner import Runner
+from streamer.store.base import Store
+from streamer.store.redis import RedisStore
+from streamer.transport import ChunkSchema, Consumer, ConsumerThread
+
+_GC_THRESHOLDS = (200_000, 50, 100)
+"""Faust's heap is large: a full collection walks all of it."""
+_TELEMETRY_SECONDS = 2.0
+
+
+class ConsumerLog:
+    """The runner's ``Log``: Faust's consumer."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    @property
+    def _consumer(self) -> Consumer:
+        return cast(Consumer, self.app.consumer)
+
+    @property
+    def _thread(self) -> ConsumerThread:
+        return self._consumer.thread
+
+    async def start_at(self, offsets: Any) -> dict[TopicPartition, int]:
+        return await self._thread.start_at(offsets)
+
+    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        return await self._thread.bounds(tp)
+
+    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+        if self._thread._consumer is None:
+            return {}
+        return await self._thread.progress()
+
+    async def tell_kafka(self, offsets: Any) -> None:
+        await self._thread.tell_kafka(offsets)
+
+    def take_out_of_range(self) -> set[TopicPartition]:
+        found, self._thread.out_of_range = self._thread.out_of_range, set()
+        return found
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        self._consumer.pause_partitions({faust.TP(*tp) for tp in tps})
+
+    def resume(self, tps: Iterable[TopicPartition]) -> None:
+        assigned = self._consumer.assignment()
+        self._consumer.resume_partitions({faust.TP(*tp) for tp in tps} & assigned)
+
+
+class App(faust.App):
+    """A Faust app that knows its settings and its runner."""
+
+    settings: Settings
+    store: Store
+    runner: Runner
+
+    async def on_first_start(self) -> None:
+        await super().on_first_start()
+        self.runner = Runner(self.settings, self.store, ConsumerLog(self), worker_name())
+        await self.store.check()
+
+    async def on_assignment(self, assigned: set[TopicPartition]) -> None:
+        """Kafka has given us partitions: adopt them."""
+        numbers = {tp.partition for tp in assigned if tp.topic in self.runner.kind_of}
+        if numbers:
+            await self._require_partitions()
+        await self.runner.assign(numbers)
+
+    async def _require_partitions(self) -> None:
+        """All four topics have as many partitions as when the state began."""
+        thread = cast(Consumer, self.consumer).thread
+        counts = {t: thread.topic_partitions(t) for t in self.runner.kind_of}
+        distinct = {n for n in counts.values() if n is not None}
+        if len(distinct) != 1 or None in counts.values():
+            raise BrokerError(f"topics need equal partition counts; they have {counts}")
+        count = distinct.pop()
+        stored = await self.store.set_partitions(count)
+        if stored != count:
+            raise StoreError(
+                f"the state has {stored} partitions, the topics have {count}: "
+                "use another redis.prefix"
+            )
+
+    async def on_stop(self) -> None:
+        await self.runner.stop()
+        await super().on_stop()
+        await self.store.close()
+
+
+def worker_name() -> str:
+    """A name for this process, unique for its life."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
+
+
+def create_app(settings: Settings) -> App:
+    """The app of the given settings."""
+    kafka = settings.kafka
+    app = App(
+        kafka.group,
+        broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
+        datadir=str(Path(tempfile.gettempdir()) / f"streamer-{os.getuid()}" / kafka.group),
+        store="memory://",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        stream_buffer_maxsize=64,
+        broker_session_timeout=_seconds(settings),
+        broker_heartbeat_interval=_seconds(settings) / 10,
+        broker_request_timeout=max(90.0, 2 * _seconds(settings)),
+    )
+    app.settings = settings
+    app.store = RedisStore(settings.redis)
+    _add_agents(app)
+    _add_tasks(app)
+    return app
+
+
+def _seconds(settings: Settings) -> float:
+    return settings.kafka.session_timeout_ms / 1000
+
+
+def _add_agents(app: App) -> None:
+    """One agent a topic: it hands chunks on."""
+
+    async def hand_on(stream: AsyncIterable[Chunk]) -> None:
+        async for chunk in stream:
+            app.runner.offer(chunk)
+
+    for kind in KINDS:
+        name = str(getattr(app.settings.kafka.topics, kind))
+        topic = app.topic(name, schema=ChunkSchema(), acks=False)
+        app.agent(topic, name=f"streamer.app.{kind}", concurrency=1)(hand_on)
+
+
+def _add_tasks(app: App) -> None:
+    @app.task
+    async def process() -> None:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(*_GC_THRESHOLDS)
+        await app.runner.run()
+
+    @app.timer(interval=_TELEMETRY_SECONDS)
+    async def report() -> None:
+        try:
+            async with asyncio.timeout(_TELEMETRY_SECONDS):
+                await app.store.report(app.runner.telemetry)
+        except (StoreError, TimeoutError):
+            return  # the store is away: telemetry says so as soon as it is back
+
+    @app.on_partitions_revoked.connect
+    async def on_revoked(*args: Any, **kwargs: Any) -> None:
+        await app.runner.revoke()
+
+
+def __getattr__(name: str) -> App:
+    """``streamer.app:app``, made of the settings in STREAMER_CONFIG when Faust asks for it."""
+    if name != "app":
+        raise AttributeError(name)
+    globals()["app"] = app = create_app(load(os.environ.get("STREAMER_CONFIG"), os.environ))
+    return app

@@ -1,0 +1,75 @@
+"""Dead letters: refused records, unchanged, acknowledged by Kafka before the commit counts them."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+
+from streamer.config import Settings
+from streamer.errors import BrokerError
+from streamer.kafka import client_settings
+
+_CUT_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that does not count; ``topic`` is the Kafka topic it came from."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes | None
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        return [
+            ("streamer.reason", self.reason.encode()),
+            ("streamer.topic", self.topic.encode()),
+            ("streamer.partition", str(self.partition).encode()),
+            ("streamer.offset", str(self.offset).encode()),
+        ]
+
+
+class DeadLetters:
+    """Sends to the dead-letter topic; at least once, identified by the headers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._producer: AIOKafkaProducer | None = None
+
+    async def send(self, letters: Sequence[DeadLetter]) -> None:
+        """Send and wait until Kafka has them; BrokerError where it has not."""
+        if not letters:
+            return
+        try:
+            if self._producer is None:
+                producer = AIOKafkaProducer(
+                    **client_settings(self.settings.kafka), acks="all", linger_ms=5
+                )
+                await producer.start()
+                self._producer = producer
+            await asyncio.gather(*[self._one(self._producer, letter) for letter in letters])
+        except (KafkaError, OSError) as error:
+            topic = self.settings.kafka.topics.dead_letters
+            raise BrokerError(f"cannot write dead letters to {topic!r}: {error!r}") from error
+
+    async def _one(self, producer: AIOKafkaProducer, letter: DeadLetter) -> None:
+        topic = self.settings.kafka.topics.dead_letters
+        try:
+            await producer.send_and_wait(topic, letter.value, headers=letter.headers())
+        except MessageSizeTooLargeError:
+            value = letter.value or b""
+            cut = ("streamer.cut", f"{len(value)} bytes, crc32 {zlib.crc32(value):08x}".encode())
+            head = value[:_CUT_BYTES]
+            await producer.send_and_wait(topic, head, headers=[*letter.headers(), cut])
+
+    async def close(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+            self._producer = None

@@ -1,0 +1,129 @@
+"""From ``[kafka]`` of the settings to the arguments of aiokafka's clients.
+
+Secrets are read from files here and go nowhere else: no message, no repr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import ssl
+from pathlib import Path
+from typing import Any
+
+from aiokafka.abc import AbstractTokenProvider
+
+from streamer.config import Kafka
+from streamer.errors import SettingsError
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER")
+
+
+class TokenFile(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
+    """OAuth tokens from a file, read anew for each login, so that it can be renewed in place."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    async def token(self) -> str:
+        """The token; SettingsError where the file cannot be read."""
+        return await asyncio.to_thread(_secret, "sasl_oauth_token_file", self._path)
+
+
+def client_settings(kafka: Kafka) -> dict[str, Any]:
+    """Arguments common to aiokafka's consumer, producer and admin client.
+
+    SettingsError where a setting contradicts another one, or a file it names cannot be used.
+
+    >>> client_settings(Kafka(brokers="a:9092, b:9092"))
+    {'bootstrap_servers': ['a:9092', 'b:9092'], 'security_protocol': 'PLAINTEXT'}
+    """
+    brokers = [address for part in kafka.brokers.split(",") if (address := part.strip())]
+    protocol = _one_of("security_protocol", kafka.security_protocol, PROTOCOLS)
+    if not brokers:
+        raise SettingsError(f"kafka.brokers = {kafka.brokers!r}: at least one host:port")
+    settings: dict[str, Any] = {"bootstrap_servers": brokers, "security_protocol": protocol}
+    if protocol.endswith("SSL"):
+        settings["ssl_context"] = _ssl_context(kafka)
+    if protocol.startswith("SASL"):
+        settings |= _sasl(kafka)
+    return settings
+
+
+def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value.upper() not in allowed:
+        raise SettingsError(f"kafka.{key} = {value!r}: one of {', '.join(allowed)}")
+    return value.upper()
+
+
+def _secret(key: str, path: str) -> str:
+    try:
+        text = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise SettingsError(f"cannot read kafka.{key}: {reason}; at {path}") from None
+    if not text:
+        raise SettingsError(f"kafka.{key} is an empty file; at {path}")
+    return text
+
+
+def _ssl_context(kafka: Kafka) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if kafka.ssl_cafile is not None:
+        try:  # its authorities only, not those of the system
+            context = ssl.create_default_context(cafile=kafka.ssl_cafile)
+        except (OSError, ValueError) as error:
+            raise _unusable("ssl_cafile", kafka.ssl_cafile, error) from None
+    context.check_hostname = kafka.ssl_check_hostname
+    if kafka.ssl_certfile is None:
+        if kafka.ssl_keyfile is not None:
+            raise SettingsError("kafka.ssl_keyfile is set without kafka.ssl_certfile")
+        return context
+    password = ""  # an encrypted key then fails here, instead of asking on the terminal
+    if kafka.ssl_keyfile_password_file is not None:
+        password = _secret("ssl_keyfile_password_file", kafka.ssl_keyfile_password_file)
+    try:
+        context.load_cert_chain(kafka.ssl_certfile, kafka.ssl_keyfile, lambda: password)
+    except (OSError, ValueError) as error:
+        paths = ", ".join(p for p in (kafka.ssl_certfile, kafka.ssl_keyfile) if p is not None)
+        raise _unusable("ssl_certfile", paths, error) from None
+    return context
+
+
+def _unusable(key: str, path: str, error: Exception) -> SettingsError:
+    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+    return SettingsError(f"cannot use kafka.{key}: {reason}; at {path}")
+
+
+def _sasl(kafka: Kafka) -> dict[str, Any]:
+    mechanism = _one_of("sasl_mechanism", kafka.sasl_mechanism, MECHANISMS)
+    settings: dict[str, Any] = {"sasl_mechanism": mechanism}
+    if mechanism == "GSSAPI":
+        if importlib.util.find_spec("gssapi") is None:
+            raise SettingsError("kafka.sasl_mechanism = 'GSSAPI' needs the Python package gssapi")
+        settings["sasl_kerberos_service_name"] = kafka.sasl_kerberos_service_name
+        settings["sasl_kerberos_domain_name"] = kafka.sasl_kerberos_domain_name
+    elif mechanism == "OAUTHBEARER":
+        if kafka.sasl_oauth_token_file is None:
+            raise SettingsError(
+                "kafka.sasl_mechanism = 'OAUTHBEARER' needs kafka.sasl_oauth_token_file"
+            )
+        _secret("sasl_oauth_token_file", kafka.sasl_oauth_token_file)
+        settings["sasl_oauth_token_provider"] = TokenFile(kafka.sasl_oauth_token_file)
+    else:
+        settings["sasl_plain_username"], settings["sasl_plain_password"] = _login(kafka, mechanism)
+    return settings
+
+
+def _login(kafka: Kafka, mechanism: str) -> tuple[str, str]:
+    if kafka.sasl_username is None:
+        raise SettingsError(f"kafka.sasl_mechanism = {mechanism!r} needs kafka.sasl_username")
+    if (kafka.sasl_password is None) == (kafka.sasl_password_file is None):
+        raise SettingsError(
+            f"kafka.sasl_mechanism = {mechanism!r} needs one of kafka.sasl_password_file "
+            "and kafka.sasl_password"
+        )
+    if kafka.sasl_password_file is not None:
+        return kafka.sasl_username, _secret("sasl_password_file", kafka.sasl_password_file)
+    return kafka.sasl_username, kafka.sasl_password or ""

@@ -1,0 +1,149 @@
+"""One partition in a worker: its phase, what waits to be applied, and how that is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from streamer.batch import assemble
+from streamer.chunk import Chunk
+from streamer.config import Settings
+from streamer.deadletters import DeadLetter
+from streamer.decode import Decoder
+from streamer.engine.acceptance import NEVER
+from streamer.engine.partition import Partition
+from streamer.events import KINDS
+from streamer.store.journal import Journal
+
+
+class Phase(StrEnum):
+    """assigned → adopting → owned → fenced; nothing is applied before ``owned``."""
+
+    ASSIGNED = "assigned"
+    ADOPTING = "adopting"
+    OWNED = "owned"
+    FENCED = "fenced"
+
+
+@dataclass
+class OwnedPartition:
+    """A partition number that Kafka has assigned to this worker."""
+
+    number: int
+    settings: Settings
+    phase: Phase = Phase.ASSIGNED
+    partition: Partition | None = None
+    journal: Journal | None = None
+    epochs: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, deque[Chunk]] = field(
+        default_factory=lambda: {kind: deque() for kind in KINDS}
+    )
+    dead: list[DeadLetter] = field(default_factory=list)
+    at_end: frozenset[str] = frozenset()
+    dirty: bool = False
+    rows_since_commit: int = 0
+    committed_at: float = field(default_factory=time.monotonic)
+    committing: asyncio.Task[None] | None = None
+    is_stuck: bool = False
+    _settled_at: tuple[object, ...] = ()
+
+    def rows(self, kind: str) -> int:
+        return sum(map(len, self.queues[kind]))
+
+    def offer(self, kind: str, chunk: Chunk) -> None:
+        """Queue a chunk, unless it was fetched before the partition was sought anew."""
+        if self.phase is Phase.OWNED and chunk.epoch == self.epochs.get(kind):
+            self.queues[kind].append(chunk)
+
+    def take(self, rows: int, everything: bool) -> list[tuple[str, Chunk]]:
+        """Chunks to apply together, oldest first over the topics; none while there are fewer than
+        ``rows`` rows, unless everything that may be applied is asked for."""
+        waiting = sum(self.rows(kind) for kind in KINDS)
+        if not waiting or (waiting < rows and not everything):
+            return []
+        taken: list[tuple[str, Chunk]] = []
+        count = 0
+        while count < rows or everything:
+            kind = self._oldest()
+            if kind is None or (taken and count + len(self.queues[kind][0]) > 5 * rows):
+                break
+            chunk = self.queues[kind].popleft()
+            taken.append((kind, chunk))
+            count += len(chunk)
+        return taken
+
+    def _oldest(self) -> str | None:
+        """The topic whose next record is the oldest, if no idle sibling holds it back."""
+        fronts = {k: q[0].records[0].timestamp for k, q in self.queues.items() if q}
+        if not fronts:
+            return None
+        kind = min(fronts, key=lambda k: fronts[k])
+        assert self.partition is not None
+        for sibling, log in self.partition.logs.items():
+            if sibling in fronts or sibling in self.at_end:
+                continue
+            behind_ms = fronts[kind] - log.arrival_ms
+            if behind_ms > self.settings.limits.hold_back_ms:
+                return None
+        return kind
+
+    def apply(self, decoder: Decoder, taken: list[tuple[str, Chunk]]) -> int:
+        """Decode and apply chunks; returns the number of records."""
+        assert self.partition is not None and self.journal is not None
+        chunks: dict[str, list[Chunk]] = {}
+        columns = []
+        for kind, whole in taken:
+            chunk = whole.without_before(self.partition.logs[kind].next_offset)
+            if chunk is not None:
+                chunks.setdefault(kind, []).append(chunk)
+                values = chunk.values()
+                columns.append(decoder.chunk(kind, chunk.offsets(), chunk.record_ms(), values))
+        applied = self.partition.apply(
+            assemble(columns) if columns else {}, decoder.interner, sorted(self.at_end)
+        )
+        self._keep_dead(applied.dead, chunks)
+        for kind, some in chunks.items():
+            last = some[-1].records[-1]
+            self.journal.witness(kind, last.offset, last.timestamp, last.value)
+        self.dirty = True
+        self.rows_since_commit += applied.rows
+        self._settled_at = self._clocks()
+        return applied.rows
+
+    def _keep_dead(
+        self, dead: list[tuple[str, int, str]], chunks: dict[str, list[Chunk]]
+    ) -> None:
+        if not dead:
+            return
+        values = {
+            (kind, record.offset): (chunk.topic, record.value)
+            for kind in {kind for kind, _, _ in dead}
+            for chunk in chunks[kind]
+            for record in chunk.records
+        }
+        for kind, offset, reason in dead:
+            topic, value = values[kind, offset]
+            self.dead.append(DeadLetter(topic, self.number, offset, reason, value))
+
+    def _clocks(self) -> tuple[object, ...]:
+        assert self.partition is not None
+        return (self.at_end, *(log.arrival_ms for log in self.partition.logs.values()))
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether clocks can be borrowed that were not at the last apply."""
+        assert self.partition is not None
+        seen = any(log.arrival_ms > NEVER for log in self.partition.logs.values())
+        return seen and bool(self.at_end) and self._clocks() != self._settled_at
+
+    def forget(self, phase: Phase) -> None:
+        """Drop everything in memory."""
+        self.phase = phase
+        self.partition = self.journal = None
+        self.dead, self.dirty, self.is_stuck = [], False, False
+        self.at_end, self._settled_at = frozenset(), ()
+        for queue in self.queues.values():
+            queue.clear()

@@ -1,0 +1,342 @@
+"""The worker: adopts partitions, applies what was fetched, commits. No Faust in here.
+
+``Log`` is all it needs of a consumer; the Faust transport is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+from aiokafka.structs import TopicPartition
+
+from streamer import limits
+from streamer.chunk import Chunk
+from streamer.config import Settings
+from streamer.deadletters import DeadLetter, DeadLetters
+from streamer.decode import Decoder
+from streamer.engine.partition import Partition
+from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
+from streamer.events import KINDS
+from streamer.metrics.catalogue import Catalogue
+from streamer.owned import OwnedPartition, Phase
+from streamer.store.base import Answer, Commit, Store
+from streamer.store.journal import adopt
+from streamer.telemetry import Telemetry
+
+logger = logging.getLogger("streamer")
+_COMMIT_ROWS = 200_000
+_TELL_SECONDS = 5.0
+
+
+class Log(Protocol):
+    """What the runner asks of the consumer."""
+
+    async def start_at(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]: ...
+
+    async def bounds(self, tp: TopicPartition) -> tuple[int, int]: ...
+
+    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]: ...
+
+    async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None: ...
+
+    def take_out_of_range(self) -> set[TopicPartition]: ...
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None: ...
+
+    def resume(self, tps: Iterable[TopicPartition]) -> None: ...
+
+
+class Runner:
+    """All partitions of one worker process."""
+
+    def __init__(self, settings: Settings, store: Store, log: Log, worker: str) -> None:
+        self.settings, self.store, self.log = settings, store, log
+        self.catalogue = Catalogue(settings)
+        self.decoder = Decoder(settings)
+        self.dead_letters = DeadLetters(settings)
+        self.telemetry = Telemetry(worker)
+        self.partitions: dict[int, OwnedPartition] = {}
+        topics = settings.kafka.topics
+        self.topic_of = {kind: str(getattr(topics, kind)) for kind in KINDS}
+        self.kind_of = {topic: kind for kind, topic in self.topic_of.items()}
+        self._adoptions: dict[int, asyncio.Task[None]] = {}
+        self._paused: set[TopicPartition] = set()
+        self._wake = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._pool = ThreadPoolExecutor(1, "streamer-engine")
+        self._told_at = 0.0
+        self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
+
+    # Assignment ----------------------------------------------------------------------------------
+
+    def _tps(self, number: int) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for topic in self.topic_of.values()]
+
+    async def assign(self, numbers: Iterable[int]) -> None:
+        """Adopt these partitions afresh and forget all others."""
+        async with self._lock:
+            self._forget_all()
+            for number in sorted(numbers):
+                self.partitions[number] = OwnedPartition(number, self.settings)
+                self._start_adoption(number, 0.0)
+
+    def _forget_all(self) -> None:
+        for task in self._adoptions.values():
+            task.cancel()
+        self._adoptions.clear()
+        for owned in self.partitions.values():
+            if owned.committing is not None:
+                owned.committing.cancel()
+            owned.forget(Phase.ASSIGNED)
+        self.partitions.clear()
+        self._paused.clear()
+
+    def _start_adoption(self, number: int, delay_seconds: float) -> None:
+        self.log.pause(self._tps(number))
+        self._paused.difference_update(self._tps(number))
+        task = asyncio.create_task(self._adopt(self.partitions[number], delay_seconds))
+        self._adoptions[number] = task
+
+    async def _adopt(self, owned: OwnedPartition, delay_seconds: float) -> None:
+        """Claim, load, seek: again and again until it is done or the partition is taken away."""
+        while True:
+            await asyncio.sleep(delay_seconds)
+            try:
+                await self._adopt_once(owned)
+                self.telemetry.problem = ""
+                return
+            except SettingsError as error:
+                self.telemetry.problem = str(error)
+                logger.error("partition %d: %s", owned.number, error)
+            except (StoreError, CodecError, BrokerError, OSError) as error:
+                self.telemetry.problem = str(error)
+                logger.warning("partition %d is not adopted yet: %s", owned.number, error)
+            owned.forget(Phase.ASSIGNED)
+            delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
+
+    async def _adopt_once(self, owned: OwnedPartition) -> None:
+        owned.phase = Phase.ADOPTING
+        claim, stored = await self.store.claim(owned.number)
+        partition = Partition(self.settings, self.catalogue)
+        owned.journal = await adopt(self.store, owned.number, partition, claim, stored)
+        offsets = {}
+        for kind, log in partition.logs.items():
+            start = log.next_offset if log.has_started else -1
+            offsets[TopicPartition(self.topic_of[kind], owned.number)] = start
+        epochs = await self.log.start_at(offsets)
+        owned.epochs = {self.kind_of[tp.topic]: epoch for tp, epoch in epochs.items()}
+        owned.partition, owned.phase = partition, Phase.OWNED
+        owned.committed_at = time.monotonic()
+        self.log.resume(offsets)
+        logger.info("partition %d adopted at commit %d", owned.number, owned.journal.commit_number)
+
+    async def revoke(self) -> None:
+        """Flush and release everything; what cannot be flushed will be read again."""
+        async with self._lock:
+            for owned in self.partitions.values():
+                await self._give_up(owned)
+            self._forget_all()
+
+    async def _give_up(self, owned: OwnedPartition) -> None:
+        if owned.phase is not Phase.OWNED or owned.journal is None:
+            return
+        claim = owned.journal.claim
+        try:
+            async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                if owned.committing is not None:
+                    await owned.committing
+                if owned.phase is Phase.OWNED and owned.dirty:
+                    await self._try_commit(owned, *self._prepare(owned))
+                await self.store.release(owned.number, claim)
+        except (StoreError, BrokerError, TimeoutError) as error:
+            logger.warning("partition %d was not flushed: %s", owned.number, error)
+
+    async def stop(self) -> None:
+        """Flush, release, close."""
+        await self.revoke()
+        await self.dead_letters.close()
+        self._pool.shutdown(wait=False)
+
+    # Applying ------------------------------------------------------------------------------------
+
+    def offer(self, chunk: Chunk) -> None:
+        """Queue a fetched chunk; fetching pauses where too much waits."""
+        owned = self.partitions.get(chunk.partition)
+        if owned is None:
+            return
+        kind = self.kind_of[chunk.topic]
+        owned.offer(kind, chunk)
+        if owned.rows(kind) > self.settings.limits.inbox_records // len(KINDS):
+            tp = TopicPartition(chunk.topic, chunk.partition)
+            self._paused.add(tp)
+            self.log.pause([tp])
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Apply and commit, for ever."""
+        flush_seconds = self.settings.limits.flush_ms / 1000
+        next_tick = 0.0
+        while True:
+            is_tick = time.monotonic() >= next_tick
+            if is_tick:
+                next_tick = time.monotonic() + flush_seconds
+                await self._look_around()
+            worked = False
+            for owned in list(self.partitions.values()):
+                async with self._lock:
+                    worked |= await self._work(owned, is_tick)
+            if not worked:
+                self._wake.clear()
+                try:
+                    pause = max(0.001, next_tick - time.monotonic())
+                    await asyncio.wait_for(self._wake.wait(), pause)
+                except TimeoutError:
+                    continue
+
+    async def _look_around(self) -> None:
+        """Where the logs end, and what fell out of them."""
+        self._progress = await self.log.progress()
+        self.telemetry.lag_records = {
+            f"{self.kind_of[tp.topic]}/{tp.partition}": behind
+            for tp, (_, behind) in self._progress.items()
+            if behind is not None and tp.topic in self.kind_of
+        }
+        self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
+        for owned in self.partitions.values():
+            owned.at_end = self._at_end(owned)
+        for tp in self.log.take_out_of_range():
+            owned_now = self.partitions.get(tp.partition)
+            if owned_now is not None and owned_now.partition is not None:
+                await self._restart_log(owned_now, tp)
+
+    def _at_end(self, owned: OwnedPartition) -> frozenset[str]:
+        """Topics of which everything up to the last stable offset has been applied, or waits to
+        be applied now."""
+        if owned.partition is None:
+            return frozenset()
+        ended = set()
+        for kind, topic in self.topic_of.items():
+            handed_out, behind = self._progress.get(TopicPartition(topic, owned.number), (0, None))
+            waiting = owned.queues[kind]
+            have = waiting[-1].end_offset if waiting else owned.partition.logs[kind].next_offset
+            if behind == 0 and not waiting and have >= handed_out:
+                ended.add(kind)
+        return frozenset(ended)
+
+    async def _restart_log(self, owned: OwnedPartition, tp: TopicPartition) -> None:
+        """Our next offset is not in the log any more: declare what is lost, and go on."""
+        assert owned.partition is not None
+        start, end = await self.log.bounds(tp)
+        log = owned.partition.logs[self.kind_of[tp.topic]]
+        if start > log.next_offset:
+            logger.error(
+                "%s/%d: records %d to %d are lost: the log starts at %d",
+                *(tp.topic, tp.partition, log.next_offset, start - 1, start),
+            )
+            log.lost += start - log.next_offset
+        else:
+            logger.error(
+                "%s/%d: the log ends at %d, before our next offset %d: read again from its start",
+                *(tp.topic, tp.partition, end, log.next_offset),
+            )
+            log.restarts += 1
+        log.next_offset = start
+        epochs = await self.log.start_at({tp: start})
+        owned.epochs[self.kind_of[tp.topic]] = epochs[tp]
+        owned.queues[self.kind_of[tp.topic]].clear()
+        owned.dirty = True
+
+    async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
+        if owned.phase is not Phase.OWNED or owned.is_stuck or owned.partition is None:
+            return False
+        bounds = self.settings.limits
+        taken = owned.take(bounds.gather_rows, everything=is_tick)
+        if taken or (is_tick and owned.may_settle):
+            loop = asyncio.get_running_loop()
+            rows = await loop.run_in_executor(self._pool, owned.apply, self.decoder, taken)
+            self.telemetry.applied_records += rows
+            self._resume(owned)
+        is_due = time.monotonic() - owned.committed_at >= bounds.flush_ms / 1000
+        is_due |= owned.rows_since_commit >= _COMMIT_ROWS
+        if owned.dirty and is_due and owned.committing is None:
+            loop = asyncio.get_running_loop()
+            prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
+            owned.committing = asyncio.create_task(self._commit(owned, *prepared))
+        return bool(taken)
+
+    def _resume(self, owned: OwnedPartition) -> None:
+        bound = self.settings.limits.inbox_records // (2 * len(KINDS))
+        for tp in [tp for tp in self._paused if tp.partition == owned.number]:
+            if owned.rows(self.kind_of[tp.topic]) <= bound:
+                self._paused.discard(tp)
+                self.log.resume([tp])
+
+    # Committing ----------------------------------------------------------------------------------
+
+    def _prepare(self, owned: OwnedPartition) -> tuple[Commit, list[DeadLetter]]:
+        assert owned.journal is not None
+        dead, owned.dead = owned.dead, []
+        owned.journal.dead_letters += len(dead)
+        owned.dirty, owned.rows_since_commit = False, 0
+        owned.committed_at = time.monotonic()
+        return owned.journal.prepare(), dead
+
+    async def _commit(
+        self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]
+    ) -> None:
+        """Carry one commit out, however long the store is away; then let the next one come."""
+        delay_seconds = 0.05
+        try:
+            while True:
+                try:
+                    await self._try_commit(owned, commit, dead)
+                    if owned.is_stuck:
+                        owned.is_stuck, self.telemetry.problem = False, ""
+                        logger.warning("partition %d: commits work again", owned.number)
+                    break
+                except (StoreError, BrokerError) as error:
+                    if not owned.is_stuck:
+                        logger.warning("partition %d waits: %s", owned.number, error)
+                    owned.is_stuck, self.telemetry.problem = True, str(error)
+                    await asyncio.sleep(delay_seconds)
+                    delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+        finally:
+            owned.committing = None
+            self._wake.set()
+
+    async def _try_commit(
+        self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]
+    ) -> None:
+        started = time.perf_counter()
+        await self.dead_letters.send(dead)
+        dead.clear()
+        answer = await self.store.commit(owned.number, commit)
+        if answer in (Answer.OK, Answer.ALREADY):
+            self.telemetry.commit_took(time.perf_counter() - started)
+            await self._tell_kafka()
+            return
+        self.telemetry.fenced += 1
+        logger.warning("partition %d: commit answered %s; adopting again", owned.number, answer)
+        owned.forget(Phase.FENCED)
+        if self.partitions.get(owned.number) is owned:
+            self._start_adoption(owned.number, 1.0)
+
+    async def _tell_kafka(self) -> None:
+        if time.monotonic() - self._told_at < _TELL_SECONDS:
+            return
+        self._told_at = time.monotonic()
+        offsets = {
+            TopicPartition(self.topic_of[kind], number): log.next_offset
+            for number, owned in self.partitions.items()
+            if owned.partition is not None
+            for kind, log in owned.partition.logs.items()
+            if log.has_started
+        }
+        await self.log.tell_kafka(offsets)

@@ -1,0 +1,85 @@
+"""Reading without owning: whole commits of all partitions, fetching only what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from streamer import limits
+from streamer.errors import CodecError
+from streamer.readout.view import Panes, View
+from streamer.store import codec
+from streamer.store.base import Store
+from streamer.store.manifest import Manifest, decode
+
+
+@dataclass
+class _Copy:
+    """The last whole copy of one partition."""
+
+    position: bytes = b""
+    manifest: Manifest | None = None
+    names: dict[int, str] = field(default_factory=dict)
+    panes: Panes = field(default_factory=dict)
+    view: View | None = None
+
+
+class Reader:
+    """Keeps a copy of every partition; ``refresh`` brings it up to date."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._copies: dict[int, _Copy] = {}
+        self.moved_ms = 0
+        """Store time of the commit in which stream time last moved."""
+        self.stream_ms = 0
+
+    @property
+    def views(self) -> list[View]:
+        """The partitions that hold anything."""
+        return [c.view for c in self._copies.values() if c.view is not None]
+
+    @property
+    def manifests(self) -> dict[int, Manifest]:
+        return {n: c.manifest for n, c in self._copies.items() if c.manifest is not None}
+
+    async def refresh(self) -> None:
+        """Read what was committed since the last call. StoreError, CodecError as the store has."""
+        count = await self.store.partitions() or 0
+        numbers = range(count)
+        positions = await self.store.positions(numbers) if count else []
+        for number, position in zip(numbers, positions, strict=True):
+            copy = self._copies.setdefault(number, _Copy())
+            if position and position != copy.position:
+                await self._update(number, copy)
+
+    async def _update(self, number: int, copy: _Copy) -> None:
+        for _ in range(limits.READ_ATTEMPTS):
+            stored = await self.store.read(number)
+            manifest = decode(stored.manifest)
+            if _went_back(copy.manifest, manifest):
+                return
+            changed = {p: n for p, n in manifest.panes.items() if copy.names.get(p) != n}
+            found = await self.store.blobs(number, list(changed.values()))
+            fresh = [(p, codec.decode(d)) for p, d in zip(changed, found, strict=True) if d]
+            if len(fresh) == len(changed):
+                break
+        else:
+            raise CodecError(
+                f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read"
+            )
+        panes = {p: entry for p, entry in copy.panes.items() if p in manifest.panes}
+        panes |= {p: (columns["code"], columns["value"]) for p, columns in fresh}
+        copy.position, copy.manifest, copy.names = stored.position, manifest, manifest.panes
+        copy.panes = panes
+        copy.view = View(manifest.header(), panes)
+        if manifest.stream_ms > self.stream_ms:
+            self.stream_ms, self.moved_ms = manifest.stream_ms, stored.seen_ms
+
+
+def _went_back(old: Manifest | None, new: Manifest) -> bool:
+    """Whether the store holds an older state than we have shown, not yet read past again."""
+    if old is None or new.commit >= old.commit:
+        return False
+    return any(
+        topic.next_offset < old.topics[kind].next_offset for kind, topic in new.topics.items()
+    )

@@ -1,0 +1,38 @@
+"""The processor's own metrics: what a worker tells about itself through the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds of the commit histogram; a last one is infinite."""
+
+
+class Telemetry(msgspec.Struct):
+    """One worker's counters since it started, and its present state.
+
+    ``lag_records``: records up to the last stable offset that were not handed out, by
+    "topic/partition"; ``owned``: partition → phase; ``problem``: why it is not ready, or "".
+    """
+
+    worker: str
+    owned: dict[int, str] = {}
+    lag_records: dict[str, int] = {}
+    commits: int = 0
+    commit_seconds_sum: float = 0.0
+    commit_buckets: list[int] = msgspec.field(
+        default_factory=lambda: [0] * (len(COMMIT_BUCKETS_SECONDS) + 1)
+    )
+    fenced: int = 0
+    applied_records: int = 0
+    problem: str = ""
+
+    def commit_took(self, seconds: float) -> None:
+        """Count one commit."""
+        self.commits += 1
+        self.commit_seconds_sum += seconds
+        for i, bound in enumerate(COMMIT_BUCKETS_SECONDS):
+            if seconds <= bound:
+                self.commit_buckets[i] += 1
+                return
+        self.commit_buckets[-1] += 1

@@ -1,0 +1,267 @@
+"""The columnar Faust transport: one Faust message is a whole fetched chunk of a partition.
+
+It subclasses Faust's aiokafka driver at four points (each held by a test):
+
+- ``Transport.Consumer`` → ``Consumer._new_consumer_thread``: our consumer and its thread;
+- ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, every
+  security setting, no reset of offsets behind our back;
+- ``_fetch_records``: ``{tp: [records]}`` becomes ``{tp: [one chunk]}``;
+- ``seek_to_committed``: where to go on is not Kafka's to say. The app is told that partitions were
+  assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
+
+Only this module touches Faust's and aiokafka's internals. Where aiokafka's record hook is missing,
+records come as its public ``ConsumerRecord``: slower, the same otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
+
+import aiokafka
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+from faust.serializers.schemas import Schema
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+
+from streamer.chunk import Chunk
+from streamer.config import Settings
+from streamer.kafka import client_settings
+
+FETCH_MAX_WAIT_MS = 200
+FETCH_BYTES = 4 * 1024 * 1024
+"""Of one partition in one fetch: about 20,000 events of 200 bytes."""
+
+
+def _raw_records(data: Any) -> Any:
+    """Marks the consumer whose records stay as aiokafka's C extension made them."""
+    return data
+
+
+def keep_raw_records() -> bool:
+    """Let consumers marked with ``_raw_records`` skip one Python object a record; False where this
+    release of aiokafka has no such hook."""
+    try:
+        from aiokafka.consumer.fetcher import PartitionRecords
+    except ImportError:
+        return False
+    original = getattr(PartitionRecords, "_consumer_record", None)
+    if original is None:
+        return False
+    if getattr(original, "keeps_raw", False):
+        return True
+
+    def record_of(self: Any, tp: Any, record: Any) -> Any:
+        if self._key_deserializer is _raw_records:
+            return record
+        return original(self, tp, record)
+
+    record_of.keeps_raw = True  # type: ignore[attr-defined]
+    PartitionRecords._consumer_record = record_of
+    return True
+
+
+class ChunkSchema(Schema):  # type: ignore[type-arg]
+    """A topic's values are chunks: nothing is left to decode."""
+
+    def loads_key(self, app: Any, message: Any, **kwargs: Any) -> None:
+        return None
+
+    def loads_value(self, app: Any, message: Any, **kwargs: Any) -> Chunk:
+        return cast(Chunk, message.value)
+
+
+class ConsumerThread(driver.AIOKafkaConsumerThread):
+    """Fetches in a thread of its own, so that heartbeats go out whatever the engine computes."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.epochs: dict[TopicPartition, int] = {}
+        self.handed_out: dict[TopicPartition, int] = {}
+        self.out_of_range: set[TopicPartition] = set()
+
+    @property
+    def _settings(self) -> Settings:
+        return cast(Settings, self.app.settings)
+
+    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
+        kafka = self._settings.kafka
+        conf = self.app.conf
+        self._assignor = RangePartitionAssignor
+        options: dict[str, Any] = {}
+        if keep_raw_records():
+            options["key_deserializer"] = _raw_records
+        return aiokafka.AIOKafkaConsumer(
+            **client_settings(kafka),
+            **options,
+            client_id=conf.broker_client_id,
+            group_id=kafka.group,
+            group_instance_id=conf.consumer_group_instance_id,
+            partition_assignment_strategy=[RangePartitionAssignor],
+            enable_auto_commit=False,
+            auto_offset_reset="none",
+            isolation_level="read_committed",
+            max_poll_records=None,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+            check_crcs=kafka.check_crcs,
+            session_timeout_ms=int(conf.broker_session_timeout * 1000),
+            heartbeat_interval_ms=int(conf.broker_heartbeat_interval * 1000),
+            rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
+            request_timeout_ms=int(conf.broker_request_timeout * 1000),
+        )
+
+    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+        consumer = self._ensure_consumer()
+        return await self.call_thread(
+            self._fetch_records, consumer, active_partitions, timeout=timeout
+        )
+
+    async def _fetch_records(
+        self,
+        consumer: aiokafka.AIOKafkaConsumer,
+        active_partitions: set[TP],
+        timeout: float | None = None,
+        max_records: int | None = None,
+    ) -> Any:
+        try:
+            records = await super()._fetch_records(
+                consumer, active_partitions, timeout=timeout, max_records=None
+            )
+        except NoOffsetForPartitionError:
+            return {}  # not sought yet: the partition is still being adopted
+        except OffsetOutOfRangeError as error:
+            self.out_of_range.update(error.args[0] if error.args else ())
+            return {}
+        chunks = {}
+        for tp, batch in records.items():
+            if batch:
+                chunk = Chunk(tp.topic, tp.partition, self.epochs.get(tp, 0), batch)
+                self.handed_out[tp] = chunk.end_offset
+                chunks[tp] = [chunk]
+        return chunks
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        await self.app.on_assignment({TopicPartition(*tp) for tp in self.assignment()})
+        return {}
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's livelock detector counts offsets that it committed; ours are in the store."""
+
+    # Called by the app, in its own loop -----------------------------------------------------------
+
+    async def start_at(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Seek, or go to the log's start where the offset is negative; returns the new epochs.
+
+        Runs in the consumer's thread: chunks fetched before carry an older epoch.
+        """
+        return cast(
+            dict[TopicPartition, int], await self.call_thread(self._start_at, dict(offsets))
+        )
+
+    async def _start_at(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+        consumer = self._ensure_consumer()
+        fresh = [tp for tp, offset in offsets.items() if offset < 0]
+        starts = await consumer.beginning_offsets(fresh) if fresh else {}
+        for tp, offset in offsets.items():
+            start = starts[tp] if offset < 0 else offset
+            consumer.seek(tp, start)
+            self.handed_out[tp] = start
+            self.epochs[tp] = self.epochs.get(tp, 0) + 1
+        return {tp: self.epochs[tp] for tp in offsets}
+
+    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        """Start and end of a log, asked from the broker."""
+        consumer = self._ensure_consumer()
+
+        async def ask() -> tuple[int, int]:
+            starts = await consumer.beginning_offsets([tp])
+            ends = await consumer.end_offsets([tp])
+            return starts[tp], ends[tp]
+
+        return cast(tuple[int, int], await self.call_thread(ask))
+
+    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+        """For each partition: where what was handed out ends, and how many records follow up to
+        the last stable offset as of the last fetch (None: not known yet)."""
+        return cast(
+            dict[TopicPartition, tuple[int, int | None]], await self.call_thread(self._progress)
+        )
+
+    async def _progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+        consumer = self._ensure_consumer()
+        result: dict[TopicPartition, tuple[int, int | None]] = {}
+        subscription = consumer._subscription.subscription
+        assignment = subscription.assignment if subscription else None
+        for tp in assignment.tps if assignment else ():
+            state = assignment.state_value(tp)
+            end = state.lso if state.lso is not None and state.lso >= 0 else state.highwater
+            known = end is not None and state.has_valid_position and tp in self.handed_out
+            behind = max(0, end - state.position) if known else None
+            result[tp] = (self.handed_out.get(tp, 0), behind)
+        return result
+
+    async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets to Kafka: informative, for lag tools; failures do not matter."""
+        consumer = self._ensure_consumer()
+
+        async def commit() -> None:
+            assigned = consumer.assignment()
+            ours = {tp: OffsetAndMetadata(o, "") for tp, o in offsets.items() if tp in assigned}
+            try:
+                if ours:
+                    await consumer.commit(ours)
+            except KafkaError:
+                return
+
+        await self.call_thread(commit)
+
+
+class Consumer(driver.Consumer):
+    """Hands chunks to the agents. Message numbers are ours: they only have to grow."""
+
+    _numbers = 0
+
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    @property
+    def thread(self) -> ConsumerThread:
+        return cast(ConsumerThread, self._thread)
+
+    def _to_message(self, tp: TP, record: Any) -> ConsumerMessage:
+        self._numbers += 1
+        return ConsumerMessage(
+            record.topic,
+            record.partition,
+            self._numbers,
+            record.records[-1].timestamp / 1000,
+            0,
+            [],
+            None,
+            record,
+            None,
+            tp=tp,
+            generation_id=self.app.consumer_generation_id,
+        )
+
+
+class Producer(driver.Producer):
+    """Faust's producer with our security settings."""
+
+    def _settings_auth(self) -> Mapping[str, Any]:
+        settings = client_settings(self.app.settings.kafka)  # type: ignore[attr-defined]
+        settings.pop("bootstrap_servers", None)
+        return settings
+
+
+class Transport(driver.Transport):
+    """``broker="streamer://host:port"``."""
+
+    Consumer: ClassVar[Any] = Consumer
+    Producer: ClassVar[Any] = Producer
+    driver_version = f"streamer on aiokafka={aiokafka.__version__}"
+
+
