@@ -19,6 +19,7 @@ from typing import Any, cast
 
 import faust
 from aiokafka.structs import TopicPartition
+from faust.types import TP
 
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
@@ -27,7 +28,7 @@ from streamer.events import KINDS
 from streamer.runner import Runner
 from streamer.store.base import Store
 from streamer.store.redis import RedisStore
-from streamer.transport import ChunkSchema, Consumer, ConsumerThread
+from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
 _GC_THRESHOLDS = (200_000, 50, 100)
 """Faust's heap is large: a full collection walks all of it."""
@@ -67,11 +68,11 @@ class ConsumerLog:
         return found
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
-        self._consumer.pause_partitions({faust.TP(*tp) for tp in tps})
+        self._consumer.pause_partitions({TP(*tp) for tp in tps})
 
     def resume(self, tps: Iterable[TopicPartition]) -> None:
         assigned = self._consumer.assignment()
-        self._consumer.resume_partitions({faust.TP(*tp) for tp in tps} & assigned)
+        self._consumer.resume_partitions({TP(*tp) for tp in tps} & assigned)
 
 
 class App(faust.App):
@@ -79,12 +80,18 @@ class App(faust.App):
 
     settings: Settings
     store: Store
-    runner: Runner
+    runner: Runner | None = None
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Transport:
+        return Transport(self.conf.broker_producer, self)
 
     async def on_first_start(self) -> None:
         await super().on_first_start()
-        self.runner = Runner(self.settings, self.store, ConsumerLog(self), worker_name())
         await self.store.check()
+        self.runner = Runner(self.settings, self.store, ConsumerLog(self), worker_name())
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
@@ -109,7 +116,8 @@ class App(faust.App):
             )
 
     async def on_stop(self) -> None:
-        await self.runner.stop()
+        if self.runner is not None:
+            await self.runner.stop()
         await super().on_stop()
         await self.store.close()
 
@@ -125,7 +133,7 @@ def create_app(settings: Settings) -> App:
     app = App(
         kafka.group,
         broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
-        datadir=str(Path(tempfile.gettempdir()) / f"streamer-{os.getuid()}" / kafka.group),
+        datadir=str(Path(tempfile.gettempdir()) / f"streamer-{os.getuid()}-{kafka.group}"),
         store="memory://",
         topic_disable_leader=True,
         topic_allow_declare=False,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
-from streamer.kafka import partition_counts
+from streamer.topics import partition_counts
 from streamer.store.redis import RedisStore
 
 _RESTART_SECONDS = 1.0
