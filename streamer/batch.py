@@ -1,8 +1,7 @@
 """Columns: what the engine is fed.
 
-A ``Columns`` is the decoded part of one chunk of one (topic, partition); texts are still Python
-lists there. ``assemble`` puts several of them together and hashes all texts in one call, which
-gives one ``Batch`` a topic.
+A ``Columns`` is the decoded part of one chunk of one (topic, partition), texts as 64-bit hashes.
+``assemble`` puts those of several chunks together, which gives one ``Batch`` a topic.
 """
 
 from __future__ import annotations
@@ -19,8 +18,6 @@ I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
-
-TEXTS = ("user", "event_id", "request", "item")
 
 
 @dataclass(slots=True)
@@ -44,11 +41,11 @@ class Columns:
     record_ms: I64
     row: I64
     event_ms: I64
-    user: Sequence[str]
-    event_id: Sequence[str]
-    request: Sequence[str]
+    user: U64
+    event_id: U64
+    request: U64
     segment: I32
-    item: Sequence[str]
+    item: U64
     position: I64
     owner: I64 | None
     feedback: I64
@@ -87,13 +84,14 @@ class Batch:
 def hash_texts(columns: Sequence[Sequence[str]]) -> list[U64]:
     """64-bit xxh3 of every text, 0 for ``""``; one call whatever the number of columns."""
     flat: list[str] = []
+    ends = []
     for column in columns:
         flat += column
+        ends.append(len(flat))
     series = pl.DataFrame({"text": flat}, schema={"text": pl.String})
     hashed = series.select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()  # type: ignore[attr-defined]
     hashes = hashed.astype(np.uint64, copy=True)
     hashes[hashes == _HASH_OF_EMPTY] = 0
-    ends = np.cumsum([len(column) for column in columns])
     return np.split(hashes, ends[:-1])
 
 
@@ -110,23 +108,12 @@ def assemble(chunks: Sequence[Columns]) -> dict[str, Batch]:
     by_kind: dict[str, list[Columns]] = {}
     for chunk in chunks:
         by_kind.setdefault(chunk.kind, []).append(chunk)
-    texts = [
-        [text for c in group for text in getattr(c, name)] if len(group) > 1 else getattr(group[0], name)
-        for group in by_kind.values()
-        for name in TEXTS
-    ]
-    hashes = hash_texts(texts)
-    batches: dict[str, Batch] = {}
-    for i, (kind, group) in enumerate(by_kind.items()):
-        columns = hashes[i * len(TEXTS) : (i + 1) * len(TEXTS)]
-        batches[kind] = _join(kind, group, columns)
-    return batches
+    return {kind: _join(kind, group) for kind, group in by_kind.items()}
 
 
-def _join(kind: str, group: list[Columns], hashes: list[U64]) -> Batch:
+def _join(kind: str, group: list[Columns]) -> Batch:
     records = np.cumsum([0] + [len(c.offset) for c in group])
     events = np.cumsum([0] + [len(c.event_ms) for c in group])
-    user, event_id, request, item = hashes
     owners = [c.owner + at for c, at in zip(group, events, strict=False) if c.owner is not None]
     return Batch(
         kind=kind,
@@ -144,8 +131,8 @@ def _join(kind: str, group: list[Columns], hashes: list[U64]) -> Batch:
             [np.asarray(c.rejects.index, np.int64) + at for c, at in zip(group, records, strict=False)]
         ).astype(np.int64),
         reject_reason=[reason for c in group for reason in c.rejects.reason],
-        user=user,
-        event_id=event_id,
-        request=request,
-        item=item,
+        user=np.concatenate([c.user for c in group]),
+        event_id=np.concatenate([c.event_id for c in group]),
+        request=np.concatenate([c.request for c in group]),
+        item=np.concatenate([c.item for c in group]),
     )

@@ -267,11 +267,17 @@ class EmbeddedRedis(Server):
 
 
 async def create_topics(brokers: str, names: Iterable[str], partitions: int) -> None:
-    """Create topics with this many partitions; those that exist are left as they are."""
+    """Create topics with this many partitions; those that exist are left as they are.
+
+    They keep their records: retention goes by record timestamps, which are those of the events, so
+    that Kafka's default would delete an older log as soon as it is written.
+    """
+    keep = {"retention.ms": "-1", "retention.bytes": "-1"}
     admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
     try:
         await admin.start()
-        answer = await admin.create_topics([NewTopic(name, partitions, 1) for name in names])
+        topics = [NewTopic(name, partitions, 1, topic_configs=keep) for name in names]
+        answer = await admin.create_topics(topics)
     except Exception as error:
         raise BrokerError(f"cannot create topics at {brokers}: {error}") from error
     finally:

@@ -9,13 +9,14 @@ It subclasses Faust's aiokafka driver at four points (each held by a test):
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app is told that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
-Only this module touches Faust's and aiokafka's internals. Where aiokafka's record hook is missing,
+Only this module touches Faust's and aiokafka's internals. Where aiokafka's hooks are missing,
 records come as its public ``ConsumerRecord``: slower, the same otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, cast
 
 import aiokafka
@@ -36,30 +37,83 @@ FETCH_BYTES = 4 * 1024 * 1024
 
 
 def _raw_records(data: Any) -> Any:
-    """Marks the consumer whose records stay as aiokafka's C extension made them."""
+    """Marks the consumer whose record batches stay whole."""
     return data
 
 
-def keep_raw_records() -> bool:
-    """Let consumers marked with ``_raw_records`` skip one Python object a record; False where this
-    release of aiokafka has no such hook."""
+class RecordRun:
+    """The records of one batch, as aiokafka's C extension made them; stands for one record."""
+
+    __slots__ = ("offset", "records")
+
+    def __init__(self, records: list[Any]) -> None:
+        self.records = records
+        self.offset = records[-1].offset
+
+
+class _WholeBatch:
+    """A record batch that gives one ``RecordRun`` instead of its records one by one."""
+
+    __slots__ = ("_batch",)
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batch, name)
+
+    def __next__(self) -> Any:
+        return next(self._batch)
+
+    def __iter__(self) -> Iterator[RecordRun]:
+        records = list(self._batch)
+        if records:
+            yield RecordRun(records)
+
+
+class _WholeBatches:
+    """The batches of a fetch answer, each whole."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self, records: Any) -> None:
+        self._records = records
+
+    def has_next(self) -> bool:
+        return bool(self._records.has_next())
+
+    def next_batch(self) -> _WholeBatch:
+        return _WholeBatch(self._records.next_batch())
+
+
+def keep_batches_whole() -> bool:
+    """Let consumers marked with ``_raw_records`` skip two Python calls and an object a record.
+
+    False where this release of aiokafka lacks the hooks: records then come one by one.
+    """
     try:
         from aiokafka.consumer.fetcher import PartitionRecords
     except ImportError:
         return False
-    original = getattr(PartitionRecords, "_consumer_record", None)
-    if original is None:
-        return False
-    if getattr(original, "keeps_raw", False):
+    if getattr(PartitionRecords, "keeps_batches_whole", False):
         return True
+    names = ("_records", "_unpack_records", "_consumer_record", "_key_deserializer")
+    code = PartitionRecords.__init__.__code__.co_names
+    if not all(hasattr(PartitionRecords, n) or n in code for n in names):
+        return False
+    start, record_of = PartitionRecords.__init__, PartitionRecords._consumer_record
 
-    def record_of(self: Any, tp: Any, record: Any) -> Any:
+    def __init__(self: Any, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
+        start(self, tp, records, *args, **kwargs)
         if self._key_deserializer is _raw_records:
-            return record
-        return original(self, tp, record)
+            self._records = _WholeBatches(records)
 
-    record_of.keeps_raw = True  # type: ignore[attr-defined]
-    PartitionRecords._consumer_record = record_of
+    def _consumer_record(self: Any, tp: Any, record: Any) -> Any:
+        return record if type(record) is RecordRun else record_of(self, tp, record)
+
+    PartitionRecords.__init__ = __init__
+    PartitionRecords._consumer_record = _consumer_record
+    PartitionRecords.keeps_batches_whole = True
     return True
 
 
@@ -91,7 +145,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         conf = self.app.conf
         self._assignor = RangePartitionAssignor
         options: dict[str, Any] = {}
-        if keep_raw_records():
+        if keep_batches_whole():
             options["key_deserializer"] = _raw_records
         return aiokafka.AIOKafkaConsumer(
             **client_settings(kafka),
@@ -138,6 +192,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         chunks = {}
         for tp, batch in records.items():
             if batch:
+                if type(batch[0]) is RecordRun:
+                    batch = list(chain.from_iterable(run.records for run in batch))
                 chunk = Chunk(tp.topic, tp.partition, self.epochs.get(tp, 0), batch)
                 self.handed_out[tp] = chunk.end_offset
                 chunks[tp] = [chunk]

@@ -46,7 +46,7 @@ async def _preflight(settings: Settings) -> None:
 def worker_command() -> list[str]:
     """The command of one worker process."""
     faust = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
-    return [*faust, "--quiet", "worker", "--without-web", "--loglevel", "warning"]
+    return [*faust, "--quiet", "worker", "--without-web", "--loglevel", "warn"]
 
 
 def worker_environment(config: str | None) -> dict[str, str]:

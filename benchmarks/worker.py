@@ -1,0 +1,135 @@
+"""streamer's own worker over the same backlog: everything computed, commits to Redis on.
+
+    python -m benchmarks.worker --brokers localhost:9092 --redis redis://localhost --events 1000000
+
+The clock runs from the first commit that is seen to the last; the events of the first are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.measure import TOPICS, parser
+from streamer.commands.run import worker_command
+from streamer.config import Settings, load
+from streamer.errors import StreamerError
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import Readout, readout
+from streamer.store.reader import Reader
+from streamer.store.redis import RedisStore
+
+POLL_SECONDS = 0.02
+LIMIT_SECONDS = 600.0
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def settings_file(arguments: argparse.Namespace, directory: str) -> Path:
+    """Settings of a fresh group and a fresh state."""
+    name = f"bench-{uuid.uuid4().hex[:8]}"
+    topics = "".join(f'{kind} = "{kind}{arguments.suffix}"\n' for kind in TOPICS)
+    path = Path(directory) / "streamer.toml"
+    path.write_text(
+        f'[kafka]\nbrokers = "{arguments.brokers}"\ngroup = "{name}"\n'
+        f"[kafka.topics]\n{topics}"
+        f'[redis]\nurl = "{arguments.redis}"\nprefix = "{name}"\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of a process and its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def peak_rss_mb(pid: int) -> float:
+    """Largest resident memory of a process so far."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+async def committed(store: RedisStore) -> int:
+    """Offsets that the store holds, of all partitions together (the logs start at 0)."""
+    count = await store.partitions() or 0
+    positions = await store.positions(range(count)) if count else []
+    return sum(sum(msgspec.msgpack.decode(p)[1].values()) for p in positions if p)
+
+
+async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Settings]:
+    """Run one worker over the backlog."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = settings_file(arguments, directory)
+        settings = load(path)
+        store = RedisStore(settings.redis)
+        process = subprocess.Popen(
+            worker_command(), env={**os.environ, "STREAMER_CONFIG": str(path)}
+        )
+        try:
+            result = await _watch(store, process, arguments.events)
+        finally:
+            process.terminate()
+            process.wait(30)
+            await store.close()
+    return result, settings
+
+
+async def _watch(
+    store: RedisStore, process: subprocess.Popen[bytes], events: int
+) -> dict[str, float]:
+    deadline = time.perf_counter() + LIMIT_SECONDS
+    first: tuple[float, float, int] | None = None
+    while time.perf_counter() < deadline and process.poll() is None:
+        seen = await committed(store)
+        now, cpu = time.perf_counter(), cpu_seconds(process.pid)
+        if first is None and seen:
+            first = now, cpu, seen
+        if first is not None and seen >= events:
+            n = seen - first[2]
+            return {
+                "events": n,
+                "seconds": round(now - first[0], 3),
+                "cpu_seconds": round(cpu - first[1], 3),
+                "peak_rss_mb": round(peak_rss_mb(process.pid), 1),
+            }
+        await asyncio.sleep(POLL_SECONDS)
+    raise StreamerError(f"the worker did not read {events} events in {LIMIT_SECONDS:.0f} s")
+
+
+async def stored_readout(settings: Settings) -> Readout:
+    """What the store holds now, read at stream time."""
+    store = RedisStore(settings.redis)
+    try:
+        reader = Reader(store)
+        await reader.refresh()
+        return readout(settings, Catalogue(settings), reader.views)
+    finally:
+        await store.close()
+
+
+async def main(arguments: argparse.Namespace) -> int:
+    result, settings = await measure(arguments)
+    counted = {
+        r.labels["topic"]: r.value
+        for r in (await stored_readout(settings)).readings
+        if r.name == "streamer_events_total"
+    }
+    print(json.dumps({**result, "counted": counted}), flush=True)
+    return 0 if sum(counted.values()) == arguments.events else 1
+
+
+if __name__ == "__main__":
+    flags = parser(__doc__)
+    flags.add_argument("--redis", required=True, help="a redis:// URL")
+    sys.exit(asyncio.run(main(flags.parse_args())))

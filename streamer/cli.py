@@ -1,0 +1,199 @@
+"""The command line: argument parsing only. Each command is a module of ``streamer.commands``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from streamer import __version__
+from streamer.errors import StreamerError, UsageError
+
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+"""What shells report for a process that SIGPIPE ended."""
+
+
+_Add = Callable[[str, str], argparse.ArgumentParser]
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports what is wrong as a ``UsageError``: one line, as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def count(text: str) -> int:
+    """An integer from 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port; 0 takes a free one."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def partition(text: str) -> int:
+    """A partition number."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
+    return int(text)
+
+
+def parser() -> Parser:
+    """The parser of all commands."""
+    shared = Parser(add_help=False)
+    shared.add_argument(
+        "--debug",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show the traceback of an error",
+    )
+    top = Parser(
+        prog="streamer",
+        description="Live, exact metrics of a recommender, from Kafka events.",
+        parents=[shared],
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"streamer {__version__}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name, help=text, description=text, parents=[shared], allow_abbrev=False
+        )
+
+    _add_live(command)
+    _add_files(command)
+    _add_look(command)
+    return top
+
+
+def _settings(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="settings (TOML); without it the defaults and STREAMER_… of the environment",
+    )
+
+
+def _add_live(add: _Add) -> None:
+    demo = add("demo", "the whole system on this machine, with real traffic, and its URLs")
+    demo.add_argument("--seconds", type=positive, metavar="S", help="end after S seconds")
+    demo.add_argument("--rate", type=positive, metavar="N", help="events per second")
+    demo.add_argument("--port", type=port, default=8000, help="of the exporter (default 8000)")
+
+    run = add("run", "consume the topics and keep the metrics in Redis")
+    _settings(run)
+    run.add_argument(
+        "--workers", type=count, default=1, metavar="N", help="worker processes (default 1)"
+    )
+
+    export = add("export", "serve /metrics, /healthz, /readyz and /api from what Redis holds")
+    _settings(export)
+    export.add_argument("--host", help="address to listen on (default: exporter.host)")
+    export.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
+
+
+def _add_files(add: _Add) -> None:
+    files = "NDJSON, also .gz and .zst; - is standard input"
+    replay = add("replay", "the same engine over NDJSON files, without Kafka and Redis")
+    replay.add_argument("files", nargs="+", metavar="FILE", help=files)
+    _settings(replay)
+    shape = replay.add_mutually_exclusive_group()
+    shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
+    shape.add_argument("--json", action="store_true", help="print the document of /api/readings")
+    replay.add_argument(
+        "--dead-letters", metavar="FILE", help="write each line that does not count, as JSON lines"
+    )
+    replay.add_argument(
+        "--partitions", type=count, default=1, metavar="N", help="as on N partitions (default 1)"
+    )
+
+    produce = add("produce", "send NDJSON files to the Kafka topics, keyed by user_id")
+    produce.add_argument("files", nargs="+", metavar="FILE", help=files)
+    _settings(produce)
+    produce.add_argument(
+        "--speed",
+        type=positive,
+        metavar="X",
+        help="let event time run X times as fast as the clock (default: as fast as possible)",
+    )
+    produce.add_argument(
+        "--create", type=count, metavar="PARTITIONS", help="create topics that are missing"
+    )
+
+
+def _add_look(add: _Add) -> None:
+    check = add("check", "try settings, Kafka and Redis; each finding one line with its mend")
+    _settings(check)
+
+    metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")
+    metrics.add_argument("--json", action="store_true", help="print it as JSON")
+
+    inspect = add("inspect", "a partition's owner, offsets and panes, as stored in Redis")
+    _settings(inspect)
+    inspect.add_argument(
+        "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
+    )
+    inspect.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    is_debug = "--debug" in arguments
+    try:
+        args = parser().parse_args(arguments)
+        module = importlib.import_module(f"streamer.commands.{args.command}")
+        code = int(module.main(args))
+        sys.stdout.flush()
+        return code
+    except StreamerError as error:
+        return _failed(str(error), error.exit_code, is_debug)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return EXIT_BROKEN_PIPE
+    except Exception as error:
+        message = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+        return _failed(message, 1, is_debug)
+
+
+def _failed(message: str, code: int, is_debug: bool) -> int:
+    if is_debug:
+        traceback.print_exc()
+    line = " ".join(message.split())
+    with contextlib.suppress(BrokenPipeError):
+        print(f"streamer: {line}", file=sys.stderr, flush=True)
+    return code
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more: let the flush at exit go nowhere, without a complaint."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

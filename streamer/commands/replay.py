@@ -1,0 +1,97 @@
+"""``streamer replay``: the engine over NDJSON files, then the final readout."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from streamer import limits
+from streamer.commands.progress import progress
+from streamer.config import Settings, load
+from streamer.errors import StreamerError
+from streamer.exposition import render
+from streamer.replay import Dead, Replay
+from streamer.sources.files import FileSource
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read the files to their end, then print what was asked for."""
+    settings = load(args.config, os.environ)
+    source = FileSource(args.files, settings)
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+    with _dead_letters(args.dead_letters, settings) as on_dead:
+        replay = Replay(settings, args.partitions, on_dead)
+        with progress("replay", source) as show:
+            for lines in source:
+                replay.feed(lines)
+                show(len(lines))
+        replay.finish()
+    result = replay.readout()
+    if args.prom:
+        sys.stdout.write(render(result))
+    elif args.json:
+        sys.stdout.write(json.dumps(result.as_json()) + "\n")
+    else:
+        from streamer.commands.summary import summarise
+
+        summarise(settings, result)
+    return 0
+
+
+@contextlib.contextmanager
+def _dead_letters(path: str | None, settings: Settings) -> Iterator[Callable[[Dead], None] | None]:
+    """Gives a function that writes one dead line to the file; None without a file."""
+    if path is None:
+        yield None
+        return
+
+    def failed(error: OSError) -> StreamerError:
+        return StreamerError(f"cannot write dead letters: {error.strerror}; at {path}")
+
+    try:
+        file = open(path, "wb")  # noqa: SIM115  # closed below, where its errors are told apart
+    except OSError as error:
+        raise failed(error) from error
+
+    def write(dead: Dead) -> None:
+        try:
+            file.write(_json_line(dead, settings))
+        except OSError as error:
+            raise failed(error) from error
+
+    try:
+        yield write
+    finally:
+        try:
+            file.close()
+        except OSError as error:
+            raise failed(error) from error
+
+
+def _json_line(dead: Dead, settings: Settings) -> bytes:
+    """One JSON line; ``value`` is the line unchanged, or ``value_base64`` where it is not UTF-8.
+
+    Of a line longer than ``limits.MAX_LINE_BYTES`` only that much was read: ``cut`` says so.
+    """
+    letter: dict[str, str | int | bool] = {
+        "topic": getattr(settings.kafka.topics, dead.topic),
+        "partition": dead.partition,
+        "offset": dead.offset,
+        "reason": dead.reason,
+    }
+    try:
+        letter["value"] = dead.value.decode()
+    except UnicodeDecodeError:
+        letter["value_base64"] = base64.b64encode(dead.value).decode()
+    if len(dead.value) >= limits.MAX_LINE_BYTES:
+        letter["cut"] = True
+    return msgspec.json.encode(letter) + b"\n"

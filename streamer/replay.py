@@ -1,0 +1,152 @@
+"""The engine over lines of files: no Kafka, no Redis, the same result.
+
+Lines are grouped by topic and partition, gathered, decoded and applied; at the end every topic
+was read to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from streamer.batch import assemble
+from streamer.config import Settings
+from streamer.decode import Decoder
+from streamer.engine.partition import Partition
+from streamer.events import KINDS
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import Readout, readout
+from streamer.readout.view import View, view_of
+from streamer.sources.files import UNTYPED, Line
+from streamer.sources.keys import KeyReader, partition_of
+
+_GATHERS = 4
+"""Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
+_MAX_BATCHES = 64
+"""Batches of lines held at most, whatever ``gather_rows`` is: lines may be long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A line that does not count; ``topic`` is one of KINDS, ``value`` the line unchanged."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes
+
+
+@dataclass(slots=True)
+class _Log:
+    """Lines of one topic-partition that wait to be applied; ``offset`` is that of the first."""
+
+    offset: int = 0
+    record_ms: list[int] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+    untyped: dict[int, bytes] = field(default_factory=dict)
+    """Place in ``values`` → the line that a stand-in was put for."""
+
+
+class Replay:
+    """The partitions of one run. ``on_dead`` gets each line that does not count."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        partitions: int = 1,
+        on_dead: Callable[[Dead], None] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.catalogue = Catalogue(settings)
+        self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
+        self.lines = 0
+        self._decoder = Decoder(settings)
+        self._keys = KeyReader(settings)
+        self._on_dead = on_dead
+        self._logs = [{kind: _Log() for kind in KINDS} for _ in range(partitions)]
+        self._waiting = self._batches = 0
+        # What has no type is a reject `type`, whatever else it holds.
+        self._stand_in = msgspec.json.encode({settings.events.fields.get("type", "type"): 0})
+
+    def feed(self, lines: Sequence[Line]) -> None:
+        """Take in lines in log order."""
+        if len(self.partitions) == 1:
+            logs = self._logs[0]
+            for kind, record_ms, raw in lines:
+                if kind == UNTYPED:
+                    self._put_untyped(logs["impressions"], record_ms, raw)
+                    continue
+                log = logs[kind]
+                log.record_ms.append(record_ms)
+                log.values.append(raw)
+        else:
+            self._distribute(lines)
+        self.lines += len(lines)
+        self._waiting += len(lines)
+        self._batches += 1
+        rows = _GATHERS * self.settings.limits.gather_rows * len(self.partitions)
+        if self._waiting >= rows or self._batches >= _MAX_BATCHES * len(self.partitions):
+            self._apply_all()
+
+    def _distribute(self, lines: Sequence[Line]) -> None:
+        n = len(self.partitions)
+        for kind, record_ms, raw in lines:
+            logs = self._logs[partition_of(self._keys.read(raw), n)]
+            if kind == UNTYPED:
+                self._put_untyped(logs["impressions"], record_ms, raw)
+            else:
+                log = logs[kind]
+                log.record_ms.append(record_ms)
+                log.values.append(raw)
+
+    def _put_untyped(self, log: _Log, record_ms: int, raw: bytes) -> None:
+        log.untyped[len(log.values)] = raw
+        log.record_ms.append(record_ms)
+        log.values.append(self._stand_in)
+
+    def finish(self) -> None:
+        """Every topic was read to its end."""
+        self._apply_all()
+        for partition in self.partitions:
+            partition.apply({}, self._decoder.interner, at_end=KINDS)
+
+    def views(self) -> list[View]:
+        """What a reader sees of the partitions."""
+        return [view_of(partition) for partition in self.partitions]
+
+    def readout(self) -> Readout:
+        """The readings at stream time."""
+        return readout(self.settings, self.catalogue, self.views())
+
+    def _apply_all(self) -> None:
+        self._waiting = self._batches = 0
+        for number, logs in enumerate(self._logs):
+            self._apply(number, logs)
+
+    def _apply(self, number: int, logs: dict[str, _Log]) -> None:
+        chunks = [
+            self._decoder.chunk(
+                kind,
+                np.arange(log.offset, log.offset + len(log.values)),
+                np.array(log.record_ms, np.int64),
+                log.values,
+            )
+            for kind, log in logs.items()
+            if log.values
+        ]
+        if not chunks:
+            return
+        applied = self.partitions[number].apply(assemble(chunks), self._decoder.interner)
+        if self._on_dead is not None:
+            for kind, offset, reason in applied.dead:
+                log = logs[kind]
+                at = offset - log.offset
+                value = log.untyped.get(at, log.values[at])
+                self._on_dead(Dead(kind, number, offset, reason, value))
+        for log in logs.values():
+            log.offset += len(log.values)
+            log.record_ms, log.values, log.untyped = [], [], {}

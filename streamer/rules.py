@@ -1,0 +1,93 @@
+"""What types cannot say of a record: its size, its nesting, and rules across fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from streamer import limits
+
+LABEL = re.compile(limits.LABEL_PATTERN)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def epoch_ms(moment: int | datetime) -> int:
+    """Epoch milliseconds of a decoded ``ts``, rounded down."""
+    return moment if isinstance(moment, int) else (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def is_suspect(values: Sequence[bytes | None], nested: bool) -> bool:
+    """Whether a block may hold a record that is too large, too deep, empty or not UTF-8."""
+    try:
+        text = b"\n".join(values)  # type: ignore[arg-type]
+        if not text.isascii():
+            text.decode()
+    except (TypeError, UnicodeDecodeError):
+        return True
+    records = cast(Sequence[bytes], values)
+    if len(text) > limits.MAX_RECORD_BYTES and max(map(len, records)) > limits.MAX_RECORD_BYTES:
+        return True
+    if text.count(b"{") + text.count(b"[") <= len(records):
+        return False
+    if not nested:
+        return True
+    is_long = max(map(_openings, records)) > limits.MAX_DEPTH
+    return is_long and any(depth(record) > limits.MAX_DEPTH for record in records)
+
+
+def _openings(value: bytes) -> int:
+    return value.count(b"{") + value.count(b"[")
+
+
+def depth(value: bytes) -> int:
+    """Deepest nesting of brackets outside texts."""
+    if _openings(value) <= limits.MAX_DEPTH:
+        return 0
+    depth = deepest = 0
+    for byte in _STRING.sub(b"", value):
+        if byte in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif byte in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _impression_rule(event: Any) -> str | None:
+    if event.items is None:
+        return None if event.item_id else "item_id"
+    return "items" if event.item_id else None
+
+
+def _dwell_rule(event: Any) -> str | None:
+    start, end = event.start_ts, event.end_ts
+    if (start is None) != (end is None):
+        return "dwell"
+    if start is None:
+        return None
+    return None if 0 <= epoch_ms(end) - epoch_ms(start) <= limits.MAX_DWELL_MS else "dwell"
+
+
+def _click_rule(event: Any) -> str | None:
+    if event.feedback is not None and not LABEL.match(event.feedback):
+        return "feedback"
+    return _dwell_rule(event)
+
+
+def _session_rule(event: Any) -> str | None:
+    if event.action != "dwell":
+        return _dwell_rule(event)
+    if not event.item_id:
+        return "item_id"
+    has_dwell = (event.dwell_ms is not None and event.dwell_ms >= 0) or event.start_ts is not None
+    return _dwell_rule(event) if has_dwell else "dwell"
+
+
+RULES: dict[str, Callable[[Any], str | None]] = {
+    "impressions": _impression_rule,
+    "clicks": _click_rule,
+    "sessions": _session_rule,
+}

@@ -1,0 +1,118 @@
+"""Engine and oracle side by side: the settings they are compared under, and what may differ."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+
+from streamer.canonical import Canonical, canonical
+from streamer.config import Settings, parse
+from streamer.readout.readout import Readout, readout
+from streamer.readout.view import view_of
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+
+SETTINGS: dict[str, Settings] = {
+    "defaults": parse({}),
+    "few values": parse(
+        {
+            "dimensions": [
+                {"name": "variant", "values": ["A", "B"], "max_values": 2},
+                {"name": "surface", "max_values": 3},
+                {"name": "device", "max_values": 1},
+            ],
+            "metrics": {"feedback": {"click": 1.0, "like": 1.0}},
+        }
+    ),
+    "no dimensions, short times": parse(
+        {
+            "dimensions": [],
+            "windows": {"lengths": ["30s", "5m", "2h"]},
+            "attribution": {"click": "10m", "conversion": "1h"},
+            "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
+        }
+    ),
+    "mapped names, own rollups": parse(
+        {
+            "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
+            "metrics": {
+                "feedback": {"click": 1.0, "like": 1.0, "star": 5.0, "conversion": 2.0},
+                "rollups": [[], ["country"], ["country", "variant"]],
+            },
+            "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
+            "windows": {"lengths": ["7s", "24h"]},
+        }
+    ),
+}
+SKETCHED = "streamer_dwell_seconds"
+"""The one metric that is an estimate: within 1 %."""
+
+
+def to_log(records: Iterable[Record]) -> list[LogRecord]:
+    """The oracle's records as the test kit's."""
+    return [LogRecord(r.topic, r.partition, r.offset, r.record_ms, r.raw) for r in records]
+
+
+@functools.lru_cache(maxsize=16)
+def random_records(
+    seed: int, settings_name: str, lines: int, partitions: int
+) -> tuple[list[Record], Readings]:
+    """Records of a random log, and what the oracle reads from them."""
+    settings = SETTINGS[settings_name]
+    records = records_of_file(random_log(seed, settings, lines), settings, partitions=partitions)
+    return records, run(records, settings).readings
+
+
+def by_key(result: Readout) -> Readings:
+    """Readings by name and labels; a series that comes twice is a failure."""
+    readings = {(r.name, frozenset(r.labels.items())): r.value for r in result.readings}
+    assert len(readings) == len(result.readings)
+    return readings
+
+
+def read_engines(engines: Engines) -> Readings:
+    """Readings of partitions in memory, at stream time."""
+    views = [view_of(p) for p in engines.partitions]
+    return by_key(readout(engines.settings, engines.catalogue, views))
+
+
+def run_engines(
+    settings: Settings,
+    partitions: int,
+    log: Sequence[LogRecord],
+    size: int,
+    seed: int | None = None,
+) -> Engines:
+    """Partitions that were fed a whole log, in chunks as ``chunks_of`` cuts them."""
+    engines = Engines(settings, partitions)
+    for chunk in chunks_of(log, size, seed):
+        engines.feed(chunk)
+    engines.finish()
+    return engines
+
+
+def states(engines: Engines) -> list[Canonical]:
+    """The canonical state of every partition."""
+    return [canonical(p) for p in engines.partitions]
+
+
+def differences(got: Readings, expected: Readings) -> list[str]:
+    """What is missing, more, or not equal: integers to the last bit, floats to 1e-12."""
+    found = []
+    for key in sorted(got.keys() | expected.keys(), key=lambda k: (k[0], sorted(k[1]))):
+        a, b = got.get(key), expected.get(key)
+        if not _agree(key[0], a, b):
+            found.append(f"{key[0]} {dict(sorted(key[1]))}: {a} instead of {b}")
+    return found
+
+
+def _agree(name: str, a: float | None, b: float | None) -> bool:
+    if a is None or b is None:
+        return False
+    if name == SKETCHED:
+        return abs(a - b) <= (0.01 + 1e-12) * abs(b)  # exactly 1 % at the ends of a bucket
+    if isinstance(b, float):
+        return abs(a - b) <= 1e-12 * abs(b)
+    return a == b
