@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import secrets
 import socket
@@ -21,6 +22,7 @@ import faust
 from aiokafka.structs import TopicPartition
 from faust.types import TP
 
+from streamer import limits
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import BrokerError, StoreError
@@ -28,8 +30,10 @@ from streamer.events import KINDS
 from streamer.runner import Runner
 from streamer.store.base import Store
 from streamer.store.redis import RedisStore
+from streamer.topics import partition_counts
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
+logger = logging.getLogger("streamer")
 _GC_THRESHOLDS = (200_000, 50, 100)
 """Faust's heap is large: a full collection walks all of it."""
 _TELEMETRY_SECONDS = 2.0
@@ -95,19 +99,31 @@ class App(faust.App):
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
-        numbers = {tp.partition for tp in assigned if tp.topic in self.runner.kind_of}
-        if numbers:
-            await self._require_partitions()
-        await self.runner.assign(numbers)
+        runner = self.runner
+        assert runner is not None
+        numbers = {tp.partition for tp in assigned if tp.topic in runner.kind_of}
+        delay_seconds = 0.1
+        while numbers:
+            try:
+                await self._require_partitions()
+                break
+            except (BrokerError, StoreError) as error:
+                runner.telemetry.problem = str(error)
+                logger.warning("nothing is adopted yet: %s", error)
+                await asyncio.sleep(delay_seconds)
+                delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+        await runner.assign(numbers)
 
     async def _require_partitions(self) -> None:
-        """All four topics have as many partitions as when the state began."""
-        thread = cast(Consumer, self.consumer).thread
-        counts = {t: thread.topic_partitions(t) for t in self.runner.kind_of}
-        distinct = {n for n in counts.values() if n is not None}
-        if len(distinct) != 1 or None in counts.values():
+        """All four topics have as many partitions as when the state began.
+
+        Asked from the broker: a member of the group that does not lead it knows of no partitions
+        but its own.
+        """
+        counts = await partition_counts(self.settings.kafka)
+        if len(set(counts.values())) != 1:
             raise BrokerError(f"topics need equal partition counts; they have {counts}")
-        count = distinct.pop()
+        count = next(iter(counts.values()))
         stored = await self.store.set_partitions(count)
         if stored != count:
             raise StoreError(

@@ -89,14 +89,14 @@ def hash_texts(columns: Sequence[Sequence[str]]) -> list[U64]:
         flat += column
         ends.append(len(flat))
     series = pl.DataFrame({"text": flat}, schema={"text": pl.String})
-    hashed = series.select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()  # type: ignore[attr-defined]
+    hashed = series.select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()
     hashes = hashed.astype(np.uint64, copy=True)
     hashes[hashes == _HASH_OF_EMPTY] = 0
     return np.split(hashes, ends[:-1])
 
 
 def _hash_of_empty() -> np.uint64:
-    frame = pl.DataFrame({"text": [""]}).select(plh.col("text").nchash.xxh3_64())  # type: ignore[attr-defined]
+    frame = pl.DataFrame({"text": [""]}).select(plh.col("text").nchash.xxh3_64())
     return np.uint64(frame.item())
 
 
@@ -128,7 +128,10 @@ def _join(kind: str, group: list[Columns]) -> Batch:
         dwell_ms=np.concatenate([c.dwell_ms for c in group]),
         value_micros=np.concatenate([c.value_micros for c in group]),
         reject_row=np.concatenate(
-            [np.asarray(c.rejects.index, np.int64) + at for c, at in zip(group, records, strict=False)]
+            [
+                np.asarray(c.rejects.index, np.int64) + at
+                for c, at in zip(group, records, strict=False)
+            ]
         ).astype(np.int64),
         reject_reason=[reason for c in group for reason in c.rejects.reason],
         user=np.concatenate([c.user for c in group]),

@@ -40,58 +40,103 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A table of the settings file."""
 
 
-class Topics(Section):
+class Topics(Section, frozen=True):
+    """[kafka.topics]: the names of the topics."""
+
     impressions: str = "impressions"
+    """What was shown."""
     clicks: str = "clicks"
+    """Feedback of all kinds."""
     conversions: str = "conversions"
+    """Purchases and the like, with a value."""
     sessions: str = "sessions"
+    """Starts, views, dwells and ends of visits."""
     dead_letters: str = "dead_letters"
+    """Where records go that do not count, unchanged, with headers that say why."""
 
 
-class Kafka(Section):
+class Kafka(Section, frozen=True):
+    """[kafka]: where the events come from."""
+
     brokers: str = "localhost:9092"
+    """`host:port`, several separated by commas."""
     group: str = "streamer"
+    """Consumer group of the workers."""
     topics: Topics = Topics()
     security_protocol: str = "PLAINTEXT"
+    """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
     sasl_mechanism: str = "PLAIN"
+    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `GSSAPI` or `OAUTHBEARER`."""
     sasl_username: str | None = None
+    """For `PLAIN` and `SCRAM`."""
     sasl_password: str | None = None
+    """For `PLAIN` and `SCRAM`; better from the environment, or use the file."""
     sasl_password_file: str | None = None
+    """File that holds the password."""
     sasl_kerberos_service_name: str = "kafka"
+    """For `GSSAPI` (needs the package `gssapi`)."""
     sasl_kerberos_domain_name: str | None = None
+    """For `GSSAPI`."""
     sasl_oauth_token_file: str | None = None
+    """For `OAUTHBEARER`: file that holds the token; read anew for each login."""
     ssl_cafile: str | None = None
+    """PEM file of the authorities to trust; without it those of the system."""
     ssl_certfile: str | None = None
+    """PEM file of the client certificate."""
     ssl_keyfile: str | None = None
+    """PEM file of its key, where the certificate file has none."""
     ssl_keyfile_password_file: str | None = None
+    """File that holds the password of the key."""
     ssl_check_hostname: bool = True
+    """Whether the name in the certificate must be that of the broker."""
     session_timeout: str = "30s"
+    """How long Kafka waits for a silent worker before others take its partitions."""
     check_crcs: bool = True
+    """Whether checksums of fetched batches are verified."""
 
     @cached_property
     def session_timeout_ms(self) -> int:
         return duration_ms(self.session_timeout, "kafka.session_timeout")
 
 
-class Redis(Section):
+class Redis(Section, frozen=True):
+    """[redis]: where the state is kept."""
+
     url: str = "redis://localhost:6379/0"
+    """`redis://host:port/db`; `rediss://` for TLS."""
     prefix: str = "streamer"
+    """Every key begins with it; another prefix is another state."""
     cluster: bool = False
+    """Whether the URL is of a Redis Cluster."""
     username: str | None = None
+    """User of an ACL."""
     password_file: str | None = None
+    """File that holds the password."""
     ssl_ca_certs: str | None = None
+    """PEM file of the authorities to trust."""
     ssl_certfile: str | None = None
+    """PEM file of the client certificate."""
     ssl_keyfile: str | None = None
+    """PEM file of its key."""
 
 
-class Dimension(Section):
+class Dimension(Section, frozen=True):
+    """[[dimensions]]: one label of every windowed and total series."""
+
     name: str
+    """Name of the label, and of the field of the events (which can be mapped)."""
     values: tuple[str, ...] = ()
+    """Values that are always kept."""
     max_values: int = 100
+    """Of the other values, those with the smallest hashes are kept, at most so many; the rest is
+    `other`."""
 
 
-class Windows(Section):
+class Windows(Section, frozen=True):
+    """[windows]: over which time metrics are shown."""
+
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
+    """Each length gives a series with the label `window`."""
 
     @cached_property
     def lengths_ms(self) -> dict[str, int]:
@@ -99,10 +144,15 @@ class Windows(Section):
         return {x: duration_ms(x, "windows.lengths") for x in self.lengths}
 
 
-class Attribution(Section):
+class Attribution(Section, frozen=True):
+    """[attribution]: how feedback joins impressions."""
+
     click: str = "30m"
+    """Longest time from an impression to feedback that joins it."""
     conversion: str = "24h"
+    """Longest time from an impression to a conversion that joins it."""
     session_gap: str = "30m"
+    """Time without an event after which a session has ended."""
 
     @cached_property
     def click_ms(self) -> int:
@@ -117,21 +167,36 @@ class Attribution(Section):
         return duration_ms(self.session_gap, "attribution.session_gap")
 
 
-class Metrics(Section):
+class Metrics(Section, frozen=True):
+    """[metrics]: what is computed."""
+
     k: tuple[int, ...] = (1, 5, 10)
+    """Cut-offs of the metrics of ranked lists."""
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
+    """Kind of feedback = gain. Other kinds are counted as `other`; `click` always counts."""
     families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
+    """Families of metrics."""
     rollups: tuple[tuple[str, ...], ...] | None = None
+    """Combinations of dimensions that are shown; the others are `all`. Default: none, each alone,
+    all together."""
 
 
-class Events(Section):
+class Events(Section, frozen=True):
+    """[events]: how events look on the wire."""
+
     fields: dict[str, str] = {}
+    """Our name of a field = yours, also for dimensions."""
 
 
-class Time(Section):
+class Time(Section, frozen=True):
+    """[time]: which events count."""
+
     max_lateness: str = "1h"
+    """An event older than the newest record of its topic-partition by more than this is late."""
     max_skew: str = "5m"
+    """An event newer than the newest record by more than this is rejected as `future`."""
     dedup_horizon: str = "1h"
+    """How long a second event with the same `event_id` is a duplicate."""
 
     @cached_property
     def max_lateness_ms(self) -> int:
@@ -146,23 +211,37 @@ class Time(Section):
         return duration_ms(self.dedup_horizon, "time.dedup_horizon")
 
 
-class Exporter(Section):
+class Exporter(Section, frozen=True):
+    """[exporter]: where `/metrics` is served."""
+
     host: str = "127.0.0.1"
+    """Address to listen on."""
     port: int = 8000
+    """Port to listen on; 0 takes a free one."""
 
 
-class Limits(Section):
+class Limits(Section, frozen=True):
+    """[limits]: bounds. Where one is hit a counter rises and `streamer_identity_exact` is 0."""
+
     flush_ms: int = limits.FLUSH_MS
+    """Longest time from an event to its commit, in milliseconds, when nothing is slow."""
     gather_rows: int = limits.GATHER_ROWS
+    """Records gathered before they are applied together."""
     hold_back_ms: int = limits.HOLD_BACK_MS
+    """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
     inbox_records: int = limits.MAX_INBOX_RECORDS
+    """Records of a partition that may wait before fetching pauses."""
     segments: int = limits.MAX_SEGMENTS
+    """Combinations of dimension values in a partition."""
     open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
+    """Shown items of a partition that feedback can still join."""
     open_feedback: int = limits.MAX_OPEN_FEEDBACK
+    """Feedback of a partition that can still move, or that a conversion may need."""
     event_ids: int = limits.MAX_EVENT_IDS
+    """Event ids remembered for a topic-partition."""
 
 
-class Settings(Section):
+class Settings(Section, frozen=True):
     kafka: Kafka = Kafka()
     redis: Redis = Redis()
     dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
@@ -301,9 +380,7 @@ def _validate_dimensions(s: Settings) -> None:
     _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:
-            _require(
-                name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}"
-            )
+            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
 
 
 def _validate_windows(s: Settings) -> None:

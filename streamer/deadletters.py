@@ -54,16 +54,28 @@ class DeadLetters:
                 )
                 await producer.start()
                 self._producer = producer
-            await asyncio.gather(*[self._one(self._producer, letter) for letter in letters])
+            await self._send_all(self._producer, letters)
         except (KafkaError, OSError) as error:
             topic = self.settings.kafka.topics.dead_letters
             raise BrokerError(f"cannot write dead letters to {topic!r}: {error!r}") from error
 
-    async def _one(self, producer: AIOKafkaProducer, letter: DeadLetter) -> None:
+    async def _send_all(self, producer: AIOKafkaProducer, letters: Sequence[DeadLetter]) -> None:
+        """One after the other into the producer's batches, then wait for all answers."""
         topic = self.settings.kafka.topics.dead_letters
-        try:
-            await producer.send_and_wait(topic, letter.value, headers=letter.headers())
-        except MessageSizeTooLargeError:
+        sent: list[tuple[DeadLetter, asyncio.Future[object]]] = []
+        too_large = []
+        for letter in letters:
+            try:
+                future = await producer.send(topic, letter.value, headers=letter.headers())
+                sent.append((letter, future))
+            except MessageSizeTooLargeError:
+                too_large.append(letter)
+        for letter, future in sent:
+            try:
+                await future
+            except MessageSizeTooLargeError:
+                too_large.append(letter)
+        for letter in too_large:
             value = letter.value or b""
             cut = ("streamer.cut", f"{len(value)} bytes, crc32 {zlib.crc32(value):08x}".encode())
             head = value[:_CUT_BYTES]

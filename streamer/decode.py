@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I32, I64, Columns, Rejects, U64, hash_texts
+from streamer.batch import I32, I64, U64, Columns, Rejects, hash_texts
 from streamer.config import Settings
 from streamer.events import REASON_OF_FIELD, REASONS, event_type
 from streamer.rules import LABEL, RULES, depth, epoch_ms, is_suspect
@@ -291,9 +291,9 @@ def _conversions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str
 
 def _sessions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str]:
     part.dwell_ms = _dwells(column)
-    for action, item, dwell in zip(column["action"], column["item_id"], part.dwell_ms, strict=True):
-        if action == "dwell" and (not item or dwell < 0):
-            raise ValueError("dwell")
+    for action, item in zip(column["action"], column["item_id"], strict=True):
+        if action == "dwell" and not item:
+            raise ValueError("item_id")
     return _texts(column["item_id"])
 
 

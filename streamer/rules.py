@@ -78,12 +78,9 @@ def _click_rule(event: Any) -> str | None:
 
 
 def _session_rule(event: Any) -> str | None:
-    if event.action != "dwell":
-        return _dwell_rule(event)
-    if not event.item_id:
+    if event.action == "dwell" and not event.item_id:
         return "item_id"
-    has_dwell = (event.dwell_ms is not None and event.dwell_ms >= 0) or event.start_ts is not None
-    return _dwell_rule(event) if has_dwell else "dwell"
+    return _dwell_rule(event)
 
 
 RULES: dict[str, Callable[[Any], str | None]] = {

@@ -72,6 +72,7 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
         self._told_at = 0.0
+        self._telling: asyncio.Task[None] | None = None
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
 
     # Assignment ----------------------------------------------------------------------------------
@@ -211,6 +212,8 @@ class Runner:
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         for owned in self.partitions.values():
             owned.at_end = self._at_end(owned)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._tell_kafka())
         for tp in self.log.take_out_of_range():
             owned_now = self.partitions.get(tp.partition)
             if owned_now is not None and owned_now.partition is not None:
@@ -320,7 +323,6 @@ class Runner:
         answer = await self.store.commit(owned.number, commit)
         if answer in (Answer.OK, Answer.ALREADY):
             self.telemetry.commit_took(time.perf_counter() - started)
-            await self._tell_kafka()
             return
         self.telemetry.fenced += 1
         logger.warning("partition %d: commit answered %s; adopting again", owned.number, answer)
@@ -329,6 +331,7 @@ class Runner:
             self._start_adoption(owned.number, 1.0)
 
     async def _tell_kafka(self) -> None:
+        """Commit what is committed here to Kafka too, for lag tools; nothing depends on it."""
         if time.monotonic() - self._told_at < _TELL_SECONDS:
             return
         self._told_at = time.monotonic()

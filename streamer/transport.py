@@ -15,9 +15,10 @@ records come as its public ``ConsumerRecord``: slower, the same otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import asyncio
+from collections.abc import Coroutine, Iterator, Mapping
 from itertools import chain
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import aiokafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
@@ -31,6 +32,7 @@ from streamer.chunk import Chunk
 from streamer.config import Settings
 from streamer.kafka import client_settings
 
+_T = TypeVar("_T")
 FETCH_MAX_WAIT_MS = 200
 FETCH_BYTES = 4 * 1024 * 1024
 """Of one partition in one fetch: about 20,000 events of 200 bytes."""
@@ -208,14 +210,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     # Called by the app, in its own loop -----------------------------------------------------------
 
+    async def _in_thread(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Run in the consumer's loop. Not through Faust's method queue: a fetch may sit there."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.thread_loop))
+
     async def start_at(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """Seek, or go to the log's start where the offset is negative; returns the new epochs.
 
         Runs in the consumer's thread: chunks fetched before carry an older epoch.
         """
-        return cast(
-            dict[TopicPartition, int], await self.call_thread(self._start_at, dict(offsets))
-        )
+        return await self._in_thread(self._start_at(dict(offsets)))
 
     async def _start_at(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
         consumer = self._ensure_consumer()
@@ -237,14 +241,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             ends = await consumer.end_offsets([tp])
             return starts[tp], ends[tp]
 
-        return cast(tuple[int, int], await self.call_thread(ask))
+        return await self._in_thread(ask())
 
     async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
         """For each partition: where what was handed out ends, and how many records follow up to
         the last stable offset as of the last fetch (None: not known yet)."""
-        return cast(
-            dict[TopicPartition, tuple[int, int | None]], await self.call_thread(self._progress)
-        )
+        return await self._in_thread(self._progress())
 
     async def _progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
         consumer = self._ensure_consumer()
@@ -272,7 +274,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             except KafkaError:
                 return
 
-        await self.call_thread(commit)
+        await self._in_thread(commit())
 
 
 class Consumer(driver.Consumer):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from streamer.canonical import Canonical, canonical
 from streamer.config import Settings, parse
@@ -14,38 +15,34 @@ from tests.oracle.oracle import Record, records_of_file, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
-SETTINGS: dict[str, Settings] = {
-    "defaults": parse({}),
-    "few values": parse(
-        {
-            "dimensions": [
-                {"name": "variant", "values": ["A", "B"], "max_values": 2},
-                {"name": "surface", "max_values": 3},
-                {"name": "device", "max_values": 1},
-            ],
-            "metrics": {"feedback": {"click": 1.0, "like": 1.0}},
-        }
-    ),
-    "no dimensions, short times": parse(
-        {
-            "dimensions": [],
-            "windows": {"lengths": ["30s", "5m", "2h"]},
-            "attribution": {"click": "10m", "conversion": "1h"},
-            "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
-        }
-    ),
-    "mapped names, own rollups": parse(
-        {
-            "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
-            "metrics": {
-                "feedback": {"click": 1.0, "like": 1.0, "star": 5.0, "conversion": 2.0},
-                "rollups": [[], ["country"], ["country", "variant"]],
-            },
-            "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
-            "windows": {"lengths": ["7s", "24h"]},
-        }
-    ),
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "few values": {
+        "dimensions": [
+            {"name": "variant", "values": ["A", "B"], "max_values": 2},
+            {"name": "surface", "max_values": 3},
+            {"name": "device", "max_values": 1},
+        ],
+        "metrics": {"feedback": {"click": 1.0, "like": 1.0}},
+    },
+    "no dimensions, short times": {
+        "dimensions": [],
+        "windows": {"lengths": ["30s", "5m", "2h"]},
+        "attribution": {"click": "10m", "conversion": "1h"},
+        "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
+    },
+    "mapped names, own rollups": {
+        "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
+        "metrics": {
+            "feedback": {"click": 1.0, "like": 1.0, "star": 5.0, "conversion": 2.0},
+            "rollups": [[], ["country"], ["country", "variant"]],
+        },
+        "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
+        "windows": {"lengths": ["7s", "24h"]},
+    },
 }
+"""Settings files, as TOML documents."""
+SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
 SKETCHED = "streamer_dwell_seconds"
 """The one metric that is an estimate: within 1 %."""
 
@@ -108,7 +105,7 @@ def differences(got: Readings, expected: Readings) -> list[str]:
     return found
 
 
-def _agree(name: str, a: float | None, b: float | None) -> bool:
+def _agree(name: str, a: int | float | None, b: int | float | None) -> bool:
     if a is None or b is None:
         return False
     if name == SKETCHED:

@@ -11,8 +11,11 @@ from typing import NamedTuple
 import pytest
 
 from streamer import limits
+from streamer.canonical import canonical
 from streamer.config import Settings
 from streamer.engine.partition import Partition
+from streamer.errors import CodecError, SettingsError
+from streamer.readout.readout import readout
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.journal import Journal, adopt
 from streamer.store.manifest import decode
@@ -22,10 +25,8 @@ from streamer.testing import Engines, chunks_of
 from tests.agreement import (
     SETTINGS,
     by_key,
-    canonical,
     differences,
     random_records,
-    readout,
     run_engines,
     states,
     to_log,
@@ -287,8 +288,6 @@ class JournalSuite:
         assert await store.sweep(0, names) == 0, "a blob that no manifest names was left behind"
 
     async def test_other_settings_do_not_read_the_state(self, store: Store) -> None:
-        from streamer.errors import SettingsError
-
         run = await start(store, SETTINGS["defaults"], 1)
         await commit(store, run, 0)
         for name in list(SETTINGS)[1:]:
@@ -296,8 +295,6 @@ class JournalSuite:
                 await start(store, SETTINGS[name], 1)
 
     async def test_a_missing_blob_is_an_error_in_words(self, store: Store) -> None:
-        from streamer.errors import CodecError
-
         records, _ = random_records(4, "defaults", 300, 1)
         run = await start(store, SETTINGS["defaults"], 1)
         for chunk in chunks_of(to_log(records), 300):

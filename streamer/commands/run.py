@@ -7,12 +7,13 @@ import asyncio
 import os
 import signal
 import sys
+from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
-from streamer.topics import partition_counts
 from streamer.store.redis import RedisStore
+from streamer.topics import partition_counts
 
 _RESTART_SECONDS = 1.0
 _STOP_SECONDS = 30.0
@@ -73,7 +74,10 @@ async def _supervise(config: str | None, workers: int) -> int:
 async def _keep_running(config: str | None, stop: asyncio.Event) -> None:
     while not stop.is_set():
         process = await asyncio.create_subprocess_exec(
-            *worker_command(), env=worker_environment(config), start_new_session=True
+            *worker_command(),
+            env=worker_environment(config),
+            stdout=DEVNULL,
+            start_new_session=True,
         )
         ended = asyncio.create_task(process.wait())
         stopped = asyncio.create_task(stop.wait())

@@ -20,10 +20,10 @@ _WIDTH = 120
 _COLUMNS = (
     ("shown", "window_impressions", "{:,}"),
     ("clicks", "window_clicks", "{:,}"),
-    ("CTR", "ctr_ratio", "{:.4%}"),
+    ("CTR", "ctr_ratio", "{:.3%}"),
     ("bought", "window_conversions", "{:,}"),
     ("CVR", "cvr_ratio", "{:.2%}"),
-    ("value/click", "conversion_value_per_click", "{:,.2f}"),
+    ("per click", "conversion_value_per_click", "{:,.2f}"),
     ("dwell", "dwell_mean_seconds", "{:.1f} s"),
 )
 """Heading, metric, and how its value is written."""
@@ -49,7 +49,7 @@ def summarise(settings: Settings, result: Readout) -> None:
 
 
 def _records(values: dict[tuple[str, Labels], int | float]) -> Table:
-    table = Table(title="Records", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(title="Records", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("topic", "events", "accepted", "duplicates", "late", "rejected"):
         table.add_column(heading, justify="left" if heading == "topic" else "right")
     for kind in KINDS:
@@ -71,7 +71,9 @@ def _records(values: dict[tuple[str, Labels], int | float]) -> Table:
 def _window(
     window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
 ) -> Table:
-    table = Table(title=f"The last {window}", title_justify="left", box=SIMPLE_HEAD)
+    table = Table(
+        title=f"The last {window}", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
     for name in settings.dimension_names:
         table.add_column(name)
     for heading, _, _ in _COLUMNS:

@@ -63,11 +63,19 @@ class SeenIds:
     def admit(self, keys: U64, arrival_ms: I64) -> Bools:
         """Which rows are no copies; those are remembered."""
         slots, _ = self._index.slots(keys)
-        rows = self._index.rows_at(slots).astype(np.int64) - self._base
+        before = self._index.rows_at(slots)
+        rows = before.astype(np.int64) - self._base
         held = rows >= 0
         known = np.full(len(keys), NEVER, np.int64)
-        known[held] = self.log["arrival_ms"][rows[held]]
-        first = is_first(keys, arrival_ms, known, self.horizon_ms)
+        if held.any():
+            known[held] = self.log["arrival_ms"][rows[held]]
+        numbers = np.arange(len(keys))
+        self._index.set_rows(slots, numbers)
+        if (self._index.rows_at(slots) == numbers).all():  # no key stands twice
+            first = arrival_ms - known > self.horizon_ms
+        else:
+            first = is_first(keys, arrival_ms, known, self.horizon_ms)
+        self._index.set_rows(slots, before)
         self._append(keys[first], arrival_ms[first], slots[first])
         return first
 

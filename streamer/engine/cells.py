@@ -233,4 +233,3 @@ class Cells:
 def _hashed(key: I64) -> U64:
     h = key.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(29))
-

@@ -37,8 +37,15 @@ class FeedbackFacts:
     sign: int
 
     def where(self, mask: np.ndarray) -> FeedbackFacts:
-        columns = (getattr(self, n)[mask] for n in self.__slots__ if n != "sign")
-        return FeedbackFacts(*columns, sign=self.sign)
+        return FeedbackFacts(
+            self.event_ms[mask],
+            self.segment[mask],
+            self.position[mask],
+            self.kind[mask],
+            self.value_micros[mask],
+            self.dwell_ms[mask],
+            self.sign,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,8 +123,11 @@ class Feedback:
     def rejoin(self, row: I64, horizon_ms: int, clicked: Clicked) -> None:
         """Join stored clicks-topic rows to the clicked rows that they had joined."""
         rows = self.rows
-        keys = (rows[name][row] for name in ("user", "slate", "item", "event_ms"))
-        self._join(row, clicked.newest(*keys, feedback_within_ms=horizon_ms), clicked)
+        found = clicked.newest(
+            *(rows["user"][row], rows["slate"][row], rows["item"][row], rows["event_ms"][row]),
+            feedback_within_ms=horizon_ms,
+        )
+        self._join(row, found, clicked)
 
     def _join(self, row: I64, new: I64, clicked: Clicked) -> I64:
         rows = self.rows
@@ -221,9 +224,7 @@ class Feedback:
 
     def unsettled(self, topic: int) -> int:
         rows, pending = self.rows, self.pending
-        return int(
-            np.count_nonzero((rows["topic"][pending] == topic) & ~rows["settled"][pending])
-        )
+        return int(np.count_nonzero((rows["topic"][pending] == topic) & ~rows["settled"][pending]))
 
     def keep(self, mask: Bools) -> None:
         """Forget rows."""

@@ -1,6 +1,6 @@
 """An open-addressing table of 64-bit keys in numpy: key → row, a whole batch at a time.
 
-Linear probing at a load of at most 0.4. Key 0 means "none" and is never stored. Rows are those of
+Linear probing at a load of at most a half. Key 0 means "none" and is never stored. Rows are those of
 whoever owns the index; a key whose row is gone stays until the next rebuild.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 from streamer.batch import I32, I64, U64, Bools
 
 _MIN_CAPACITY = 1 << 12
-_LOAD = 0.4
+_LOAD = 0.5
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _THIRTY_TWO = np.uint64(32)
 
@@ -102,9 +102,9 @@ class KeyIndex:
         if self._used > room:
             self._used = int(np.count_nonzero(self._keys))
         if self._used > room:
-            held = self._keys != 0
+            held = np.flatnonzero(self._keys)
             keys, rows = self._keys[held], self._rows[held]
-            self._allocate(2 * (len(keys) + extra))
+            self._allocate(max(len(keys) + extra, int(len(self._keys) * _LOAD) + 1))
             self.set_rows(self.slots(keys)[0], rows)
 
     def rebuild(self, keys: U64, rows: I32 | I64) -> None:

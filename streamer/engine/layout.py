@@ -62,7 +62,7 @@ class Layout:
     @property
     def size(self) -> int:
         """Length of a vector indexed by code."""
-        return max(self.span(s.name).stop for s in self.stats)
+        return max(self.at[s.name] + s.width for s in self.stats)
 
 
 def merge(layouts: Sequence[Sequence[Stat]]) -> Layout:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I32, I64, hash_texts
+from streamer.batch import I32, I64, Bools, hash_texts
 from streamer.config import Dimension
 from streamer.decode import Interner
 
@@ -144,12 +144,15 @@ class Segments:
     def codes(self) -> I64:
         """Value codes of each segment, (segments, dimensions)."""
         if len(self._codes) != len(self._tuples):
-            self._codes = np.array(self._tuples, np.int64).reshape(len(self._tuples), len(self.values))
+            self._codes = np.array(self._tuples, np.int64).reshape(
+                len(self._tuples), len(self.values)
+            )
         return self._codes
 
-    def is_complete(self, segment: I64) -> np.ndarray:
+    def is_complete(self, segment: I64) -> Bools:
         """Whether every dimension has a value."""
-        return (self.codes()[segment] != UNKNOWN).all(axis=1)
+        complete: Bools = (self.codes()[segment] != UNKNOWN).all(axis=1)
+        return complete
 
     def filled(self, own: I64, inherited: I64) -> I64:
         """Segments with the unknown values of ``own`` taken from ``inherited``."""

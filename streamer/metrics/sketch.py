@@ -9,9 +9,12 @@ Memory: one integer a bucket, only for blocks of 64 buckets that hold something.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from streamer import limits
 from streamer.batch import I64
+
+Values = npt.NDArray[np.float64]
 
 RELATIVE_ERROR = 0.01
 
@@ -42,7 +45,7 @@ def bucket(value_ms: I64) -> I64:
     return np.searchsorted(UPPER_MS, value_ms, "left")
 
 
-def quantile(counts: I64, numerator: int, denominator: int) -> np.ndarray:
+def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     """The value at rank ceil(q·n), q = numerator/denominator, of each row of bucket counts, in
     milliseconds; 0 for a row without values. Relative error at most 1 %.
 
@@ -54,4 +57,5 @@ def quantile(counts: I64, numerator: int, denominator: int) -> np.ndarray:
     cumulative = counts.cumsum(axis=1)
     rank = -(-cumulative[:, -1] * numerator // denominator)
     at = (cumulative < rank[:, None]).sum(axis=1)
-    return MIDDLE_MS[np.minimum(at, BUCKETS - 1)]
+    values: Values = MIDDLE_MS[np.minimum(at, BUCKETS - 1)]
+    return values

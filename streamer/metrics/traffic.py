@@ -78,11 +78,13 @@ _BY_EVENT_TIME = "each by its own event time"
 
 
 def _impressions(w: Sums) -> I64:
-    return w("shown_at").sum(axis=1)
+    sums: I64 = w("shown_at").sum(axis=1)
+    return sums
 
 
 def _clicks(w: Sums) -> I64:
-    return w("clicks_at").sum(axis=1)
+    sums: I64 = w("clicks_at").sum(axis=1)
+    return sums
 
 
 def _anything(w: Sums) -> Any:
@@ -227,7 +229,9 @@ def value_per_impression(w: Sums) -> Iterator[Series]:
     yield ratio(_value(w), _impressions(w))
 
 
-def _by_maturity(w: Sums, above: str, below: str, horizon_ms: int) -> Iterator[tuple[str, I64, I64]]:
+def _by_maturity(
+    w: Sums, above: str, below: str, horizon_ms: int
+) -> Iterator[tuple[str, I64, I64]]:
     """(maturity, numerator, denominator); a window without mature panes has no mature one."""
 
     def flat(x: I64) -> I64:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from streamer.config import Settings
 from streamer.engine.partition import rings_of
-from streamer.events import KINDS
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
+from streamer.readout.counters import COUNTERS, Known
 from streamer.readout.view import View
-from streamer.readout.windows import Numbering, Rolled, window_of
+from streamer.readout.windows import Numbering, Window, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,8 @@ def readout(
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives)."""
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
-    readings = list(_counters(settings, views, stream_ms))
+    known = Known(settings, [v.header for v in views], stream_ms)
+    readings = list(_counters(known))
     numbering = Numbering(settings, views)
     totals = window_of(settings, catalogue.layout, views, numbering, 0, None, at_ms)
     readings += _shown(settings, catalogue, "total", [("", totals)])
@@ -61,10 +62,10 @@ def readout(
 
 
 def _shown(
-    settings: Settings, catalogue: Catalogue, scope: str, windows: Sequence[tuple[str, object]]
+    settings: Settings, catalogue: Catalogue, scope: str, windows: Sequence[tuple[str, Window]]
 ) -> Iterator[Reading]:
     rolled = [
-        (label, window.rolled_up(rollup))  # type: ignore[attr-defined]
+        (label, window.rolled_up(rollup))
         for label, window in windows
         for rollup in settings.rollups
     ]
@@ -90,58 +91,8 @@ def _readings(metric: Metric, series: Series, labels: list[dict[str, str]]) -> I
         )
 
 
-_TOPIC_COUNTERS = {
-    "events": "Records seen: accepted, duplicates, late and rejected.",
-    "accepted": "Events that count.",
-    "duplicates": "Copies of an accepted event_id within the horizon.",
-    "late": "Events later than max_lateness; dead-lettered.",
-}
-
-
-def _counters(settings: Settings, views: Sequence[View], stream_ms: int) -> Iterator[Reading]:
-    """What is counted beside the families: acceptance, joins, bounds, stream time."""
-
-    def reading(name: str, kind: str, doc: str, value: float, **labels: str) -> Reading:
-        return Reading(PREFIX + name, kind, doc, labels, value)
-
-    headers = [v.header for v in views]
-    for name, doc in _TOPIC_COUNTERS.items():
-        for kind in KINDS:
-            value = sum(topic_counter(h.topics[kind], name) for h in headers)
-            yield reading(f"{name}_total", "counter", doc, value, topic=kind)
-    for kind in KINDS:
-        reasons = sorted({r for h in headers for r in h.topics[kind].rejected})
-        for reason in reasons:
-            value = sum(h.topics[kind].rejected.get(reason, 0) for h in headers)
-            doc = "Records refused and dead-lettered, by reason."
-            yield reading("rejected_total", "counter", doc, value, topic=kind, reason=reason)
-    for kind in ("clicks", "conversions"):
-        doc = "Feedback that joined no impression, when none can come any more."
-        value = sum(h.unattributed[kind] for h in headers)
-        yield reading("unattributed_total", "counter", doc, value, topic=kind)
-    for kind in ("clicks", "conversions"):
-        doc = "Feedback whose dimensions may still change; not in the totals yet."
-        value = sum(h.unsettled[kind] for h in headers)
-        yield reading("unsettled", "gauge", doc, value, topic=kind)
-    for i, name in enumerate(settings.dimension_names):
-        doc = "Accepted events with a value beyond the bound of the dimension."
-        value = sum(h.capped[i] for h in headers)
-        yield reading("label_values_capped_total", "counter", doc, value, dimension=name)
-    gap = sum(h.join_gap for h in headers)
-    dropped = sum(h.dropped for h in headers)
-    doc = "Records that appeared below a clock their topic had borrowed while idle."
-    yield reading("join_gap_total", "counter", doc, gap)
-    doc = "1 while no bound was hit and no join clock was passed: the numbers are exact."
-    yield reading("identity_exact", "gauge", doc, int(gap == 0 and dropped == 0))
-    yield reading(
-        "stream_time_seconds", "gauge", "Stream time: the newest event, in epoch seconds.",
-        stream_ms / 1000,
-    )
-
-
-def topic_counter(counts: object, name: str) -> int:
-    """One counter of a topic; ``events`` is the sum of all outcomes."""
-    c = counts
-    if name == "events":
-        return int(c.accepted + c.duplicates + c.late + sum(c.rejected.values()))  # type: ignore[attr-defined]
-    return int(getattr(c, name))
+def _counters(known: Known) -> Iterator[Reading]:
+    for c in COUNTERS:
+        for labels, value in c.samples(known):
+            named = dict(zip(c.labels, labels, strict=True))
+            yield Reading(PREFIX + c.name, c.kind, c.doc, named, value)

@@ -122,7 +122,8 @@ class Window:
 
     @cached_property
     def overall(self) -> I64:
-        return self.matrix.sum(axis=0)
+        sums: I64 = self.matrix.sum(axis=0)
+        return sums
 
     def mature(self, horizon_ms: int) -> I64 | None:
         """Sums over mature panes only; None where the window has none.
@@ -168,7 +169,8 @@ class Rolled:
         if len(self.segments) == len(matrix):
             return matrix
         if len(self.segments) == 1:
-            return matrix.sum(axis=0, keepdims=True)
+            total: I64 = matrix.sum(axis=0, keepdims=True)
+            return total
         result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
         np.add.at(result, self._group, matrix)
         return result

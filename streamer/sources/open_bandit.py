@@ -22,6 +22,8 @@ from streamer.events import LINE_TYPES
 SEED = 2008
 USERS_PER_COMBINATION = 10
 """Synthetic users for each combination of the four user features."""
+SURFACES = {"all": "all_items", "men": "men", "women": "women"}
+"""Campaign → surface; ``all`` is what a rollup is called."""
 CLICK_DELAY_MS = (1000, 29 * 60_000)
 DWELL_MS = (500, 20 * 60_000)
 CONVERSION_SHARE = 0.12
@@ -65,7 +67,7 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
         "position": int(row["position"]),
         "propensity": float(row["propensity_score"]),
         "variant": row["policy"],
-        "surface": row["campaign"],
+        "surface": SURFACES[row["campaign"]],
     }
     if row["click"] != "1":
         return [impression]

@@ -1,0 +1,128 @@
+"""``streamer inspect``: what is stored of each partition, in words."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from streamer.config import Settings, load
+from streamer.engine.cells import TOTAL_RING
+from streamer.engine.partition import rings_of
+from streamer.errors import UsageError
+from streamer.store.manifest import Manifest, decode
+from streamer.store.redis import RedisStore
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = load(args.config, os.environ)
+    found = asyncio.run(_read(settings, args.partition))
+    if args.json:
+        json.dump(found, sys.stdout, indent=2)
+        print()
+    else:
+        _print(found)
+    return 0
+
+
+async def _read(settings: Settings, number: int | None) -> list[dict[str, Any]]:
+    store = RedisStore(settings.redis)
+    try:
+        count = await store.partitions() or 0
+        if number is not None and not 0 <= number < count:
+            raise UsageError(f"no partition {number}: the state has {count}, numbered from 0")
+        numbers = range(count) if number is None else [number]
+        return [await _partition(settings, store, n) for n in numbers]
+    finally:
+        await store.close()
+
+
+async def _partition(settings: Settings, store: RedisStore, number: int) -> dict[str, Any]:
+    stored = await store.read(number)
+    owner = await store.owner(number)
+    reports = await store.reports()
+    workers = [r.worker for r in reports if r.owned.get(number) == "owned"]
+    about: dict[str, Any] = {"partition": number, "claim": owner, "workers": workers}
+    if not stored.manifest:
+        return {**about, "commit": None}
+    manifest = decode(stored.manifest)
+    return {
+        **about,
+        "commit": manifest.commit,
+        "committed": _moment(stored.seen_ms),
+        "manifest_bytes": len(stored.manifest),
+        "stream_time": _moment(manifest.stream_ms),
+        "topics": {kind: _topic(manifest, kind) for kind in manifest.topics},
+        "windows": _windows(settings, manifest),
+        "tables": {
+            name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
+            for name, refs in manifest.tables.items()
+        },
+        "segments": len(manifest.segment_texts),
+        "dead_letters": manifest.dead_letters,
+    }
+
+
+def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
+    topic = manifest.topics[kind]
+    return {
+        "next_offset": topic.next_offset,
+        "arrival": _moment(topic.arrival_ms),
+        "accepted": topic.accepted,
+        "duplicates": topic.duplicates,
+        "late": topic.late,
+        "rejected": topic.rejected,
+        "lost": topic.lost,
+    }
+
+
+def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]]:
+    windows: dict[str, dict[str, Any]] = {}
+    for number, ring in enumerate(rings_of(settings), 1):
+        panes = [p & 0xFFFFFFFF for p in manifest.panes if p >> 32 == number]
+        windows[ring.label] = {
+            "panes": len(panes),
+            "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
+            "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
+        }
+    totals = sum(p >> 32 == TOTAL_RING for p in manifest.panes)
+    windows["since start"] = {"panes": totals, "oldest": None, "newest": None}
+    return windows
+
+
+def _moment(epoch_ms: int) -> str | None:
+    if epoch_ms <= 0:
+        return None
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    console = Console()
+    if not found:
+        console.print("nothing is stored yet")
+    for about in found:
+        if about["commit"] is None:
+            console.print(f"partition {about['partition']}: nothing committed yet")
+            continue
+        owner = ", ".join(about["workers"]) or "no live worker"
+        console.print(
+            f"partition {about['partition']}: commit {about['commit']} at {about['committed']}, "
+            f"stream time {about['stream_time']}, owner {owner} (claim {about['claim']})"
+        )
+        table = Table("topic", "next offset", "arrival clock", "accepted", "dup", "late", "rejected")
+        for kind, t in about["topics"].items():
+            rejected = ", ".join(f"{k} {n}" for k, n in t["rejected"].items()) or "0"
+            cells = (t["next_offset"], t["arrival"], t["accepted"], t["duplicates"], t["late"])
+            table.add_row(kind, *map(str, cells), rejected)
+        console.print(table)
+        for label, w in about["windows"].items():
+            console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
+        for name, t in about["tables"].items():
+            console.print(f"  table {name}: {t['rows']} rows in {t['blobs']} blobs")

@@ -1,0 +1,82 @@
+"""``streamer metrics``: the catalogue: name, formula, unit, empty rule."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict, dataclass
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.readout.counters import COUNTERS
+
+_WIDTH = 160
+"""Characters of a line, where stdout is no terminal."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One series of ``/metrics``. ``labels`` lacks what many share: window and dimensions."""
+
+    name: str
+    family: str
+    kind: str
+    scope: str
+    labels: tuple[str, ...]
+    formula: str
+    unit: str
+    empty: str
+    source: str
+    doc: str
+
+
+def entries() -> list[Entry]:
+    """All that streamer can show, whatever the settings ask for."""
+    counters = [
+        Entry(
+            *(PREFIX + c.name, "acceptance", c.kind, "total", c.labels),
+            *(c.formula, c.unit, c.empty, "", c.doc),
+        )
+        for c in COUNTERS
+    ]
+    metrics = [
+        Entry(
+            *(PREFIX + m.name, family.name, m.kind, m.scope, m.labels),
+            *(m.formula, m.unit, m.empty, m.source, m.doc),
+        )
+        for family in FAMILIES
+        for m in family.metrics
+    ]
+    return counters + metrics
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the catalogue."""
+    if args.json:
+        document = msgspec.json.encode([asdict(entry) for entry in entries()])
+        sys.stdout.write(msgspec.json.format(document, indent=1).decode() + "\n")
+        return 0
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("name", overflow="fold", no_wrap=not console.is_terminal)
+    for heading in ("formula", "unit", "when empty"):
+        table.add_column(heading)
+    family = ""
+    for entry in entries():
+        if entry.family != family:
+            family = entry.family
+            table.add_section()
+        labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
+        table.add_row(entry.name + labels, entry.formula, entry.unit, entry.empty)
+    console.print(table, markup=False)
+    console.print(
+        "Metrics of a window carry the label `window`; those and the totals one label for each\n"
+        "dimension, `all` in a rollup. More: docs/metrics.md."
+    )
+    return 0

@@ -1,0 +1,111 @@
+"""The last records of each topic, decoded: what ``streamer check`` looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from streamer.commands.kafka_facts import TopicFacts
+from streamer.config import Settings
+from streamer.decode import Decoder
+from streamer.errors import BrokerError
+from streamer.kafka import client_settings
+from streamer.sources.keys import KeyReader, partition_of
+
+RECORDS = 200
+"""Of each partition."""
+_SECONDS = 10.0
+_PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
+    "murmur2": partition_of,
+    "crc32": lambda key, n: zlib.crc32(key) % n,
+}
+"""Java's default, and librdkafka's."""
+
+
+@dataclass
+class Sample:
+    """What was found in the last records of one topic."""
+
+    topic: str
+    partitions: int
+    records: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    """Reason → records that would be rejected for it."""
+    users: set[tuple[bytes, int]] = field(default_factory=set)
+    """Users seen, with the partition they were seen on."""
+
+    def partitioner(self) -> str | None:
+        """The partitioner that explains where all users are; None where none does."""
+        for name, place in _PARTITIONERS.items():
+            if all(place(user, self.partitions) == at for user, at in self.users):
+                return name
+        return None
+
+
+async def sample_topics(settings: Settings, topics: dict[str, TopicFacts]) -> dict[str, Sample]:
+    """A sample of each topic, by kind; BrokerError where they cannot be read."""
+    consumer = AIOKafkaConsumer(
+        **client_settings(settings.kafka),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    )
+    try:
+        await consumer.start()
+        return {kind: await _sample(settings, consumer, kind, t) for kind, t in topics.items()}
+    except (KafkaError, OSError) as error:
+        text = str(error) or type(error).__name__
+        raise BrokerError(f"cannot read the topics: {text}") from error
+    finally:
+        await consumer.stop()
+
+
+async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicFacts) -> Sample:
+    places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    sample = Sample(topic.name, topic.partitions)
+    decoder, keys = Decoder(settings), KeyReader(settings)
+    for place, records in (await _last_records(consumer, places)).items():
+        offsets = np.array([r.offset for r in records], np.int64)
+        stamps = np.array([r.timestamp for r in records], np.int64)
+        columns = decoder.chunk(kind, offsets, stamps, [r.value for r in records])
+        sample.records += len(records)
+        sample.reasons.update(columns.rejects.reason)
+        users = {keys.read(r.value) for r in records if r.value is not None}
+        sample.users |= {(user, place.partition) for user in users if user is not None}
+    return sample
+
+
+async def _last_records(
+    consumer: Any, places: list[TopicPartition]
+) -> dict[TopicPartition, list[Any]]:
+    consumer.assign(places)
+    ends = await consumer.end_offsets(places)
+    starts = await consumer.beginning_offsets(places)
+    found: dict[TopicPartition, list[Any]] = {p: [] for p in places if ends[p] > starts[p]}
+    if not found:
+        return found
+    consumer.assign(list(found))
+    for place in found:
+        consumer.seek(place, max(starts[place], ends[place] - RECORDS))
+    deadline = time.monotonic() + _SECONDS
+    unread = set(found)
+    while unread and time.monotonic() < deadline:
+        for place, records in (await consumer.getmany(timeout_ms=500)).items():
+            found[place] += records
+        for place in list(unread):
+            if await _position(consumer, place) >= ends[place]:
+                unread.discard(place)
+    return {place: records[-RECORDS:] for place, records in found.items() if records}
+
+
+async def _position(consumer: Any, place: TopicPartition) -> int:
+    return int(await asyncio.wait_for(consumer.position(place), _SECONDS))

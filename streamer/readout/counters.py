@@ -1,0 +1,158 @@
+"""What is counted beside the families: acceptance, joins, bounds, stream time.
+
+Declared as the metrics are, so that the catalogue lists them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from streamer.config import Settings
+from streamer.events import KINDS
+from streamer.readout.view import Header
+
+FEEDBACK = ("clicks", "conversions")
+"""Topics whose events join impressions."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the counters are read from: the headers of all partitions."""
+
+    settings: Settings
+    headers: Sequence[Header]
+    stream_ms: int
+
+
+Sample = tuple[tuple[str, ...], int | float]
+"""Label values, and the value."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One of them; ``name`` without prefix; ``kind`` counter or gauge."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    formula: str
+    unit: str
+    empty: str
+    doc: str
+    samples: Callable[[Known], Iterator[Sample]]
+
+
+COUNTERS: list[Counter] = []
+_ALWAYS = "shown at 0"
+
+
+def _declare(
+    name: str, *labels: str, formula: str, unit: str, empty: str = _ALWAYS
+) -> Callable[[Callable[[Known], Iterator[Sample]]], None]:
+    """Declare the decorated function as a counter; its docstring is the HELP text."""
+
+    def declare(samples: Callable[[Known], Iterator[Sample]]) -> None:
+        kind = "counter" if name.endswith("_total") else "gauge"
+        doc = " ".join((samples.__doc__ or "").split())
+        COUNTERS.append(Counter(name, kind, labels, formula, unit, empty, doc, samples))
+
+    return declare
+
+
+@_declare(
+    "events_total", "topic", formula="accepted + duplicates + late + rejected", unit="records"
+)
+def _events(known: Known) -> Iterator[Sample]:
+    """Records seen: accepted, duplicates, late and rejected."""
+    for kind in KINDS:
+        topics = [h.topics[kind] for h in known.headers]
+        outcomes = [t.accepted + t.duplicates + t.late + sum(t.rejected.values()) for t in topics]
+        yield (kind,), sum(outcomes)
+
+
+@_declare("accepted_total", "topic", formula="accepted events", unit="events")
+def _accepted(known: Known) -> Iterator[Sample]:
+    """Events that count."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].accepted for h in known.headers)
+
+
+@_declare(
+    "duplicates_total",
+    "topic",
+    formula="events whose event_id was accepted within dedup_horizon",
+    unit="events",
+)
+def _duplicates(known: Known) -> Iterator[Sample]:
+    """Copies of an accepted event_id within the horizon."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].duplicates for h in known.headers)
+
+
+@_declare(
+    "late_total", "topic", formula="events with arrival clock - ts > max_lateness", unit="events"
+)
+def _late(known: Known) -> Iterator[Sample]:
+    """Events later than max_lateness; dead-lettered."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].late for h in known.headers)
+
+
+@_declare(
+    *("rejected_total", "topic", "reason"),
+    formula="records that are no events, by reason",
+    unit="records",
+    empty="absent for a reason not seen",
+)
+def _rejected(known: Known) -> Iterator[Sample]:
+    """Records refused and dead-lettered, by reason."""
+    for kind in KINDS:
+        counts = [h.topics[kind].rejected for h in known.headers]
+        for reason in sorted({reason for count in counts for reason in count}):
+            yield (kind, reason), sum(count.get(reason, 0) for count in counts)
+
+
+@_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")
+def _unattributed(known: Known) -> Iterator[Sample]:
+    """Feedback that joined no impression, when none can come any more."""
+    for kind in FEEDBACK:
+        yield (kind,), sum(h.unattributed[kind] for h in known.headers)
+
+
+@_declare("unsettled", "topic", formula="accepted feedback - settled feedback", unit="events")
+def _unsettled(known: Known) -> Iterator[Sample]:
+    """Feedback whose dimensions may still change; not in the totals yet."""
+    for kind in FEEDBACK:
+        yield (kind,), sum(h.unsettled[kind] for h in known.headers)
+
+
+@_declare(
+    *("label_values_capped_total", "dimension"),
+    formula="accepted events with a value that its partition does not keep",
+    unit="events",
+)
+def _capped(known: Known) -> Iterator[Sample]:
+    """Accepted events with a value beyond the bound of the dimension."""
+    for i, name in enumerate(known.settings.dimension_names):
+        yield (name,), sum(h.capped[i] for h in known.headers)
+
+
+@_declare("join_gap_total", formula="records below a borrowed clock", unit="records")
+def _join_gap(known: Known) -> Iterator[Sample]:
+    """Records that appeared below a clock their topic had borrowed while idle."""
+    yield (), sum(h.join_gap for h in known.headers)
+
+
+@_declare(
+    "identity_exact", formula="1 if no bound was hit and join_gap_total is 0, else 0", unit="0 or 1"
+)
+def _identity(known: Known) -> Iterator[Sample]:
+    """1 while no bound was hit and no join clock was passed: the numbers are exact."""
+    yield (), int(all(h.join_gap == 0 and h.dropped == 0 for h in known.headers))
+
+
+@_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")
+def _stream_time(known: Known) -> Iterator[Sample]:
+    """Stream time: the newest event, in epoch seconds."""
+    yield (), known.stream_ms / 1000

@@ -1,0 +1,265 @@
+"""The promise: whatever workers, batches, interleavings and restarts, the same numbers.
+
+Real worker processes read a log with every complication from Kafka; what they store in Redis is
+compared with the oracle, and with the engine fed in this process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from streamer.config import Topics, parse
+from streamer.embedded import create_topics
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import readout
+from streamer.testing import LogRecord
+from tests.agreement import (
+    DOCUMENTS,
+    by_key,
+    differences,
+    run_engines,
+    states,
+    to_log,
+)
+from tests.integration.conftest import MakeTopics
+from tests.integration.workers import (
+    Bench,
+    bench,
+    document_of,
+    ends_of,
+    halves,
+    keep_for_ever,
+    produce,
+    read_topic,
+    until,
+)
+from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+
+LINES, PARTITIONS, SEED = 20_000, 4, 1
+CUT_BYTES = 100_000
+"""What is kept of a dead letter that Kafka refuses for its size."""
+
+
+class Case(NamedTuple):
+    """A log and everything that is expected of it."""
+
+    records: list[Record]
+    log: list[LogRecord]
+    readings: Readings
+    dead: list[tuple[Record, str]]
+
+
+def case_of(document: Mapping[str, Any], lines: int, seed: int) -> Case:
+    settings = parse(document)
+    records = records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
+    dead: list[tuple[Record, str]] = []
+    result = run(records, settings, dead_letters=dead)
+    return Case(records, to_log(records), result.readings, dead)
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return case_of(DOCUMENTS["few values"], LINES, SEED)
+
+
+@pytest.fixture(scope="module")
+def produced(kafka: str, case: Case) -> Iterator[Topics]:
+    """Topics that hold the whole log before any worker starts."""
+    tag = uuid.uuid4().hex[:8]
+    topics = Topics(**{name: f"{name}-{tag}" for name in Topics.__struct_fields__})
+
+    async def make() -> None:
+        await create_topics(kafka, [getattr(topics, n) for n in topics.__struct_fields__], 4)
+        await keep_for_ever(kafka, topics)
+        await produce(kafka, topics, case.log)
+
+    asyncio.run(make())
+    return topics  # noqa: RET505
+
+
+async def check_readings(made: Bench, expected: Readings) -> None:
+    """What a reader shows at stream time is what the oracle says."""
+    await made.reader.refresh()
+    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
+    found = differences(by_key(result), expected)
+    assert not found, (found[:10], made.said())
+
+
+async def check_states(made: Bench, case: Case) -> None:
+    """What is stored is what the engine holds that is fed the same logs in this process."""
+    engines = run_engines(made.settings, PARTITIONS, case.log, 3000, seed=5)
+    expected = states(engines)
+    found = await made.states(PARTITIONS)
+    for number in range(PARTITIONS):
+        for part, value in expected[number].items():
+            assert found[number][part] == value, (number, part)
+
+
+async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
+    """Each refused record is there, unchanged, at least once; returns how many letters are."""
+    letters = await read_topic(brokers, topics.dead_letters, PARTITIONS)
+    found: dict[tuple[str, int, int], tuple[str, bytes | None, str | None]] = {}
+    for letter in letters:
+        headers = {name: value.decode() for name, value in letter.headers}
+        topic, partition, offset = (
+            headers.pop(f"streamer.{x}") for x in ("topic", "partition", "offset")
+        )
+        key = (topic, int(partition), int(offset))
+        cut = headers.pop("streamer.cut", None)
+        value = (headers.pop("streamer.reason"), letter.value, cut)
+        assert headers == {}
+        assert found.setdefault(key, value) == value, "two letters of one record differ"
+    expected = {
+        (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw) for r, reason in case.dead
+    }
+    assert found.keys() == expected.keys()
+    for key, (reason, raw) in expected.items():
+        told, value, cut = found[key]
+        assert told == reason
+        assert raw is not None
+        if cut is None:
+            assert value == raw
+        else:
+            assert reason == "too_large"
+            assert value == raw[:CUT_BYTES]
+            assert cut.startswith(f"{len(raw)} bytes, crc32 ")
+    return len(letters)
+
+
+async def test_one_worker(
+    kafka: str, produced: Topics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
+) -> None:
+    document = document_of(kafka, produced, redis_url, redis_prefix, DOCUMENTS["few values"])
+    async with bench(tmp_path, document) as made:
+        made.start_worker()
+        await made.settle(ends_of(case.log))
+        await check_readings(made, case.readings)
+        await made.stop_workers()
+        await check_readings(made, case.readings)
+        await check_states(made, case)
+        await check_dead_letters(kafka, produced, case)
+        counted = sum(m.dead_letters for m in made.reader.manifests.values())
+        assert counted == len(case.dead)
+
+
+async def test_three_workers_and_other_batch_sizes(
+    kafka: str, produced: Topics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
+) -> None:
+    more = {**DOCUMENTS["few values"], "limits": {"gather_rows": 100, "flush_ms": 30}}
+    document = document_of(kafka, produced, redis_url, redis_prefix, more)
+    async with bench(tmp_path, document) as made:
+        for _ in range(3):
+            made.start_worker()
+        await made.settle(ends_of(case.log))
+        await check_readings(made, case.readings)
+        await made.stop_workers()
+        await check_states(made, case)
+        assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
+
+
+async def test_whole_topics_one_after_the_other_and_a_restart(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
+) -> None:
+    made_topics = topics(partitions=PARTITIONS)
+    await keep_for_ever(kafka, made_topics)
+    more = {**DOCUMENTS["few values"], "limits": {"gather_rows": 1, "flush_ms": 1000}}
+    document = document_of(kafka, made_topics, redis_url, redis_prefix, more)
+    async with bench(tmp_path, document) as made:
+        read: list[LogRecord] = []
+        for half in halves(case.log):
+            await produce(kafka, made_topics, sorted(half, key=lambda r: r.kind, reverse=True))
+            read += half
+            made.start_worker()
+            await made.settle(ends_of(read))
+            await made.stop_workers()
+        await check_readings(made, case.readings)
+        await check_states(made, case)
+        letters = await check_dead_letters(kafka, made_topics, case)
+        assert letters == len(case.dead)  # nothing failed: each exactly once
+
+
+@pytest.fixture(scope="module")
+def live() -> Case:
+    """Clocks may differ by days: so no topic overtakes another while they are being written."""
+    return case_of(LIVE, 8_000, 2)
+
+
+LIVE = {
+    **DOCUMENTS["few values"],
+    "time": {"max_lateness": "1h", "max_skew": "10d", "dedup_horizon": "1h"},
+    "limits": {"gather_rows": 500, "flush_ms": 100},
+}
+
+
+async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, live: Case
+) -> None:
+    made_topics = topics(partitions=PARTITIONS)
+    await keep_for_ever(kafka, made_topics)
+    document = document_of(kafka, made_topics, redis_url, redis_prefix, LIVE)
+    third = len(live.log) // 3
+    parts = [live.log[:third], live.log[third : 2 * third], live.log[2 * third :]]
+    async with bench(tmp_path, document) as made:
+        first = made.start_worker()
+        await trickle(kafka, made_topics, parts[0], made, owners=1)
+        second = made.start_worker()
+        await trickle(kafka, made_topics, parts[1], made, owners=2)
+        stopping = asyncio.create_task(first.stop())
+        await trickle(kafka, made_topics, parts[2], made, owners=1)
+        await stopping
+        await made.settle(ends_of(live.log))
+        assert second.process.poll() is None
+        await check_readings(made, live.readings)
+        await made.stop_workers()
+        await check_states(made, live)
+        await check_dead_letters(kafka, made_topics, live)
+
+
+async def trickle(
+    brokers: str, topics: Topics, log: Sequence[LogRecord], made: Bench, owners: int
+) -> None:
+    """Produce block by block, until the partitions are owned by so many workers."""
+    for start in range(0, len(log), 200):
+        await produce(brokers, topics, log[start : start + 200])
+
+    async def spread() -> bool:
+        owned = [
+            (number, report.worker)
+            for report in await made.store.reports()
+            for number, phase in report.owned.items()
+            if phase == "owned" and await made.store.owner(number)
+        ]
+        return len({n for n, _ in owned}) == PARTITIONS and len({w for _, w in owned}) >= owners
+
+    await until(spread, f"{owners} workers own all partitions\n{made.said()}")
+
+
+async def test_every_compression_is_read(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    made_topics = topics(partitions=1)
+    await keep_for_ever(kafka, made_topics)
+    case = case_of(DOCUMENTS["defaults"], 500, 9)
+    log = [LogRecord(r.kind, 0, 0, r.record_ms, r.value) for r in case.log]
+    compressions = [None, "gzip", "snappy", "lz4", "zstd"]
+    document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
+    small = [r for r in log if len(r.value or b"") < 1_000_000]
+    async with bench(tmp_path, document) as made:
+        for i, compression in enumerate(compressions):
+            await produce(kafka, made_topics, small[i * 60 : (i + 1) * 60], compression)
+        made.start_worker()
+
+        async def counted() -> int:
+            await made.reader.refresh()
+            topics_of = [t for m in made.reader.manifests.values() for t in m.topics.values()]
+            return sum(t.next_offset for t in topics_of) == 300
+
+        await until(counted, f"300 records are counted\n{made.said()}")

@@ -1,0 +1,166 @@
+"""Settings: every key optional, unknown keys refused, errors in one line that says where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamer.config import Settings, duration_ms, load, pane_length_ms, parse
+from streamer.errors import SettingsError
+
+
+def test_no_file_and_no_environment_are_the_defaults() -> None:
+    assert load() == Settings() == parse({})
+    assert load(None, {"STREAMER_CONFIG": "x", "STREAMER_TEST_KAFKA": "y", "PATH": "z"}) == parse({})
+
+
+def test_the_documented_defaults() -> None:
+    s = Settings()
+    assert (s.kafka.brokers, s.kafka.group) == ("localhost:9092", "streamer")
+    assert (s.redis.url, s.redis.prefix) == ("redis://localhost:6379/0", "streamer")
+    assert [(d.name, d.values, d.max_values) for d in s.dimensions] == [
+        ("variant", (), 100),
+        ("surface", (), 100),
+    ]
+    assert list(s.windows.lengths_ms.items()) == [
+        ("1m", 60_000), ("5m", 300_000), ("1h", 3_600_000), ("24h", 86_400_000),
+    ]  # fmt: skip
+    assert (s.attribution.click_ms, s.attribution.conversion_ms) == (1_800_000, 86_400_000)
+    assert (s.time.max_lateness_ms, s.time.max_skew_ms) == (3_600_000, 300_000)
+    assert s.rollups == ((), ("variant",), ("surface",), ("variant", "surface"))
+    assert (s.exporter.host, s.exporter.port) == ("127.0.0.1", 8000)
+
+
+def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "streamer.toml"
+    path.write_text('[kafka]\nbrokers = "file:1"\ngroup = "of the file"\n')
+    environ = {
+        "STREAMER_KAFKA__BROKERS": "env:1,env:2",
+        "STREAMER_KAFKA__TOPICS__CLICKS": "taps",
+        "STREAMER_EXPORTER__PORT": "9",
+        "STREAMER_REDIS__CLUSTER": "true",
+        "STREAMER_WINDOWS__LENGTHS": '["2m", "1h"]',
+        "STREAMER_METRICS__FEEDBACK": "{ click = 1.0, like = 2.5 }",
+        "STREAMER_DIMENSIONS": 'ignored: no section',
+    }
+    s = load(path, environ)
+    assert (s.kafka.brokers, s.kafka.group) == ("env:1,env:2", "of the file")
+    assert s.kafka.topics.clicks == "taps"
+    assert (s.exporter.port, s.redis.cluster) == (9, True)
+    assert s.windows.lengths == ("2m", "1h")
+    assert s.feedback_kinds == ("click", "like")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"kafak": {}}, ["kafak"]),
+        ({"kafka": {"broker": "x"}}, ["broker", "$.kafka"]),
+        ({"kafka": {"topics": {"click": "x"}}}, ["click", "$.kafka.topics"]),
+        ({"dimensions": [{"name": "a", "max": 3}]}, ["max", "$.dimensions[0]"]),
+        ({"exporter": {"port": "many"}}, ["$.exporter.port"]),
+        ({"exporter": {"port": 65536}}, ["exporter.port", "65536", "65535"]),
+        ({"time": {"max_lateness": "1 h"}}, ["'1 h'", "time.max_lateness"]),
+        ({"time": {"max_skew": "0s"}}, ["'0s'", "time.max_skew"]),
+        ({"time": {"dedup_horizon": "-1m"}}, ["'-1m'", "time.dedup_horizon"]),
+        ({"windows": {"lengths": ["1w"]}}, ["'1w'", "windows.lengths"]),
+        ({"windows": {"lengths": []}}, ["windows.lengths", "[]"]),
+        ({"windows": {"lengths": ["1m", "1m"]}}, ["windows.lengths", "['1m', '1m']"]),
+        ({"windows": {"lengths": ["500ms"]}}, ["'500ms'"]),
+        ({"windows": {"lengths": ["32d"]}}, ["'32d'", "31 d"]),
+        (
+            {"attribution": {"click": "2d", "conversion": "1h"}},
+            ["attribution.click", "'2d'", "attribution.conversion", "'1h'"],
+        ),
+        ({"metrics": {"feedback": {"all": 1}}}, ["metrics.feedback.all"]),
+        ({"metrics": {"feedback": {"a b": 1}}}, ["metrics.feedback.a b"]),
+        ({"metrics": {"feedback": {f"k{i}": 1 for i in range(40)}}}, ["41", "16"]),
+        ({"metrics": {"k": []}}, ["metrics.k", "[]"]),
+        ({"metrics": {"k": [0]}}, ["metrics.k", "[0]"]),
+        ({"metrics": {"rollups": [["country"]]}}, ["'country'", "['variant', 'surface']"]),
+        ({"dimensions": [{"name": "a"}, {"name": "a"}]}, ["['a', 'a']"]),
+        ({"dimensions": [{"name": "Bad-name"}]}, ["'Bad-name'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "window"}]}, ["'window'", "dimensions[0]"]),
+        ({"dimensions": [{"name": f"d{i}"} for i in range(7)]}, ["7", "6"]),
+        ({"dimensions": [{"name": "a", "values": ["all"]}]}, ["'all'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "values": ["x y"]}]}, ["'x y'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "max_values": -1}]}, ["-1", "dimensions[0]"]),
+        ({"limits": {"flush_ms": 0}}, ["limits.flush_ms", "0"]),
+        ({"kafka": {"topics": {"clicks": "impressions"}}}, ["kafka.topics", "impressions"]),
+    ],
+)
+def test_errors_name_the_place_and_the_values(document: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(SettingsError) as failed:
+        parse(document, "streamer.toml")
+    message = str(failed.value)
+    assert "\n" not in message
+    for part in said:
+        assert part in message
+    assert failed.value.exit_code == 2
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing.toml"
+    with pytest.raises(SettingsError, match=r"cannot read settings: .*; at .*missing.toml"):
+        load(path)
+    path.write_text("[kafka\n")
+    with pytest.raises(SettingsError, match=r"not TOML: .*; at .*missing.toml"):
+        load(path)
+    path.write_bytes(b'name = "\xff"')
+    with pytest.raises(SettingsError, match="not TOML"):
+        load(path)
+    path.write_text('[kafka]\nbroker = "x"\n')
+    with pytest.raises(SettingsError, match=r"missing\.toml"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"STREAMER_KAFKA__NOTHING": "x"}, "nothing"),
+        ({"STREAMER_WINDOWS__LENGTHS": "[1m"}, "STREAMER_WINDOWS__LENGTHS"),
+        ({"STREAMER_KAFKA__BROKERS__X": "1", "STREAMER_KAFKA__BROKERS": "y"}, "brokers"),
+    ],
+)
+def test_errors_of_the_environment_name_the_variable(environ: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said.replace("[", r"\[")):
+        load(None, environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"), [("1ms", 1), ("90s", 90_000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000)]
+)
+def test_durations(text: str, ms: int) -> None:
+    assert duration_ms(text, "here") == ms
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "5M", "1.5h", "0m", "-1m", "5m "])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(SettingsError, match="at here"):
+        duration_ms(text, "here")
+
+
+def test_panes_are_sixtieths_of_at_least_a_second() -> None:
+    assert [pane_length_ms(ms) for ms in (7000, 60_000, 300_000, 86_400_000)] == [
+        1000, 1000, 5000, 1_440_000,
+    ]  # fmt: skip
+
+
+def test_rollups_of_one_and_of_no_dimension() -> None:
+    assert parse({"dimensions": []}).rollups == ((),)
+    assert parse({"dimensions": [{"name": "a"}]}).rollups == ((), ("a",))
+
+
+def test_conversion_is_no_kind_of_the_clicks_topic_and_click_comes_first() -> None:
+    s = parse({"metrics": {"feedback": {"like": 1, "conversion": 5, "click": 1}}})
+    assert s.feedback_kinds == ("click", "like")
+    assert parse({"metrics": {"feedback": {"like": 1}}}).feedback_kinds == ("click", "like")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Settings().kafka.group = "x"  # type: ignore[misc]
+    assert {f.name for f in msgspec.structs.fields(Settings)} >= {"kafka", "redis", "limits"}
