@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import os
 import secrets
 import socket
@@ -22,7 +21,6 @@ import faust
 from aiokafka.structs import TopicPartition
 from faust.types import TP
 
-from streamer import limits
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import BrokerError, StoreError
@@ -33,7 +31,6 @@ from streamer.store.redis import RedisStore
 from streamer.topics import partition_counts
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
-logger = logging.getLogger("streamer")
 _GC_THRESHOLDS = (200_000, 50, 100)
 """Faust's heap is large: a full collection walks all of it."""
 _TELEMETRY_SECONDS = 2.0
@@ -85,6 +82,8 @@ class App(faust.App):
     settings: Settings
     store: Store
     runner: Runner | None = None
+    _partitions_fit = False
+    _asking: asyncio.Lock
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
@@ -95,31 +94,32 @@ class App(faust.App):
     async def on_first_start(self) -> None:
         await super().on_first_start()
         await self.store.check()
-        self.runner = Runner(self.settings, self.store, ConsumerLog(self), worker_name())
+        self._asking = asyncio.Lock()
+        self.runner = Runner(
+            self.settings, self.store, ConsumerLog(self), worker_name(), self.require_partitions
+        )
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
         runner = self.runner
         assert runner is not None
         numbers = {tp.partition for tp in assigned if tp.topic in runner.kind_of}
-        delay_seconds = 0.1
-        while numbers:
-            try:
-                await self._require_partitions()
-                break
-            except (BrokerError, StoreError) as error:
-                runner.telemetry.problem = str(error)
-                logger.warning("nothing is adopted yet: %s", error)
-                await asyncio.sleep(delay_seconds)
-                delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+        self._partitions_fit = False
         await runner.assign(numbers)
 
-    async def _require_partitions(self) -> None:
-        """All four topics have as many partitions as when the state began.
+    async def require_partitions(self) -> None:
+        """All four topics have as many partitions as when the state began; asked once for each
+        assignment, before anything is adopted.
 
-        Asked from the broker: a member of the group that does not lead it knows of no partitions
-        but its own.
+        It is the broker that is asked: a member of the group that does not lead it knows of no
+        partitions but its own.
         """
+        async with self._asking:
+            if not self._partitions_fit:
+                await self._ask_partitions()
+                self._partitions_fit = True
+
+    async def _ask_partitions(self) -> None:
         counts = await partition_counts(self.settings.kafka)
         if len(set(counts.values())) != 1:
             raise BrokerError(f"topics need equal partition counts; they have {counts}")

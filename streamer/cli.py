@@ -99,7 +99,9 @@ def _settings(command: argparse.ArgumentParser) -> None:
 def _add_live(add: _Add) -> None:
     demo = add("demo", "the whole system on this machine, with real traffic, and its URLs")
     demo.add_argument("--seconds", type=positive, metavar="S", help="end after S seconds")
-    demo.add_argument("--rate", type=positive, metavar="N", help="events per second")
+    demo.add_argument(
+        "--rate", type=positive, default=200, metavar="N", help="events per second (default 200)"
+    )
     demo.add_argument("--port", type=port, default=8000, help="of the exporter (default 8000)")
 
     run = add("run", "consume the topics and keep the metrics in Redis")

@@ -128,8 +128,7 @@ class Dimension(Section, frozen=True):
     values: tuple[str, ...] = ()
     """Values that are always kept."""
     max_values: int = 100
-    """Of the other values, those with the smallest hashes are kept, at most so many; the rest is
-    `other`."""
+    """How many of the other values are kept (smallest hashes first); the rest is `other`."""
 
 
 class Windows(Section, frozen=True):
@@ -177,8 +176,7 @@ class Metrics(Section, frozen=True):
     families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
     """Families of metrics."""
     rollups: tuple[tuple[str, ...], ...] | None = None
-    """Combinations of dimensions that are shown; the others are `all`. Default: none, each alone,
-    all together."""
+    """Combinations of dimensions shown. Default: none, each alone, all together."""
 
 
 class Events(Section, frozen=True):
@@ -321,9 +319,7 @@ def _require(condition: bool, message: str) -> None:
 def _validate(s: Settings) -> None:
     _validate_dimensions(s)
     _validate_windows(s)
-    for section, keys in ((s.attribution, ("click_ms", "conversion_ms", "session_gap_ms")),):
-        for key in keys:
-            getattr(section, key)
+    _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
     _require(
         s.attribution.click_ms <= s.attribution.conversion_ms,
         f"attribution.click = {s.attribution.click!r} is longer than "

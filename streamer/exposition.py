@@ -37,7 +37,7 @@ def render(result: Readout) -> str:
                 if type(value) is int:
                     out.append(f"{name}{text} {value}.0\n")
                 else:
-                    out.append(f"{name}{text} {value!r}\n")
+                    out.append(f"{name}{text} {float(value)!r}\n")
             else:
                 out.append(f"{name}{text} {_large(value)}\n")
     return "".join(out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -56,8 +56,16 @@ class Log(Protocol):
 class Runner:
     """All partitions of one worker process."""
 
-    def __init__(self, settings: Settings, store: Store, log: Log, worker: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        log: Log,
+        worker: str,
+        before_adoption: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self.settings, self.store, self.log = settings, store, log
+        self.before_adoption = before_adoption
         self.catalogue = Catalogue(settings)
         self.decoder = Decoder(settings)
         self.dead_letters = DeadLetters(settings)
@@ -124,6 +132,8 @@ class Runner:
 
     async def _adopt_once(self, owned: OwnedPartition) -> None:
         owned.phase = Phase.ADOPTING
+        if self.before_adoption is not None:
+            await self.before_adoption()
         claim, stored = await self.store.claim(owned.number)
         partition = Partition(self.settings, self.catalogue)
         owned.journal = await adopt(self.store, owned.number, partition, claim, stored)

@@ -52,8 +52,7 @@ class Table:
         if self._end + n <= capacity:
             return
         rows = len(self)
-        while rows + n > capacity // 2:
-            capacity *= 2
+        capacity = max(capacity, (rows + n) * 3 // 2)  # a copy of all rows every half of them
         for name, data in self._data.items():
             grown = np.zeros(capacity, data.dtype)
             grown[:rows] = data[self._start : self._end]
@@ -67,9 +66,7 @@ class Table:
     def keep(self, mask: Bools) -> None:
         """Forget the rows where ``mask`` is false."""
         rows = int(np.count_nonzero(mask))
-        capacity = _MIN_ROWS
-        while capacity < 2 * rows:
-            capacity *= 2
+        capacity = max(_MIN_ROWS, rows * 3 // 2)
         for name, data in self._data.items():
             kept = np.zeros(capacity, data.dtype)
             kept[:rows] = data[self._start : self._end][mask]

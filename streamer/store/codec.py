@@ -3,6 +3,7 @@ slowly moving columns (times, offsets, segments) shrink to almost nothing."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from streamer.errors import CodecError
 
 VERSION = 1
+_DTYPE = re.compile(r"^[<|][iufb][1248]\Z")
 Columns = Mapping[str, np.ndarray[Any, Any]]
 
 
@@ -51,6 +53,8 @@ def decode(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
 def _split(header: _Header, body: bytes) -> dict[str, np.ndarray[Any, Any]]:
     columns, at = {}, 0
     for name, dtype in header.columns:
+        if not _DTYPE.match(dtype):
+            raise CodecError(f"a stored blob has a column of type {dtype!r}")
         width = np.dtype(dtype).itemsize
         size = width * header.rows
         plane = np.frombuffer(body, np.uint8, size, at).reshape(width, header.rows)

@@ -31,6 +31,7 @@ from tests.integration.conftest import MakeTopics
 from tests.integration.workers import (
     Bench,
     bench,
+    delete_topics,
     document_of,
     ends_of,
     halves,
@@ -82,7 +83,9 @@ def produced(kafka: str, case: Case) -> Iterator[Topics]:
         await produce(kafka, topics, case.log)
 
     asyncio.run(make())
-    return topics  # noqa: RET505
+    yield topics
+    names = [getattr(topics, name) for name in Topics.__struct_fields__]
+    asyncio.run(delete_topics(kafka, names))
 
 
 async def check_readings(made: Bench, expected: Readings) -> None:
@@ -114,11 +117,12 @@ async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
         )
         key = (topic, int(partition), int(offset))
         cut = headers.pop("streamer.cut", None)
-        value = (headers.pop("streamer.reason"), letter.value, cut)
+        content = (headers.pop("streamer.reason"), letter.value, cut)
         assert headers == {}
-        assert found.setdefault(key, value) == value, "two letters of one record differ"
+        assert found.setdefault(key, content) == content, "two letters of one record differ"
     expected = {
-        (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw) for r, reason in case.dead
+        (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw)
+        for r, reason in case.dead
     }
     assert found.keys() == expected.keys()
     for key, (reason, raw) in expected.items():
@@ -239,7 +243,7 @@ async def trickle(
         ]
         return len({n for n, _ in owned}) == PARTITIONS and len({w for _, w in owned}) >= owners
 
-    await until(spread, f"{owners} workers own all partitions\n{made.said()}")
+    await until(spread, f"{owners} workers own all partitions", made.said)
 
 
 async def test_every_compression_is_read(
@@ -257,9 +261,9 @@ async def test_every_compression_is_read(
             await produce(kafka, made_topics, small[i * 60 : (i + 1) * 60], compression)
         made.start_worker()
 
-        async def counted() -> int:
+        async def counted() -> bool:
             await made.reader.refresh()
             topics_of = [t for m in made.reader.manifests.values() for t in m.topics.values()]
-            return sum(t.next_offset for t in topics_of) == 300
+            return sum(int(t.next_offset) for t in topics_of) == 300
 
-        await until(counted, f"300 records are counted\n{made.said()}")
+        await until(counted, "300 records are counted", made.said)

@@ -8,7 +8,15 @@ import json
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +44,19 @@ STOP_SECONDS = 20.0
 
 
 async def until(
-    condition: Callable[[], Awaitable[Any]], what: str, seconds: float = SETTLE_SECONDS
+    condition: Callable[[], Awaitable[Any]],
+    what: str,
+    said: Callable[[], str] = str,
+    seconds: float = SETTLE_SECONDS,
 ) -> Any:
-    """The first true value of a condition; a failure that says ``what`` after the deadline."""
+    """The first true value of a condition; after the deadline a failure that says ``what``."""
     deadline = time.monotonic() + seconds
     while True:
         value = await condition()
         if value:
             return value
-        assert time.monotonic() < deadline, f"not within {seconds:.0f} s: {what}"
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {seconds:.0f} s: {what}\n{said()}")
         await asyncio.sleep(0.05)
 
 
@@ -158,7 +170,7 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def bench(directory: Path, document: Mapping[str, Any]) -> Any:
+async def bench(directory: Path, document: Mapping[str, Any]) -> AsyncIterator[Bench]:
     """A ``Bench`` whose workers are gone afterwards."""
     made = Bench(directory, document)
     try:
@@ -208,6 +220,15 @@ async def keep_for_ever(brokers: str, topics: Topics) -> None:
         names = [getattr(topics, name) for name in Topics.__struct_fields__]
         kind = ConfigResourceType.TOPIC
         await admin.alter_configs([ConfigResource(kind, n, {"retention.ms": "-1"}) for n in names])
+    finally:
+        await admin.close()
+
+
+async def delete_topics(brokers: str, names: list[str]) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    try:
+        await admin.start()
+        await admin.delete_topics(names)
     finally:
         await admin.close()
 

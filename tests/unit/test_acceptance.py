@@ -106,9 +106,7 @@ def firsts(events: list[tuple[int, int]], horizon: int) -> list[bool]:
 
 @given(ARRIVALS, st.sampled_from([1, 3, 50]), st.integers(0, 12))
 @settings(max_examples=200, deadline=None)
-def test_seen_ids_are_the_rule(
-    steps: list[tuple[int, int]], batch: int, horizon: int
-) -> None:
+def test_seen_ids_are_the_rule(steps: list[tuple[int, int]], batch: int, horizon: int) -> None:
     arrivals = np.cumsum([step for _, step in steps]).tolist()
     events = [(key, int(at)) for (key, _), at in zip(steps, arrivals, strict=True)]
     seen, found = SeenIds(horizon, 1000), []

@@ -17,9 +17,7 @@ RINGS = (Ring("1m", 1000, 60), Ring("5m", 5000, 60), Ring("7s", 1000, 7))
 START_MS = 1_700_000_000_000
 
 Model = Counter[tuple[int, int, int, int]]
-ADD = st.tuples(
-    st.integers(0, 400_000), st.integers(0, 5), st.integers(0, 200), st.integers(-3, 9)
-)
+ADD = st.tuples(st.integers(0, 400_000), st.integers(0, 5), st.integers(0, 200), st.integers(-3, 9))
 BATCHES = st.lists(st.tuples(st.lists(ADD, max_size=15), st.integers(0, 40_000)), max_size=8)
 
 

@@ -14,7 +14,9 @@ from streamer.errors import SettingsError
 
 def test_no_file_and_no_environment_are_the_defaults() -> None:
     assert load() == Settings() == parse({})
-    assert load(None, {"STREAMER_CONFIG": "x", "STREAMER_TEST_KAFKA": "y", "PATH": "z"}) == parse({})
+    assert load(None, {"STREAMER_CONFIG": "x", "STREAMER_TEST_KAFKA": "y", "PATH": "z"}) == parse(
+        {}
+    )
 
 
 def test_the_documented_defaults() -> None:
@@ -44,7 +46,7 @@ def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
         "STREAMER_REDIS__CLUSTER": "true",
         "STREAMER_WINDOWS__LENGTHS": '["2m", "1h"]',
         "STREAMER_METRICS__FEEDBACK": "{ click = 1.0, like = 2.5 }",
-        "STREAMER_DIMENSIONS": 'ignored: no section',
+        "STREAMER_DIMENSIONS": "ignored: no section",
     }
     s = load(path, environ)
     assert (s.kafka.brokers, s.kafka.group) == ("env:1,env:2", "of the file")
@@ -131,7 +133,8 @@ def test_errors_of_the_environment_name_the_variable(environ: dict[str, str], sa
 
 
 @pytest.mark.parametrize(
-    ("text", "ms"), [("1ms", 1), ("90s", 90_000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000)]
+    ("text", "ms"),
+    [("1ms", 1), ("90s", 90_000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000)],
 )
 def test_durations(text: str, ms: int) -> None:
     assert duration_ms(text, "here") == ms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ ROW = st.tuples(
 ROWS = st.lists(ROW, min_size=1, max_size=60)
 
 
-def feed(segments: Segments, rows: list[tuple[str | None, ...]], batch: int) -> np.ndarray:
+def feed(segments: Segments, rows: Sequence[tuple[str | None, ...]], batch: int) -> np.ndarray:
     """The present segment of every row."""
     interner = Interner()
     found: list[int] = []
@@ -38,7 +39,7 @@ def feed(segments: Segments, rows: list[tuple[str | None, ...]], batch: int) -> 
     return np.array(found)
 
 
-def expected(rows: list[tuple[str | None, ...]]) -> tuple[list[tuple[str, ...]], set[str]]:
+def expected(rows: Sequence[tuple[str | None, ...]]) -> tuple[list[tuple[str, ...]], set[str]]:
     """The segment of each row, and the values kept: the smallest hashes."""
     values = {v for v, _ in rows if v not in (None, "unknown", "A", "B")}
     kept = set(sorted(values, key=lambda v: xxhash.xxh3_64_intdigest(str(v).encode()))[:3])
@@ -53,7 +54,7 @@ def expected(rows: list[tuple[str | None, ...]]) -> tuple[list[tuple[str, ...]],
 
 @given(ROWS, st.sampled_from([1, 4, 100]))
 @settings(max_examples=150, deadline=None)
-def test_the_smallest_hashes_are_kept(rows: list[tuple[str | None, ...]], batch: int) -> None:
+def test_the_smallest_hashes_are_kept(rows: Sequence[tuple[str | None, ...]], batch: int) -> None:
     segments = Segments(DIMENSIONS, 1000)
     numbers = feed(segments, rows, batch)
     texts = segments.texts()
@@ -132,7 +133,13 @@ def test_beyond_the_bound_of_segments_all_is_other() -> None:
     numbers = feed(segments, [("A", "p"), ("A", "q"), ("B", "p"), ("B", "q"), ("A", "p")], 1)
     texts = segments.texts()
     other = ("other", "other")
-    assert [texts[i] for i in numbers.tolist()] == [("A", "p"), ("A", "q"), other, other, ("A", "p")]
+    assert [texts[i] for i in numbers.tolist()] == [
+        ("A", "p"),
+        ("A", "q"),
+        other,
+        other,
+        ("A", "p"),
+    ]
     assert segments.overflowed > 0
 
 

@@ -1,0 +1,127 @@
+"""Memory on an endless stream: the engine over many more events than it keeps.
+
+    python -m benchmarks.endless --events 20000000
+
+Synthetic events at a steady rate of event time through decoder, engine and journal (commits into
+the store in memory). Prints one JSON line every twentieth of the way: memory has to be flat once
+the longest lifetime (lateness + click horizon + skew) has passed. Counts are checked at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from streamer.batch import assemble
+from streamer.config import Settings
+from streamer.decode import Decoder
+from streamer.engine.partition import Partition
+from streamer.events import KINDS
+from streamer.metrics.catalogue import Catalogue
+from streamer.sources.synthetic import Line, Traffic, generate
+from streamer.store.base import Answer
+from streamer.store.journal import Journal, adopt
+from streamer.store.memory import MemoryStore
+
+GATHER = 10_000
+COMMIT_EVERY = 10
+_TS = re.compile(rb'"ts":(\d+)')
+
+
+def rss_mb() -> float:
+    """Resident memory now."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+
+class Run:
+    """One partition fed with everything."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.decoder = Decoder(self.settings)
+        self.partition = Partition(self.settings, Catalogue(self.settings))
+        self.store = MemoryStore()
+        self.offsets = dict.fromkeys(KINDS, 0)
+        self.arrival_ms = 0
+        self.journal: Journal | None = None
+
+    def feed(self, lines: list[Line]) -> None:
+        """Apply some lines; record timestamps by the rule for files."""
+        by_kind: dict[str, tuple[list[int], list[bytes]]] = {}
+        for kind, raw in lines:
+            found = _TS.search(raw)
+            if found:
+                self.arrival_ms = max(self.arrival_ms, int(found[1]))
+            stamps, values = by_kind.setdefault(kind, ([], []))
+            stamps.append(self.arrival_ms)
+            values.append(raw)
+        columns = []
+        for kind, (stamps, values) in by_kind.items():
+            first = self.offsets[kind]
+            self.offsets[kind] += len(values)
+            offset = np.arange(first, self.offsets[kind])
+            columns.append(self.decoder.chunk(kind, offset, np.array(stamps), list(values)))
+        self.partition.apply(assemble(columns), self.decoder.interner())
+
+    async def commit(self) -> None:
+        """Commit what changed."""
+        if self.journal is None:
+            claim, stored = await self.store.claim(0)
+            self.journal = await adopt(self.store, 0, self.partition, claim, stored)
+        answer = await self.store.commit(0, self.journal.prepare())
+        if answer is not Answer.OK:
+            raise AssertionError(answer)
+
+    def report(self, events: int, seconds: float) -> dict[str, object]:
+        p = self.partition
+        ids = sum(log.ids.nbytes for log in p.logs.values())
+        tables = p.impressions.nbytes + p.clicked.nbytes + p.feedback.nbytes
+        stored = sum(map(len, self.store.held.get(0, {}).values()))
+        return {
+            "events": events,
+            "seconds": round(seconds, 1),
+            "rss_mb": round(rss_mb()),
+            "open_impressions": len(p.impressions.rows),
+            "event_ids": sum(len(log.ids.log) for log in p.logs.values()),
+            "tables_mb": round((tables + ids + p.cells.nbytes) / 1e6),
+            "stored_mb": round(stored / 1e6, 1),
+            "blobs": len(self.store.held.get(0, {})),
+        }
+
+
+def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+    while batch := list(islice(lines, GATHER)):
+        yield batch
+
+
+async def main(arguments: argparse.Namespace) -> int:
+    traffic = Traffic(events_per_second=arguments.rate, users=200_000)
+    run, events, started = Run(), 0, time.perf_counter()
+    step = max(GATHER, arguments.events // 20)
+    for i, batch in enumerate(_batches(generate(traffic, arguments.events)), 1):
+        run.feed(batch)
+        events += len(batch)
+        if i % COMMIT_EVERY == 0:
+            await run.commit()
+        if events // step != (events - len(batch)) // step:
+            print(json.dumps(run.report(events, time.perf_counter() - started)), flush=True)
+    counted = sum(log.accepted for log in run.partition.logs.values())
+    print(json.dumps({"counted": counted, "expected": arguments.events}), flush=True)
+    return 0 if counted == arguments.events else 1
+
+
+if __name__ == "__main__":
+    flags = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    flags.add_argument("--events", type=int, default=20_000_000)
+    flags.add_argument("--rate", type=float, default=500.0, help="events per second of event time")
+    sys.exit(asyncio.run(main(flags.parse_args())))

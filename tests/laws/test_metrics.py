@@ -1,0 +1,169 @@
+"""Laws of every metric that is listed: a metric in the catalogue is a metric that is tested."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from streamer.config import parse
+from streamer.engine.cells import Deltas
+from streamer.engine.facts import FeedbackFacts
+from streamer.engine.layout import MAX_BLOCKS, merge
+from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
+from streamer.metrics.declare import Family, Metric
+from streamer.readout.readout import readout
+from streamer.readout.windows import Entries, Window
+from tests.agreement import (
+    DOCUMENTS,
+    SETTINGS,
+    differences,
+    read_engines,
+    run_engines,
+    to_log,
+)
+from tests.oracle.oracle import records_of_file
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+
+METRICS = [(family, metric) for family in FAMILIES for metric in family.metrics]
+IDS = [f"{family.name}-{metric.name}" for family, metric in METRICS]
+RATIOS_BEYOND_1 = {"ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"}
+"""Ratios whose parts count by their own times: clicks may be in a window without their
+impressions; several clicks may join one impression. All others are shares."""
+OF_PARTITIONS = {
+    # What waits depends on the clocks of its partition, and a bound of values on what is in it.
+    *("unattributed_total", "unsettled", "clicks_total", "conversions_total"),
+    *("conversion_value_total", "feedback_total", "label_values_capped_total"),
+}
+
+
+def settings_of(family: Family) -> object:
+    return parse({"metrics": {"families": [family.name], "feedback": {"click": 1, "like": 1}}})
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_every_metric_says_what_it_is(family: Family, metric: Metric) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
+    assert metric.formula
+    assert metric.unit
+    assert metric.empty.startswith("absent")
+    assert metric.doc.endswith(".")
+    assert metric.kind == ("counter" if metric.scope == "total" else "gauge")
+    assert metric.name.endswith("_total") == (metric.scope == "total")
+    assert metric.name.endswith("_ratio") == (metric.unit == "ratio" or "coec_ratio" in metric.name)
+    assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
+
+
+def test_names_are_unique() -> None:
+    names = [metric.name for _, metric in METRICS]
+    assert len(set(names)) == len(names)
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_statistics_fit_a_cell_and_say_their_unit(family: Family) -> None:
+    settings = SETTINGS["mapped names, own rollups"]
+    stats = family.stats(settings)
+    assert all(stat.unit and stat.largest > 0 and stat.width > 0 for stat in stats)
+    layout = merge([stats])
+    assert layout.size <= MAX_BLOCKS * 64
+    spans = sorted((layout.span(s.name).start, layout.span(s.name).stop) for s in stats)
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_an_empty_window_gives_no_series(family: Family, metric: Metric) -> None:
+    settings = parse({"metrics": {"families": [family.name]}})
+    catalogue = Catalogue(settings)
+    none = np.zeros(0, np.int64)
+    window = Window(settings, catalogue.layout, [], Entries(none, none, none, none), 10**12)
+    for rollup in settings.rollups:
+        rolled = window.rolled_up(rollup)
+        for series in metric.series(rolled) if rolled.segments else ():
+            assert not series.present.any()
+    assert [
+        r for r in readout(settings, catalogue, []).readings if r.name == PREFIX + metric.name
+    ] == []
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_a_segment_of_zeros_gives_no_series(family: Family, metric: Metric) -> None:
+    settings = parse({"metrics": {"families": [family.name]}})
+    catalogue = Catalogue(settings)
+    one = np.zeros(1, np.int64)
+    window = Window(settings, catalogue.layout, [("A", "B")], Entries(one, one, one, one), 10**12)
+    for series in metric.series(window.rolled_up(())):
+        assert not series.present.any()
+        assert np.isfinite(np.asarray(series.values, np.float64)).all()
+
+
+@pytest.fixture(scope="module")
+def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
+    """All readings of a few random logs, by name without prefix."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for seed, name in enumerate(DOCUMENTS):
+        settings = SETTINGS[name]
+        records = records_of_file(random_log(seed + 40, settings, 1500), settings)
+        for (key, labels), value in read_engines(
+            run_engines(settings, 1, to_log(records), 500)
+        ).items():
+            found.setdefault(key.removeprefix(PREFIX), []).append((dict(labels), value))
+    return found
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_values_are_in_range_and_labels_as_declared(
+    family: Family, metric: Metric, readings: dict[str, list[tuple[dict[str, str], float]]]
+) -> None:
+    assert metric.name in readings, "no random log ever shows it"
+    dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
+    for labels, value in readings[metric.name]:
+        assert np.isfinite(value)
+        assert value >= 0
+        if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
+            assert value <= 1
+        extra = set(labels) - dimensions - {"window"}
+        assert extra == set(metric.labels)
+        assert ("window" in labels) == (metric.scope == "window")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_merging_partitions_changes_no_reading(seed: int) -> None:
+    # The same users' events on 1, 2 or 5 partitions, without event ids: a copy is one only in the
+    # same log.
+    settings = SETTINGS["few values"]
+    lines = [line.replace(b'"event_id"', b'"another"') for line in random_log(seed, settings, 1500)]
+    results: list[Readings] = []
+    for partitions in (1, 2, 5):
+        records = records_of_file(lines, settings, partitions=partitions)
+        engines = run_engines(settings, partitions, to_log(records), 300, seed)
+        results.append(
+            {
+                key: value
+                for key, value in read_engines(engines).items()
+                if key[0].removeprefix(PREFIX) not in OF_PARTITIONS
+            }
+        )
+    assert len(results[0]) > 300
+    assert differences(results[1], results[0]) == []
+    assert differences(results[2], results[0]) == []
+
+
+def test_deltas_of_a_fact_and_its_taking_back_are_nothing() -> None:
+    settings = parse({"metrics": {"feedback": {"click": 1, "like": 1}}})
+    catalogue = Catalogue(settings)
+    deltas, column = Deltas(1000), np.arange(6, dtype=np.int64)
+    for sign in (1, -1):
+        kind = np.array([0, 1, -1, -2, 0, -2])
+        dwell_ms = np.array([-1, 0, 5, -1, 86_400_000, -1])
+        value = np.array([0, 0, 0, 10**15, 0, 7])
+        fact = FeedbackFacts(column * 1000, column, column + 49, kind, value, dwell_ms, sign)
+        catalogue.collect(fact, deltas)
+    sums: dict[tuple[int, int, int], int] = {}
+    for unit, segment, stat, amount in zip(*map(np.ndarray.tolist, deltas.summed()), strict=True):
+        sums[unit, segment, stat] = sums.get((unit, segment, stat), 0) + amount
+    assert sums
+    assert set(sums.values()) == {0}

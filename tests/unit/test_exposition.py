@@ -1,0 +1,96 @@
+"""The text format is, byte by byte, that of prometheus_client for the same families."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamer.config import Settings
+from streamer.exposition import families, render
+from streamer.readout.readout import Reading, Readout
+from streamer.replay import Replay
+from streamer.sources.synthetic import Traffic, generate
+
+
+class Collector:
+    def __init__(self, result: Readout) -> None:
+        self.result = result
+
+    def collect(self) -> Iterator[Metric]:
+        return families(self.result)
+
+
+def reference(result: Readout) -> str:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector(result))
+    return generate_latest(registry).decode()
+
+
+def gauge(value: float, **labels: str) -> Reading:
+    return Reading("streamer_x", "gauge", "X.", labels, value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, 1, -1, 0.0, -0.0, 0.1, 1 / 3, 1e-5, 1e-300, 5e-324, 999_999, 999_999.5),
+        *(1_000_000, 1_000_000.5, 1_234_567, 10_000_000, 1_200_000_000, 9_999_999_999),
+        *(10_000_000_000, 1_700_000_000.123, 123_456_789_012_345, 2**53, 2**62, 1e22, 1e16, 1e300),
+        *(-1_000_000, -1_234_567.5, math.inf, -math.inf, math.nan, True),
+    ],
+)
+def test_numbers(value: float) -> None:
+    result = Readout(0, [gauge(value)])
+    assert render(result) == reference(result)
+
+
+def test_random_numbers() -> None:
+    dice = random.Random(5)
+    values = [dice.uniform(-10, 10) * 10 ** dice.randint(-20, 20) for _ in range(5000)]
+    values += [dice.randint(-(10**9), 10 ** dice.randint(1, 18)) for _ in range(5000)]
+    result = Readout(0, [gauge(value, n=str(i)) for i, value in enumerate(values)])
+    assert render(result) == reference(result)
+
+
+def test_escapes_and_order_of_labels() -> None:
+    result = Readout(
+        0,
+        [
+            Reading(
+                "streamer_a_total", "counter", "A \\ and\na line.", {"z": 'q"\\', "b": "\n"}, 1
+            ),
+            Reading("streamer_b", "gauge", "B.", {}, 2),
+            Reading("streamer_b", "gauge", "B.", {"x": "1", "y": "2"}, 3),
+            Reading("streamer_b", "gauge", "B.", {"y": "1", "x": "2"}, 4),
+            Reading("streamer_b", "gauge", "B.", {"x": "1", "w": "2"}, 5),
+        ],
+    )
+    assert render(result) == reference(result)
+    assert 'streamer_b{w="2",x="1"} 5.0\n' in render(result)
+
+
+def test_nothing_is_an_empty_page() -> None:
+    assert render(Readout(0, [])) == ""
+
+
+def test_a_real_readout() -> None:
+    replay = Replay(Settings())
+    replay.feed([(kind, 1_700_000_600_000, line) for kind, line in generate(Traffic(), 20_000)])
+    replay.finish()
+    result = replay.readout()
+    text = render(result)
+    assert text == reference(result)
+    parsed = {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    expected = {(r.name, frozenset(r.labels.items())): float(r.value) for r in result.readings}
+    assert parsed == expected
+    assert len(parsed) == len(result.readings) > 500
