@@ -71,7 +71,7 @@ class Run:
             self.offsets[kind] += len(values)
             offset = np.arange(first, self.offsets[kind])
             columns.append(self.decoder.chunk(kind, offset, np.array(stamps), list(values)))
-        self.partition.apply(assemble(columns), self.decoder.interner())
+        self.partition.apply(assemble(columns), self.decoder.interner)
 
     async def commit(self) -> None:
         """Commit what changed."""

@@ -73,7 +73,7 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         path = settings_file(arguments, directory)
         settings = load(path)
         store = RedisStore(settings.redis)
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220 — watched by its id
             worker_command(), env={**os.environ, "STREAMER_CONFIG": str(path)}
         )
         try:

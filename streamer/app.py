@@ -81,9 +81,14 @@ class App(faust.App):
 
     settings: Settings
     store: Store
-    runner: Runner | None = None
+    _runner: Runner | None = None
     _partitions_fit = False
     _asking: asyncio.Lock
+
+    @property
+    def runner(self) -> Runner:
+        assert self._runner is not None, "the app has not started"
+        return self._runner
 
     def _new_transport(self) -> Transport:
         return Transport(self.conf.broker_consumer, self)
@@ -95,17 +100,15 @@ class App(faust.App):
         await super().on_first_start()
         await self.store.check()
         self._asking = asyncio.Lock()
-        self.runner = Runner(
+        self._runner = Runner(
             self.settings, self.store, ConsumerLog(self), worker_name(), self.require_partitions
         )
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
-        runner = self.runner
-        assert runner is not None
-        numbers = {tp.partition for tp in assigned if tp.topic in runner.kind_of}
+        numbers = {tp.partition for tp in assigned if tp.topic in self.runner.kind_of}
         self._partitions_fit = False
-        await runner.assign(numbers)
+        await self.runner.assign(numbers)
 
     async def require_partitions(self) -> None:
         """All four topics have as many partitions as when the state began; asked once for each
@@ -132,8 +135,8 @@ class App(faust.App):
             )
 
     async def on_stop(self) -> None:
-        if self.runner is not None:
-            await self.runner.stop()
+        if self._runner is not None:
+            await self._runner.stop()
         await super().on_stop()
         await self.store.close()
 
@@ -184,14 +187,14 @@ def _add_agents(app: App) -> None:
 
 
 def _add_tasks(app: App) -> None:
-    @app.task
+    @app.task  # type: ignore[untyped-decorator]  # Faust's
     async def process() -> None:
         gc.collect()
         gc.freeze()
         gc.set_threshold(*_GC_THRESHOLDS)
         await app.runner.run()
 
-    @app.timer(interval=_TELEMETRY_SECONDS)
+    @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
         try:
             async with asyncio.timeout(_TELEMETRY_SECONDS):

@@ -21,9 +21,7 @@ def canonical(partition: Partition) -> Canonical:
         "unattributed": dict(partition.unattributed),
         "join_gap": partition.join_gap,
         "logs": {kind: _log(partition, kind) for kind in partition.logs},
-        "values": [
-            {"kept": v.kept, "capped": v.capped} for v in partition.segments.values
-        ],
+        "values": [{"kept": v.kept, "capped": v.capped} for v in partition.segments.values],
         "cells": _cells(partition),
         "impressions": _impressions(partition),
         "clicked": _clicked(partition),

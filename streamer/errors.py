@@ -6,9 +6,8 @@ StreamerError                 exit 1: something outside went wrong
 ├── SourceError               an input file cannot be read
 ├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
 ├── StoreError                Redis is unreachable, refuses us, or may evict
-│   └── Fenced                another worker owns the partition (or its state moved on)
 ├── CodecError                stored bytes are not what this version writes
-└── OverflowingSum            a sum would pass 2**62
+└── SumOverflowError          a sum would pass 2**62
 
 Each message is one line: what, the value, the rule, where.
 """
@@ -46,13 +45,9 @@ class StoreError(StreamerError):
     """Redis is unreachable, refuses us, or is not fit to keep state."""
 
 
-class Fenced(StoreError):
-    """Another worker owns the partition, or the stored state is not the one we continue."""
-
-
 class CodecError(StreamerError):
     """Stored bytes are not what this version writes."""
 
 
-class OverflowingSum(StreamerError):
+class SumOverflowError(StreamerError):
     """An integer sum would pass 2**62."""

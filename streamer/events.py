@@ -34,9 +34,7 @@ REASONS = (
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
 """Fields whose reason is not their own name."""
 
-Moment = (
-    Annotated[int, Meta(ge=0, le=limits.MAX_EVENT_MS)] | Annotated[datetime, Meta(tz=True)]
-)
+Moment = Annotated[int, Meta(ge=0, le=limits.MAX_EVENT_MS)] | Annotated[datetime, Meta(tz=True)]
 Id = Annotated[str, Meta(min_length=1, max_length=limits.MAX_ID_CHARS)]
 Position = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)] | None
 Propensity = Annotated[float, Meta(gt=0, le=1)] | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -93,20 +94,24 @@ class Exporter:
     async def metrics(self, request: web.Request) -> web.Response:
         result = await self.read(request.query.get("at") == "stream")
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)  # type: ignore[arg-type]
+        registry.register(self)
         body = exposition.render(result).encode() + generate_latest(registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def readings(self, request: web.Request) -> web.Response:
         query = dict(request.query)
-        result = await self.read(query.pop("at", "") == "stream")
+        at = query.pop("at", None)
+        if at not in (None, "stream"):
+            text = f"at = {at!r}: only 'stream' is known"
+            return web.json_response({"error": text}, status=400)
         names = {"name", "window", *self.settings.dimension_names, *_EXTRA_LABELS}
         unknown = set(query) - names
         if unknown:
             text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
             return web.json_response({"error": text}, status=400)
+        result = await self.read(at == "stream")
         chosen = [r for r in result.readings if _matches(r, query)]
-        return web.json_response(Readout(result.stream_ms, chosen).as_json())
+        return web.json_response(Readout.of(result.stream_ms, chosen).as_json())
 
     async def healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -136,10 +141,8 @@ class Exporter:
         return app
 
     async def _first_load(self, app: web.Application) -> AsyncIterator[None]:
-        try:
+        with contextlib.suppress(StreamerError):  # /readyz says so
             await self.read()
-        except StreamerError:
-            pass  # /readyz says so
         yield
         await self.store.close()
 
@@ -152,7 +155,9 @@ _EXTRA_LABELS = (
 
 def _matches(reading: Reading, query: dict[str, str]) -> bool:
     return all(
-        reading.name in (value, PREFIX + value) if key == "name" else reading.labels.get(key) == value
+        reading.name in (value, PREFIX + value)
+        if key == "name"
+        else reading.labels.get(key) == value
         for key, value in query.items()
     )
 

@@ -14,7 +14,7 @@ from operator import attrgetter
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
-from streamer.readout.readout import Reading, Readout
+from streamer.readout.readout import Block, Readout
 
 _PLAIN = 1e6
 """Numbers nearer to 0 are written as Python does; Go's exponents begin here."""
@@ -22,24 +22,25 @@ _PLAIN = 1e6
 
 def render(result: Readout) -> str:
     """The text format of all readings, which stand together by name."""
-    texts: dict[tuple[str, ...], str] = {}
+    texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    for name, group in groupby(result.readings, attrgetter("name")):
-        readings = list(group)
-        out.append(_head(readings[0]))
-        for reading in readings:
-            labels, value = reading.labels, reading.value
-            key = (*labels, *labels.values())
-            text = texts.get(key)
-            if text is None:
-                text = texts[key] = _label_text(labels)
-            if -_PLAIN < value < _PLAIN:
-                if type(value) is int:
+    for name, blocks in groupby((b for b in result.blocks if b.present), attrgetter("name")):
+        for n, block in enumerate(blocks):
+            if n == 0:
+                out.append(_head(block))
+            made = texts.setdefault((id(block.labels), *block.extra.items()), {})
+            labels, extra, values = block.labels, block.extra, block.values
+            for i in block.present:
+                text = made.get(i)
+                if text is None:
+                    text = made[i] = _label_text({**labels[i], **extra})
+                value = values[i]
+                if not -_PLAIN < value < _PLAIN:
+                    out.append(f"{name}{text} {_large(value)}\n")
+                elif type(value) is int:
                     out.append(f"{name}{text} {value}.0\n")
                 else:
                     out.append(f"{name}{text} {float(value)!r}\n")
-            else:
-                out.append(f"{name}{text} {_large(value)}\n")
     return "".join(out)
 
 
@@ -68,7 +69,7 @@ def families(result: Readout) -> Iterator[Metric]:
         yield family
 
 
-def _head(reading: Reading) -> str:
+def _head(reading: Block) -> str:
     doc = reading.doc.replace("\\", r"\\").replace("\n", r"\n")
     return f"# HELP {reading.name} {doc}\n# TYPE {reading.name} {reading.kind}\n"
 

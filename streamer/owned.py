@@ -92,7 +92,8 @@ class OwnedPartition:
 
     def apply(self, decoder: Decoder, taken: list[tuple[str, Chunk]]) -> int:
         """Decode and apply chunks; returns the number of records."""
-        assert self.partition is not None and self.journal is not None
+        assert self.partition is not None
+        assert self.journal is not None
         chunks: dict[str, list[Chunk]] = {}
         columns = []
         for kind, whole in taken:
@@ -113,9 +114,7 @@ class OwnedPartition:
         self._settled_at = self._clocks()
         return applied.rows
 
-    def _keep_dead(
-        self, dead: list[tuple[str, int, str]], chunks: dict[str, list[Chunk]]
-    ) -> None:
+    def _keep_dead(self, dead: list[tuple[str, int, str]], chunks: dict[str, list[Chunk]]) -> None:
         if not dead:
             return
         values = {

@@ -301,9 +301,7 @@ class Runner:
         owned.committed_at = time.monotonic()
         return owned.journal.prepare(), dead
 
-    async def _commit(
-        self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]
-    ) -> None:
+    async def _commit(self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]) -> None:
         """Carry one commit out, however long the store is away; then let the next one come."""
         delay_seconds = 0.05
         try:

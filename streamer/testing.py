@@ -36,9 +36,7 @@ class Chunk:
     records: Sequence[LogRecord]
 
 
-def chunks_of(
-    records: Iterable[LogRecord], size: int, seed: int | None = None
-) -> Iterator[Chunk]:
+def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) -> Iterator[Chunk]:
     """Cut logs into chunks of at most ``size``; with a seed, of random sizes and interleaved at
     random between topics and partitions. Each topic-partition stays in offset order."""
     logs: dict[tuple[str, int], list[LogRecord]] = {}

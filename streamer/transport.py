@@ -105,7 +105,7 @@ def keep_batches_whole() -> bool:
         return False
     start, record_of = PartitionRecords.__init__, PartitionRecords._consumer_record
 
-    def __init__(self: Any, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
         start(self, tp, records, *args, **kwargs)
         if self._key_deserializer is _raw_records:
             self._records = _WholeBatches(records)
@@ -113,7 +113,7 @@ def keep_batches_whole() -> bool:
     def _consumer_record(self: Any, tp: Any, record: Any) -> Any:
         return record if type(record) is RecordRun else record_of(self, tp, record)
 
-    PartitionRecords.__init__ = __init__
+    PartitionRecords.__init__ = init
     PartitionRecords._consumer_record = _consumer_record
     PartitionRecords.keeps_batches_whole = True
     return True
@@ -140,7 +140,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     @property
     def _settings(self) -> Settings:
-        return cast(Settings, self.app.settings)
+        return cast(Settings, cast(Any, self.app).settings)
 
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         kafka = self._settings.kafka
@@ -169,7 +169,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             request_timeout_ms=int(conf.broker_request_timeout * 1000),
         )
 
-    async def getmany(self, active_partitions: set[TP] | None, timeout: float) -> Any:
+    async def getmany(
+        self,
+        active_partitions: set[TP] | None,
+        timeout: float,  # noqa: ASYNC109 — Faust's signature
+    ) -> Any:
         consumer = self._ensure_consumer()
         return await self.call_thread(
             self._fetch_records, consumer, active_partitions, timeout=timeout
@@ -179,7 +183,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self,
         consumer: aiokafka.AIOKafkaConsumer,
         active_partitions: set[TP],
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 — Faust's signature
         max_records: int | None = None,
     ) -> Any:
         try:
@@ -202,7 +206,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return chunks
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        await self.app.on_assignment({TopicPartition(*tp) for tp in self.assignment()})
+        await cast(Any, self.app).on_assignment({TopicPartition(*tp) for tp in self.assignment()})
         return {}
 
     def verify_event_path(self, now: float, tp: TP) -> None:
@@ -253,7 +257,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         result: dict[TopicPartition, tuple[int, int | None]] = {}
         subscription = consumer._subscription.subscription
         assignment = subscription.assignment if subscription else None
-        for tp in assignment.tps if assignment else ():
+        if assignment is None:
+            return result
+        for tp in assignment.tps:
             state = assignment.state_value(tp)
             end = state.lso if state.lso is not None and state.lso >= 0 else state.highwater
             known = end is not None and state.has_valid_position and tp in self.handed_out
@@ -321,5 +327,3 @@ class Transport(driver.Transport):
     Consumer: ClassVar[Any] = Consumer
     Producer: ClassVar[Any] = Producer
     driver_version = f"streamer on aiokafka={aiokafka.__version__}"
-
-

@@ -89,7 +89,7 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"Redis (embedded) {settings.redis.url}, settings {path}\n"
         f"  metrics   http://127.0.0.1:{port}/metrics\n"
         f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
-        f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, A/B test of `random` and `bts`):\n"
+        f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
         f"            event times are moved to now: once over the past 24 h, then {rate:g} events/s"
         " live.\n            User ids, click times, dwell, conversions and sessions are synthetic.",
         flush=True,

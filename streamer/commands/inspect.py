@@ -116,7 +116,9 @@ def _print(found: list[dict[str, Any]]) -> None:
             f"partition {about['partition']}: commit {about['commit']} at {about['committed']}, "
             f"stream time {about['stream_time']}, owner {owner} (claim {about['claim']})"
         )
-        table = Table("topic", "next offset", "arrival clock", "accepted", "dup", "late", "rejected")
+        table = Table(
+            "topic", "next offset", "arrival clock", "accepted", "dup", "late", "rejected"
+        )
         for kind, t in about["topics"].items():
             rejected = ", ".join(f"{k} {n}" for k, n in t["rejected"].items()) or "0"
             cells = (t["next_offset"], t["arrival"], t["accepted"], t["duplicates"], t["late"])

@@ -68,12 +68,12 @@ async def _produce(
     producer = await _connected(settings.kafka)
     try:
         sender = Sender(settings, producer, facts["impressions"].partitions)
-        pace = Pace(speed)
+        pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
         is_first = True
         with progress("produce", source) as show:
             for lines in source:
                 if is_first:
-                    is_first = not _refuse_old(lines, settings, facts)
+                    is_first = not refuse_old(lines, settings, facts, now_ms)
                 await sender.send(lines, pace)
                 show(len(lines))
         await sender.drain()
@@ -148,12 +148,14 @@ async def _connected(kafka: Kafka) -> Any:
     return producer
 
 
-def _refuse_old(lines: list[Line], settings: Settings, facts: dict[str, TopicFacts]) -> bool:
+def refuse_old(
+    lines: list[Line], settings: Settings, facts: dict[str, TopicFacts], now_ms: int
+) -> bool:
     """BrokerError where a topic would stamp or delete old records; whether a line had a time."""
     oldest_ms = next((record_ms for _, record_ms, _ in lines if record_ms), None)
     if oldest_ms is None:
         return False
-    age_ms = time.time_ns() // 1_000_000 - oldest_ms
+    age_ms = now_ms - oldest_ms
     for kind in KINDS:
         topic = facts[kind]
         if topic.is_stamped_by_broker and age_ms > settings.time.max_skew_ms:

@@ -16,7 +16,7 @@ from streamer import limits
 from streamer.batch import I64, U64
 from streamer.engine.index import KeyIndex
 from streamer.engine.layout import BLOCK_STATS
-from streamer.errors import OverflowingSum
+from streamer.errors import SumOverflowError
 
 TOTAL_RING = limits.MAX_WINDOWS + 1
 """The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""
@@ -127,7 +127,7 @@ class Cells:
         flat = self._value.reshape(-1)
         np.add.at(flat, place, amount)
         if np.abs(flat[place]).max() > limits.MAX_SUM:
-            raise OverflowingSum(f"a sum of ring {ring} would pass 2**62")
+            raise SumOverflowError(f"a sum of ring {ring} would pass 2**62")
         self._touched.update(np.unique(key >> _PANE_SHIFT).tolist())
 
     def _rows_of(self, key: I64) -> I64:

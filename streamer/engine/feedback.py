@@ -7,6 +7,9 @@ moved. What it adds to the totals is added once, when it is settled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from streamer.batch import I64, U64, Bools
@@ -73,7 +76,7 @@ class Feedback:
         pair = mix(user, rows["item"][row]) ^ _BY_PAIR
         return np.where(rows["topic"][row] == CONVERSIONS, pair, key)
 
-    def add(self, columns: dict[str, np.ndarray | int], n: int, segments: Segments) -> I64:
+    def add(self, columns: Mapping[str, Any], n: int, segments: Segments) -> I64:
         """Add rows, not joined yet; returns their numbers."""
         own = np.asarray(columns["own_segment"], np.int64)
         serial = np.arange(self.serial, self.serial + n)

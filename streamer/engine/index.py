@@ -1,7 +1,7 @@
 """An open-addressing table of 64-bit keys in numpy: key → row, a whole batch at a time.
 
-Linear probing at a load of at most a half. Key 0 means "none" and is never stored. Rows are those of
-whoever owns the index; a key whose row is gone stays until the next rebuild.
+Linear probing at a load of at most a half. Key 0 means "none" and is never stored. Rows are those
+of whoever owns the index; a key whose row is gone stays until the next rebuild.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Traffic: counts, click and conversion rates, value, and click rates by position.
+"""Traffic: counts, click and conversion rates, and value; click rates by position next door.
 
 Sources: P the recommender-evaluation primer, J Jurity's metric page (matching CTR).
 """
@@ -15,10 +15,10 @@ from streamer.batch import I64
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import CONVERSION, Fact, FeedbackFacts, OutcomeFacts, ShownFacts
 from streamer.engine.layout import Layout, Stat
+from streamer.metrics import by_position
+from streamer.metrics.by_position import POSITIONS, position_class
 from streamer.metrics.declare import Declarations, Family, Series, Sums, count, money, ratio
 
-POSITIONS = limits.POSITION_CLASSES + 2
-"""Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
 _LIMB = (1 << limits.LIMB_BITS) - 1
 
 
@@ -34,11 +34,6 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
         Stat("shown_at", "impressions by class of position", width=POSITIONS),
         Stat("clicks_at", "clicks by class of position", width=POSITIONS),
     )
-
-
-def position_class(position: I64) -> I64:
-    """0 for missing, the position up to 50, then 51."""
-    return np.minimum(position, limits.POSITION_CLASSES + 1)
 
 
 def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
@@ -331,87 +326,4 @@ def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
         yield count(above, maturity=maturity)
 
 
-def _positions() -> Iterator[tuple[int, str]]:
-    for i in range(1, POSITIONS):
-        yield i, str(i) if i <= limits.POSITION_CLASSES else "other"
-
-
-@metric(
-    "ctr_position_ratio",
-    formula="clicks at the position / impressions at the position",
-    unit="ratio",
-    empty="absent without impressions there",
-    labels=("position",),
-)
-def ctr_position(w: Sums) -> Iterator[Series]:
-    """Click-through rate by shown position (1 to 50, deeper ones together)."""
-    clicks, shown = w("clicks_at"), w("shown_at")
-    for i, position in _positions():
-        yield ratio(clicks[:, i], shown[:, i], position=position)
-
-
-@metric(
-    "window_position_impressions",
-    formula="impressions at the position",
-    unit="events",
-    empty="absent",
-    labels=("position",),
-)
-def position_impressions(w: Sums) -> Iterator[Series]:
-    """Support of ctr_position_ratio."""
-    shown = w("shown_at")
-    for i, position in _positions():
-        yield count(shown[:, i], position=position)
-
-
-@metric(
-    "window_position_clicks",
-    formula="clicks at the position",
-    unit="events",
-    empty="absent",
-    labels=("position",),
-)
-def position_clicks(w: Sums) -> Iterator[Series]:
-    """Clicks by position: their own, or that of the impression they joined."""
-    clicks = w("clicks_at")
-    for i, position in _positions():
-        yield count(clicks[:, i], position=position)
-
-
-def _expected_clicks(w: Sums) -> Any:
-    """Clicks expected if every position had the click rate it has over all segments.
-
-    Summed in the order of positions, so that the same integers give the same float.
-    """
-    clicks, shown, here = w.overall("clicks_at"), w.overall("shown_at"), w("shown_at")
-    expected = np.zeros(len(here))
-    for i in range(1, POSITIONS):
-        if shown[i]:
-            expected = expected + here[:, i] * (clicks[i] / shown[i])
-    return expected
-
-
-@metric(
-    "coec_ratio",
-    formula="clicks / clicks expected from the overall CTR of each position",
-    unit="ratio",
-    empty="absent without expected clicks",
-)
-def coec(w: Sums) -> Iterator[Series]:
-    """Clicks over expected clicks: click rate with the effect of position taken out."""
-    yield ratio(w("clicks_at")[:, 1:].sum(axis=1), _expected_clicks(w))
-
-
-@metric(
-    "window_coec_expected_clicks",
-    formula="sum over positions of impressions * overall CTR",
-    unit="clicks",
-    empty="absent",
-)
-def coec_expected(w: Sums) -> Iterator[Series]:
-    """Denominator of coec_ratio."""
-    expected = _expected_clicks(w)
-    yield Series({}, expected, expected != 0)
-
-
-FAMILY = Family("traffic", _stats, _collect, tuple(metric.metrics))
+FAMILY = Family("traffic", _stats, _collect, (*metric.metrics, *by_position.METRICS))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from streamer.config import Settings
 from streamer.engine.partition import rings_of
@@ -11,7 +12,7 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
 from streamer.readout.counters import COUNTERS, Known
 from streamer.readout.view import View
-from streamer.readout.windows import Numbering, Window, window_of
+from streamer.readout.windows import Numbering, Rolled, Window, window_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,44 @@ class Reading:
     value: int | float
 
 
+Labels = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Readings of one name whose labels differ in the segment only: ``values[i]`` has
+    ``labels[i]`` and ``extra``, for each i of ``present``."""
+
+    name: str
+    kind: str
+    doc: str
+    labels: Sequence[Labels]
+    extra: Labels
+    values: Sequence[int | float]
+    present: Sequence[int]
+
+    def readings(self) -> Iterator[Reading]:
+        for i in self.present:
+            labels = {**self.labels[i], **self.extra}
+            yield Reading(self.name, self.kind, self.doc, labels, self.values[i])
+
+
 @dataclass(frozen=True)
 class Readout:
-    """All readings at one stream time, in catalogue order."""
+    """All readings at one stream time, in catalogue order, those of a name together."""
 
     stream_ms: int
-    readings: list[Reading]
+    blocks: Sequence[Block]
+
+    @staticmethod
+    def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
+        """A readout of single readings."""
+        blocks = [Block(r.name, r.kind, r.doc, [r.labels], {}, [r.value], [0]) for r in readings]
+        return Readout(stream_ms, blocks)
+
+    @cached_property
+    def readings(self) -> list[Reading]:
+        return [reading for block in self.blocks for reading in block.readings()]
 
     def as_json(self) -> dict[str, object]:
         """The document of ``/api/readings``."""
@@ -49,50 +82,49 @@ def readout(
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
     known = Known(settings, [v.header for v in views], stream_ms)
-    readings = list(_counters(known))
+    blocks = list(_counters(known))
     numbering = Numbering(settings, views)
     totals = window_of(settings, catalogue.layout, views, numbering, 0, None, at_ms)
-    readings += _shown(settings, catalogue, "total", [("", totals)])
+    blocks += _shown(settings, catalogue, "total", [("", totals)])
     windows = [
         (ring.label, window_of(settings, catalogue.layout, views, numbering, i, ring, at_ms))
         for i, ring in enumerate(rings_of(settings), 1)
     ]
-    readings += _shown(settings, catalogue, "window", windows)
-    return Readout(stream_ms, readings)
+    blocks += _shown(settings, catalogue, "window", windows)
+    return Readout(stream_ms, blocks)
 
 
 def _shown(
     settings: Settings, catalogue: Catalogue, scope: str, windows: Sequence[tuple[str, Window]]
-) -> Iterator[Reading]:
-    rolled = [
-        (label, window.rolled_up(rollup))
-        for label, window in windows
-        for rollup in settings.rollups
-    ]
+) -> Iterator[Block]:
     names = settings.dimension_names
+    rolled: list[tuple[Rolled, list[Labels]]] = []
+    for label, window in windows:
+        for rollup in settings.rollups:
+            sums = window.rolled_up(rollup)
+            if sums.segments:
+                first = {"window": label} if label else {}
+                rolled.append((sums, [{**first, **_named(names, s)} for s in sums.segments]))
     for metric in catalogue.metrics:
-        if metric.scope != scope:
-            continue
-        for label, sums in rolled:
-            if not sums.segments:
-                continue
-            labels = [dict(zip(names, s, strict=True)) for s in sums.segments]
-            if label:
-                labels = [{"window": label, **x} for x in labels]
-            for series in metric.series(sums):
-                yield from _readings(metric, series, labels)
+        if metric.scope == scope:
+            for sums, labels in rolled:
+                for series in metric.series(sums):
+                    yield _block(metric, series, labels)
 
 
-def _readings(metric: Metric, series: Series, labels: list[dict[str, str]]) -> Iterator[Reading]:
-    values = series.values.tolist()
-    for i in series.present.nonzero()[0].tolist():
-        yield Reading(
-            PREFIX + metric.name, metric.kind, metric.doc, {**labels[i], **series.labels}, values[i]
-        )
+def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:
+    return dict(zip(names, segment, strict=True))
 
 
-def _counters(known: Known) -> Iterator[Reading]:
+def _block(metric: Metric, series: Series, labels: list[Labels]) -> Block:
+    present = series.present.nonzero()[0].tolist()
+    values = series.values.tolist() if present else []
+    name = PREFIX + metric.name
+    return Block(name, metric.kind, metric.doc, labels, dict(series.labels), values, present)
+
+
+def _counters(known: Known) -> Iterator[Block]:
     for c in COUNTERS:
         for labels, value in c.samples(known):
             named = dict(zip(c.labels, labels, strict=True))
-            yield Reading(PREFIX + c.name, c.kind, c.doc, named, value)
+            yield Block(PREFIX + c.name, c.kind, c.doc, [named], {}, [value], [0])

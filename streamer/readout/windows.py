@@ -29,19 +29,22 @@ class Numbering:
         self._shown = _values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
+        self._raw: dict[Segment, int] = {}
         self.maps = [self._map(view) for view in views]
 
     def _map(self, view: View) -> I64:
         numbers = []
         for texts in view.header.segments:
-            segment = tuple(
-                text if text in shown else OTHER
-                for text, shown in zip(texts, self._shown, strict=True)
-            )
-            if segment not in self._numbers:
-                self._numbers[segment] = len(self.segments)
-                self.segments.append(segment)
-            numbers.append(self._numbers[segment])
+            number = self._raw.get(texts)
+            if number is None:
+                segment = tuple(
+                    text if text in shown else OTHER
+                    for text, shown in zip(texts, self._shown, strict=True)
+                )
+                number = self._raw[texts] = self._numbers.setdefault(segment, len(self.segments))
+                if number == len(self.segments):
+                    self.segments.append(segment)
+            numbers.append(number)
         return np.array(numbers, np.int64)
 
 
@@ -108,9 +111,9 @@ class Window:
     ) -> None:
         self.settings, self.layout, self.entries = settings, layout, entries
         self.now_ms = now_ms
-        held = np.unique(entries.segment)
-        self.segments = [segments[i] for i in held.tolist()]
-        self._row = np.searchsorted(held, entries.segment)
+        is_held = np.bincount(entries.segment, minlength=len(segments)) > 0
+        self.segments = [segments[i] for i in is_held.nonzero()[0].tolist()]
+        self._row = (np.cumsum(is_held) - 1)[entries.segment]
         self.matrix = self._sum(np.ones(len(self._row), np.bool_))
 
     def _sum(self, mask: np.ndarray) -> I64:

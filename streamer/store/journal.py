@@ -230,7 +230,9 @@ async def adopt(
     await _load_panes(store, number, partition, journal, manifest)
     for name, table in TABLES.items():
         refs = manifest.tables[name]
-        for ref, data in zip(refs, await _blobs(store, number, [r.name for r in refs]), strict=True):
+        for ref, data in zip(
+            refs, await _blobs(store, number, [r.name for r in refs]), strict=True
+        ):
             first = table.next_serial(partition)
             table.load(partition, codec.decode(data), moves)
             journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))

@@ -77,9 +77,15 @@ class Reader:
 
 
 def _went_back(old: Manifest | None, new: Manifest) -> bool:
-    """Whether the store holds an older state than we have shown, not yet read past again."""
-    if old is None or new.commit >= old.commit:
+    """Whether the store holds an older state than we have shown, not yet read past again.
+
+    By the offsets: an older state's commits are numbered on, and soon pass the number we showed. A
+    log that was recreated is read from its start again, and the state says so.
+    """
+    if old is None:
         return False
     return any(
-        topic.next_offset < old.topics[kind].next_offset for kind, topic in new.topics.items()
+        topic.next_offset < old.topics[kind].next_offset
+        and topic.restarts <= old.topics[kind].restarts
+        for kind, topic in new.topics.items()
     )

@@ -81,7 +81,7 @@ class RedisStore:
     async def check(self) -> None:
         with self._errors("cannot use Redis"):
             info = await self.redis.info()
-        first = next(iter(info.values()), {})
+        first: Any = next(iter(info.values()), {})
         info = first if isinstance(first, dict) and "redis_version" in first else info
         version = str(info.get("redis_version", "0"))
         if int(version.split(".")[0]) < _MIN_VERSION:
@@ -215,5 +215,3 @@ class RedisStore:
 def _place(url: str) -> str:
     """The address in a URL, without user and password."""
     return url.rsplit("@", 1)[-1].split("://")[-1]
-
-

@@ -27,7 +27,7 @@ from tests.agreement import (
     states,
     to_log,
 )
-from tests.integration.conftest import MakeTopics
+from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.workers import (
     Bench,
     bench,
@@ -244,6 +244,34 @@ async def trickle(
         return len({n for n, _ in owned}) == PARTITIONS and len({w for _, w in owned}) >= owners
 
     await until(spread, f"{owners} workers own all partitions", made.said)
+
+
+async def test_redis_goes_away_and_comes_back(
+    kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, live: Case
+) -> None:
+    made_topics = topics(partitions=PARTITIONS)
+    await keep_for_ever(kafka, made_topics)
+    server = make_redis(appendonly=True, options={"appendfsync": "always"})
+    document = document_of(kafka, made_topics, server.url, f"away-{uuid.uuid4().hex[:8]}", LIVE)
+    first, second = halves(live.log)
+    async with bench(tmp_path, document) as made:
+        worker = made.start_worker()
+        await produce(kafka, made_topics, first)
+        await made.settle(ends_of(first))
+        server.kill()
+        await produce(kafka, made_topics, second)
+
+        async def waits() -> bool:
+            return "waits: cannot" in worker.said()
+
+        await until(waits, "the worker says that it waits", worker.said)
+        assert worker.process.poll() is None
+        server.start()
+        await made.settle(ends_of(live.log))
+        await check_readings(made, live.readings)
+        await made.stop_workers()
+        await check_states(made, live)
+        await check_dead_letters(kafka, made_topics, live)
 
 
 async def test_every_compression_is_read(

@@ -202,6 +202,40 @@ async def test_sigterm_flushes_and_releases(
         assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
 
 
+async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    # clicks/0: 10 committed | marker | 10 aborted | marker | 10 committed | marker
+    made_topics = topics(partitions=PARTITIONS)
+    await keep_for_ever(kafka, made_topics)
+    document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
+    producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=redis_prefix)
+    await producer.start()
+    for i, ending in enumerate(["commit", "abort", "commit"]):
+        await producer.begin_transaction()
+        for j in range(10):
+            value = b'{"ts": 1700000000000, "user_id": "u", "item_id": "i%d-%d"}' % (i, j)
+            await producer.send(
+                made_topics.clicks, value, partition=0, timestamp_ms=1_700_000_000_000
+            )
+        await getattr(producer, f"{ending}_transaction")()
+    await producer.stop()
+    async with bench(tmp_path, document) as made:
+        made.start_worker()
+
+        async def counted() -> bool:
+            await made.reader.refresh()
+            manifest = made.reader.manifests.get(0)
+            # Borrowed: the topic is known to be read to its end.
+            return manifest is not None and manifest.topics["clicks"].borrowed_ms > 0
+
+        await until(counted, "the log is read to its end", made.said)
+        topic = made.reader.manifests[0].topics["clicks"]
+        assert (topic.accepted, topic.next_offset) == (20, 32)
+        assert (topic.lost, topic.restarts) == (0, 0)
+        await made.stop_workers()
+
+
 async def test_it_starts_as_any_faust_app_with_its_web_server(
     kafka: str,
     topics: MakeTopics,

@@ -28,6 +28,7 @@ from streamer.canonical import Canonical, canonical
 from streamer.commands.run import worker_command, worker_environment
 from streamer.config import Settings, Topics, load
 from streamer.engine.partition import Partition
+from streamer.errors import StoreError
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.store.base import Store
@@ -119,7 +120,10 @@ class Bench:
 
     async def has_read(self, ends: Mapping[tuple[str, int], int]) -> bool:
         """Whether everything is committed, and idle topics have borrowed all they can."""
-        await self.reader.refresh()
+        try:
+            await self.reader.refresh()
+        except StoreError:  # a restarted server has closed our connection
+            return False
         manifests = self.reader.manifests
         skew_ms = self.settings.time.max_skew_ms
         for number in {number for _, number in ends}:

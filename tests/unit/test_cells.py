@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamer import limits
 from streamer.engine.cells import TOTAL_RING, Cells, Deltas, Ring
-from streamer.errors import OverflowingSum
+from streamer.errors import SumOverflowError
 
 RINGS = (Ring("1m", 1000, 60), Ring("5m", 5000, 60), Ring("7s", 1000, 7))
 START_MS = 1_700_000_000_000
@@ -133,7 +133,7 @@ def test_a_sum_that_would_wrap_is_an_error() -> None:
         deltas = Deltas(cells.unit_ms)
         deltas.add(np.array([START_MS]), np.array([0]), 0, limits.MAX_SUM // 2 + 1)
         if len(cells):
-            with pytest.raises(OverflowingSum):
+            with pytest.raises(SumOverflowError):
                 cells.apply(deltas, Deltas(1), START_MS)
         else:
             cells.apply(deltas, Deltas(1), START_MS)

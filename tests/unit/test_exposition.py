@@ -46,7 +46,7 @@ def gauge(value: float, **labels: str) -> Reading:
     ],
 )
 def test_numbers(value: float) -> None:
-    result = Readout(0, [gauge(value)])
+    result = Readout.of(0, [gauge(value)])
     assert render(result) == reference(result)
 
 
@@ -54,12 +54,12 @@ def test_random_numbers() -> None:
     dice = random.Random(5)
     values = [dice.uniform(-10, 10) * 10 ** dice.randint(-20, 20) for _ in range(5000)]
     values += [dice.randint(-(10**9), 10 ** dice.randint(1, 18)) for _ in range(5000)]
-    result = Readout(0, [gauge(value, n=str(i)) for i, value in enumerate(values)])
+    result = Readout.of(0, [gauge(value, n=str(i)) for i, value in enumerate(values)])
     assert render(result) == reference(result)
 
 
 def test_escapes_and_order_of_labels() -> None:
-    result = Readout(
+    result = Readout.of(
         0,
         [
             Reading(
@@ -76,7 +76,7 @@ def test_escapes_and_order_of_labels() -> None:
 
 
 def test_nothing_is_an_empty_page() -> None:
-    assert render(Readout(0, [])) == ""
+    assert render(Readout.of(0, [])) == ""
 
 
 def test_a_real_readout() -> None:

@@ -1,0 +1,112 @@
+"""Click rates by shown position, and clicks over the clicks that positions explain.
+
+The statistics are those of ``traffic``; COEC is clicks over expected clicks (Zhang and Jones 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamer import limits
+from streamer.batch import I64
+from streamer.metrics.declare import Declarations, Series, Sums, count, ratio
+
+POSITIONS = limits.POSITION_CLASSES + 2
+"""Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
+
+
+def position_class(position: I64) -> I64:
+    """0 for missing, the position up to 50, then 51."""
+    return np.minimum(position, limits.POSITION_CLASSES + 1)
+
+
+metric = Declarations()
+
+
+def _positions() -> Iterator[tuple[int, str]]:
+    for i in range(1, POSITIONS):
+        yield i, str(i) if i <= limits.POSITION_CLASSES else "other"
+
+
+@metric(
+    "ctr_position_ratio",
+    formula="clicks at the position / impressions at the position",
+    unit="ratio",
+    empty="absent without impressions there",
+    labels=("position",),
+)
+def ctr_position(w: Sums) -> Iterator[Series]:
+    """Click-through rate by shown position (1 to 50, deeper ones together)."""
+    clicks, shown = w("clicks_at"), w("shown_at")
+    for i, position in _positions():
+        yield ratio(clicks[:, i], shown[:, i], position=position)
+
+
+@metric(
+    "window_position_impressions",
+    formula="impressions at the position",
+    unit="events",
+    empty="absent",
+    labels=("position",),
+)
+def position_impressions(w: Sums) -> Iterator[Series]:
+    """Support of ctr_position_ratio."""
+    shown = w("shown_at")
+    for i, position in _positions():
+        yield count(shown[:, i], position=position)
+
+
+@metric(
+    "window_position_clicks",
+    formula="clicks at the position",
+    unit="events",
+    empty="absent",
+    labels=("position",),
+)
+def position_clicks(w: Sums) -> Iterator[Series]:
+    """Clicks by position: their own, or that of the impression they joined."""
+    clicks = w("clicks_at")
+    for i, position in _positions():
+        yield count(clicks[:, i], position=position)
+
+
+def _expected_clicks(w: Sums) -> Any:
+    """Clicks expected if every position had the click rate it has over all segments.
+
+    Summed in the order of positions, so that the same integers give the same float.
+    """
+    clicks, shown, here = w.overall("clicks_at"), w.overall("shown_at"), w("shown_at")
+    expected = np.zeros(len(here))
+    for i in range(1, POSITIONS):
+        if shown[i]:
+            expected = expected + here[:, i] * (clicks[i] / shown[i])
+    return expected
+
+
+@metric(
+    "coec_ratio",
+    formula="clicks / clicks expected from the overall CTR of each position",
+    unit="ratio",
+    empty="absent without expected clicks",
+)
+def coec(w: Sums) -> Iterator[Series]:
+    """Clicks over expected clicks: click rate with the effect of position taken out."""
+    yield ratio(w("clicks_at")[:, 1:].sum(axis=1), _expected_clicks(w))
+
+
+@metric(
+    "window_coec_expected_clicks",
+    formula="sum over positions of impressions * overall CTR",
+    unit="clicks",
+    empty="absent",
+)
+def coec_expected(w: Sums) -> Iterator[Series]:
+    """Denominator of coec_ratio."""
+    expected = _expected_clicks(w)
+    yield Series({}, expected, expected != 0)
+
+
+METRICS = tuple(metric.metrics)

@@ -1,0 +1,281 @@
+"""The exporter's pages over a real Redis: what Prometheus and the JSON API get."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamer.commands.export import listen
+from streamer.config import Settings, parse
+from streamer.embedded import HOST
+from streamer.exporter import Exporter
+from streamer.readout.readout import Readout, readout
+from streamer.store.base import Store
+from streamer.store.redis import RedisStore
+from streamer.telemetry import Telemetry
+from streamer.testing import chunks_of
+from tests.agreement import DOCUMENTS, random_records, to_log
+from tests.integration.conftest import MakeRedis
+from tests.integration.workers import until
+from tests.store_suite import Run, commit, start
+
+NAME, PARTITIONS = "few values", 2
+
+
+def settings_of(url: str, prefix: str) -> Settings:
+    return parse({**DOCUMENTS[NAME], "redis": {"url": url, "prefix": prefix}})
+
+
+async def fill(store: Store, settings: Settings) -> Run:
+    """State of two partitions, and two workers' reports."""
+    records, _ = random_records(3, NAME, 800, PARTITIONS)
+    run = await start(store, settings, PARTITIONS)
+    for chunk in chunks_of(to_log(records), 200, 1):
+        run.engines.feed(chunk)
+    run.engines.finish()
+    for number in range(PARTITIONS):
+        await commit(store, run, number)
+    told = Telemetry("host:1:a", {0: "owned"}, {"clicks/0": 3, "sessions/0": 0}, fenced=2)
+    told.commit_took(0.02)
+    await store.report(told)
+    await store.report(Telemetry("host:2:b", {1: "adopting"}))
+    return run
+
+
+class Site(NamedTuple):
+    """An exporter that listens, and what it should show."""
+
+    url: str
+    settings: Settings
+    expected: Readout
+    session: aiohttp.ClientSession
+
+    async def get(self, path: str) -> tuple[int, str]:
+        async with self.session.get(self.url + path) as answer:
+            return answer.status, await answer.text()
+
+    async def readings(self, query: str = "") -> list[dict[str, Any]]:
+        status, text = await self.get(f"/api/readings{query}")
+        assert status == 200, text
+        document = json.loads(text)
+        assert document["stream_time_ms"] == self.expected.stream_ms
+        found: list[dict[str, Any]] = document["readings"]
+        return found
+
+
+@pytest.fixture
+async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
+    settings = settings_of(redis_url, redis_prefix)
+    store = RedisStore(settings.redis)
+    run = await fill(store, settings)
+    exporter = Exporter(settings, store)
+    runner = web.AppRunner(exporter.app())
+    await runner.setup()
+    port = await listen(runner, HOST, 0)
+    views = exporter.reader.views
+    async with aiohttp.ClientSession() as session:
+        expected = readout(settings, run.engines.catalogue, views)
+        yield Site(f"http://{HOST}:{port}", settings, expected, session)
+    await runner.cleanup()
+
+
+def as_set(readings: list[dict[str, Any]]) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
+    return {(r["name"], frozenset(r["labels"].items()), r["value"]) for r in readings}
+
+
+def expected_of(readout: Readout, **labels: str) -> set[Any]:
+    document: Any = readout.as_json()
+    return as_set([r for r in document["readings"] if labels.items() <= r["labels"].items()])
+
+
+async def test_metrics_are_the_readings(site: Site) -> None:
+    status, text = await site.get("/metrics")
+    assert status == 200
+    samples = {}
+    kinds = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in samples
+            samples[key] = sample.value
+            kinds[sample.name] = family.type
+    readings = {(r.name, frozenset(r.labels.items())): r.value for r in site.expected.readings}
+    assert readings
+    for key, value in readings.items():
+        assert samples.pop(key) == value
+    for reading in site.expected.readings:
+        assert kinds[reading.name] == reading.kind
+    telemetry = {name for name, _ in samples}
+    assert {
+        "streamer_consumer_lag_records",
+        "streamer_partition_owner_info",
+        "streamer_commit_seconds_bucket",
+        "streamer_commit_seconds_count",
+        "streamer_fenced_total",
+        "streamer_dead_letters_total",
+        "streamer_lost_records_total",
+        "streamer_log_restarts_total",
+        "streamer_readout_seconds",
+    } <= telemetry
+    lag = frozenset({"topic": "clicks", "partition": "0"}.items())
+    assert samples["streamer_consumer_lag_records", lag] == 3
+    owner = {"partition": "1", "worker": "host:2:b", "phase": "adopting"}
+    assert samples["streamer_partition_owner_info", frozenset(owner.items())] == 1
+
+
+async def test_promtool_finds_nothing_wrong(site: Site) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("no promtool on PATH")
+    _, text = await site.get("/metrics")
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [promtool, "check", "metrics"],
+        input=text,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    # Its one remark: quantiles of a gauge, which are no summary, for they are of a window.
+    remarks = (done.stdout + done.stderr).splitlines()
+    known = 'streamer_dwell_seconds non-summary metrics should not have "quantile" label'
+    assert [remark for remark in remarks if remark != known] == []
+
+
+async def test_the_api_gives_the_readings(site: Site) -> None:
+    assert as_set(await site.readings()) == expected_of(site.expected)
+    assert as_set(await site.readings("?at=stream")) == expected_of(site.expected)
+    chosen = as_set(await site.readings("?window=5m"))
+    assert chosen == expected_of(site.expected, window="5m")
+    assert chosen
+    both = as_set(await site.readings("?window=24h&variant=all"))
+    assert both == expected_of(site.expected, window="24h", variant="all")
+    assert await site.readings("?window=7m") == []
+    for name in ("ctr_ratio", "streamer_ctr_ratio"):
+        named = as_set(await site.readings(f"?name={name}"))
+        assert named == {x for x in expected_of(site.expected) if x[0] == "streamer_ctr_ratio"}
+
+
+@pytest.mark.parametrize("query", ["?nothing=1", "?windows=5m", "?window=5m&Variant=A"])
+async def test_an_unknown_parameter_is_refused_with_the_known_ones(site: Site, query: str) -> None:
+    status, text = await site.get(f"/api/readings{query}")
+    assert status == 400
+    error = json.loads(text)["error"]
+    assert "window" in error
+    assert "variant" in error
+
+
+@pytest.mark.parametrize("query", ["?at=now", "?at="])
+async def test_a_wrong_value_of_at_is_refused(site: Site, query: str) -> None:
+    status, text = await site.get(f"/api/readings{query}")
+    assert (status, "at" in json.loads(text)["error"]) == (400, True)
+
+
+async def test_health_readiness_and_page(site: Site) -> None:
+    assert await site.get("/healthz") == (200, "ok\n")
+    assert await site.get("/readyz") == (200, "ready\n")
+    status, page = await site.get("/")
+    assert status == 200
+    assert "/metrics" in page
+    assert (await site.get("/nothing"))[0] == 404
+
+
+async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
+    store = RedisStore(site.settings.redis)
+    await store.report(Telemetry("host:2:b", problem="no broker"))
+    status, text = await site.get("/readyz")
+    assert (status, "host:2:b: no broker" in text) == (503, True)
+    await store.report(Telemetry("host:2:b"))
+    assert (await site.get("/readyz"))[0] == 200
+    await store.close()
+
+
+async def test_totals_do_not_fall_when_the_store_is_wiped(
+    redis_url: str, redis_prefix: str
+) -> None:
+    settings = settings_of(redis_url, redis_prefix)
+    store = RedisStore(settings.redis)
+    run = await fill(store, settings)
+    exporter = Exporter(settings, store)
+    before = await exporter.read(at_stream=True)
+    # An older state: the same partitions, after their first commits only.
+    for number in range(PARTITIONS):
+        await store.redis.delete(store.keys.state(number))
+    again = await start(store, settings, PARTITIONS)
+    records, _ = random_records(3, NAME, 800, PARTITIONS)
+    for chunk in list(chunks_of(to_log(records), 50, 1))[:10]:
+        again.engines.feed(chunk)
+    for number in range(PARTITIONS):
+        await commit(store, again, number)
+    assert run.journals[0].claim != again.journals[0].claim
+    after = await exporter.read(at_stream=True)
+    totals = [
+        {(r.name, *r.labels.items()): r.value for r in x.readings if r.kind == "counter"}
+        for x in (before, after)
+    ]
+    assert all(totals[1][key] >= value for key, value in totals[0].items())
+    await store.close()
+
+
+async def test_redis_away_and_back(make_redis: MakeRedis) -> None:
+    server = make_redis(appendonly=True, options={"appendfsync": "always"})
+    settings = settings_of(server.url, "streamer")
+    store = RedisStore(settings.redis)
+    await fill(store, settings)
+    exporter = Exporter(settings, store)
+    runner = web.AppRunner(exporter.app())
+    await runner.setup()
+    url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    async with aiohttp.ClientSession() as session:
+
+        async def status(path: str) -> int:
+            async with session.get(url + path) as answer:
+                text = await answer.text()
+                assert "Traceback" not in text
+                return answer.status
+
+        assert [await status(p) for p in ("/readyz", "/metrics", "/api/readings")] == [200] * 3
+        server.kill()
+        assert [await status(p) for p in ("/readyz", "/metrics", "/api/readings")] == [503] * 3
+        assert await status("/healthz") == 200
+        server.start()
+
+        async def ready() -> bool:
+            return await status("/readyz") == 200
+
+        await until(ready, "ready again")
+        assert [await status(p) for p in ("/metrics", "/api/readings")] == [200] * 2
+    await runner.cleanup()
+
+
+async def test_an_exporter_may_start_before_redis_and_before_any_worker(
+    make_redis: MakeRedis,
+) -> None:
+    server = make_redis()
+    server.kill()
+    settings = settings_of(server.url, "streamer")
+    exporter = Exporter(settings, RedisStore(settings.redis))
+    runner = web.AppRunner(exporter.app())
+    await runner.setup()
+    url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    async with aiohttp.ClientSession() as session:
+        async with session.get(f"{url}/readyz") as answer:
+            assert answer.status == 503
+        server.start()
+        async with session.get(f"{url}/readyz") as answer:
+            assert answer.status == 200
+        async with session.get(f"{url}/metrics") as answer:
+            assert answer.status == 200
+            text = await answer.text()
+    assert 'streamer_events_total{topic="clicks"} 0' in text
+    await runner.cleanup()

@@ -1,0 +1,132 @@
+"""Documentation that is run: commands exist, examples hold, generated pages are current."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import streamer
+from streamer import cli, docs
+from streamer.config import Settings, parse
+from streamer.errors import UsageError
+from streamer.replay import Replay
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+GENERATED = {ROOT / "docs" / name for name in docs.pages()}
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+
+
+def commands(page: Path) -> list[str]:
+    """Lines of the page's shell blocks that call streamer."""
+    lines = []
+    for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
+        if language in ("", "sh", "bash", "console"):
+            lines += [line.removeprefix("$ ").strip() for line in block.splitlines()]
+    return [line for line in lines if line.startswith("streamer ")]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands(ROOT / "README.md")) >= 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_commands_parse(page: Path) -> None:
+    for line in commands(page):
+        call = re.split(r"\s[|>&]|\s#", line)[0]
+        arguments = shlex.split(call)[1:]
+        try:
+            cli.parser().parse_args(arguments)
+        except UsageError as error:
+            pytest.fail(f"{page.name}: {line}: {error}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+        if not target.startswith(("http://", "https://", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def blocks(language: str) -> list[str]:
+    found = _FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    return [block for name, block in found if name == language]
+
+
+def test_events_of_the_readme_count() -> None:
+    replay = Replay(Settings())
+    (block,) = blocks("json")
+    kinds = ("impressions", "clicks", "conversions")
+    lines = block.encode().splitlines()
+    replay.feed([(k, 1_700_000_000_000, x) for k, x in zip(kinds, lines, strict=True)])
+    replay.finish()
+    values = {(r.name, *r.labels.values()): r.value for r in replay.readout().readings}
+    assert [values["streamer_accepted_total", kind] for kind in kinds] == [1, 1, 1]
+    assert values["streamer_window_conversions", "24h", "A", "home"] == 1
+    assert values["streamer_ctr_ratio", "24h", "A", "home"] == 1.0
+
+
+def test_settings_of_the_readme_are_valid() -> None:
+    for block in blocks("toml"):
+        parse(tomllib.loads(block))
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^(\w+):", makefile, re.MULTILINE))
+    for page in PAGES:
+        used = re.findall(
+            r"`make (\w+)|^make (\w+)", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        for pair in used:
+            assert set(pair) - {""} <= targets, f"{page.name}: make {pair}"
+
+
+def test_every_command_is_described() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in docs.subcommands():
+        assert f"streamer {name}" in text, f"README.md does not mention `streamer {name}`"
+
+
+@pytest.mark.parametrize("name", docs.pages())
+def test_generated_pages_are_current(name: str) -> None:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert text == docs.pages()[name], "run `python -m streamer.docs`"
+
+
+def test_check_names_what_is_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(docs, "DOCS", tmp_path)
+    assert docs.main([]) == 0
+    assert docs.main(["--check"]) == 0
+    (tmp_path / "settings.md").write_text("old")
+    assert docs.main(["--check"]) == 1
+    err = capsys.readouterr().err
+    assert "docs/settings.md" in err
+    assert "metrics.md" not in err
+    assert (tmp_path / "settings.md").read_text() == "old"
+
+
+def test_every_setting_has_a_meaning() -> None:
+    assert docs.settings_page()  # a KeyError names the one without
+    assert all(text for text in docs.field_docs().values())
+
+
+def test_examples_of_metrics_and_readings_hold() -> None:
+    attempted = 0
+    for package in ("metrics", "readout"):
+        for info in pkgutil.iter_modules([str(Path(streamer.__file__).parent / package)]):
+            module = importlib.import_module(f"streamer.{package}.{info.name}")
+            result = doctest.testmod(module)
+            assert result.failed == 0, module.__name__
+            attempted += result.attempted
+    assert attempted > 0
