@@ -99,7 +99,7 @@ class Run:
         }
 
 
-def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
+def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
     while batch := list(islice(lines, GATHER)):
         yield batch
 
@@ -108,7 +108,7 @@ async def main(arguments: argparse.Namespace) -> int:
     traffic = Traffic(events_per_second=arguments.rate, users=200_000)
     run, events, started = Run(), 0, time.perf_counter()
     step = max(GATHER, arguments.events // 20)
-    for i, batch in enumerate(_batches(generate(traffic, arguments.events)), 1):
+    for i, batch in enumerate(batches(generate(traffic, arguments.events)), 1):
         run.feed(batch)
         events += len(batch)
         if i % COMMIT_EVERY == 0:

@@ -5,7 +5,6 @@ Unknown keys are refused; an error names the path and, for a contradiction, both
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from functools import cached_property
@@ -15,25 +14,9 @@ from typing import Any
 import msgspec
 
 from streamer import limits
+from streamer.durations import duration_ms
 from streamer.errors import SettingsError
-
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
-_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-_RESERVED_DIMENSIONS = {
-    *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
-    *("topic", "reason", "partition", "position", "dimension", "le"),
-}
-
-
-def duration_ms(text: str, where: str) -> int:
-    """Milliseconds of ``"90s"``, ``"5m"``, ``"24h"``; SettingsError otherwise."""
-    match = _DURATION.match(text)
-    if match is None or int(match[1]) == 0:
-        raise SettingsError(
-            f"bad duration {text!r}: a positive whole number and one of ms, s, m, h, d; at {where}"
-        )
-    return int(match[1]) * _UNITS_MS[match[2]]
+from streamer.validation import validate
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
@@ -307,93 +290,5 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
         settings = msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}; in {where}") from error
-    _validate(settings)
+    validate(settings)
     return settings
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise SettingsError(message)
-
-
-def _validate(s: Settings) -> None:
-    _validate_dimensions(s)
-    _validate_windows(s)
-    _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
-    _require(
-        s.attribution.click_ms <= s.attribution.conversion_ms,
-        f"attribution.click = {s.attribution.click!r} is longer than "
-        f"attribution.conversion = {s.attribution.conversion!r}",
-    )
-    _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
-    _require(
-        len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
-        f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
-    )
-    for kind in s.metrics.feedback:
-        _require(
-            re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
-            f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
-        )
-    _require(
-        0 < len(s.metrics.k) <= limits.MAX_K and all(k > 0 for k in s.metrics.k),
-        f"metrics.k = {list(s.metrics.k)}: 1 to {limits.MAX_K} positive integers",
-    )
-    for name in msgspec.structs.fields(Limits):
-        value = getattr(s.limits, name.name)
-        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
-    _require(
-        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
-    )
-    names = list(msgspec.structs.astuple(s.kafka.topics))
-    _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
-
-
-def _validate_dimensions(s: Settings) -> None:
-    names = s.dimension_names
-    _require(
-        len(names) <= limits.MAX_DIMENSIONS,
-        f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
-    )
-    _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
-    for i, d in enumerate(s.dimensions):
-        at = f"at dimensions[{i}]"
-        _require(_NAME.match(d.name) is not None, f"bad name {d.name!r}: a-z, 0-9 and _; {at}")
-        _require(
-            d.name not in _RESERVED_DIMENSIONS,
-            f"dimension {d.name!r} has the name of a label that streamer sets itself; {at}",
-        )
-        _require(
-            0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
-            f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
-        )
-        for value in d.values:
-            _require(
-                re.match(limits.LABEL_PATTERN, value) is not None
-                and value not in limits.RESERVED_LABELS | {"unknown"},
-                f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
-            )
-    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
-    for rollup in s.rollups:
-        for name in rollup:
-            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
-
-
-def _validate_windows(s: Settings) -> None:
-    lengths = s.windows.lengths_ms
-    _require(
-        0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
-        f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
-    )
-    for label, length_ms in lengths.items():
-        pane_ms = pane_length_ms(length_ms)
-        _require(
-            length_ms % pane_ms == 0 and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
-            f"windows.lengths: {label!r} does not divide into panes of {pane_ms} ms; "
-            "use whole seconds up to 60 s, above it multiples of 60 ms, at most 31 d",
-        )
-
-
-def pane_length_ms(window_ms: int) -> int:
-    """Length of one pane of a window: a sixtieth, at least one second."""
-    return max(limits.MIN_PANE_MS, window_ms // limits.PANES_PER_WINDOW)

@@ -121,7 +121,11 @@ class Exporter:
             await self.read()
         except StreamerError as error:
             return web.Response(status=503, text=f"not ready: {error}\n")
-        problems = [f"{r.worker}: {r.problem}" for r in self.reports if r.problem]
+        problems = [
+            f"{r.worker}: partition {number}: {text}"
+            for r in self.reports
+            for number, text in r.problems.items()
+        ]
         if problems:
             return web.Response(status=503, text="\n".join(["not ready:", *problems]) + "\n")
         return web.Response(text="ready\n")

@@ -69,6 +69,8 @@ GATHER_ROWS = 10_000
 """Rows gathered before one apply: below it the fixed cost of numpy dominates."""
 FLUSH_MS = 500
 """Longest time between an event's arrival and its commit, when nothing is slow."""
+MAX_FLUSH_MS = 10_000
+"""Ends of logs are looked for and workers report at every flush."""
 HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
 MAX_INBOX_RECORDS = 200_000

@@ -138,6 +138,11 @@ class OwnedPartition:
         seen = any(log.arrival_ms > NEVER for log in self.partition.logs.values())
         return seen and bool(self.at_end) and self._clocks() != self._settled_at
 
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether something was applied that no commit holds yet."""
+        return self.phase is Phase.OWNED and self.dirty
+
     def forget(self, phase: Phase) -> None:
         """Drop everything in memory."""
         self.phase = phase

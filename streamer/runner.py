@@ -105,6 +105,7 @@ class Runner:
                 owned.committing.cancel()
             owned.forget(Phase.ASSIGNED)
         self.partitions.clear()
+        self.telemetry.problems.clear()
         self._paused.clear()
 
     def _start_adoption(self, number: int, delay_seconds: float) -> None:
@@ -119,13 +120,13 @@ class Runner:
             await asyncio.sleep(delay_seconds)
             try:
                 await self._adopt_once(owned)
-                self.telemetry.problem = ""
+                self.telemetry.problems.pop(owned.number, None)
                 return
             except SettingsError as error:
-                self.telemetry.problem = str(error)
+                self.telemetry.problems[owned.number] = str(error)
                 logger.error("partition %d: %s", owned.number, error)
             except (StoreError, CodecError, BrokerError, OSError) as error:
-                self.telemetry.problem = str(error)
+                self.telemetry.problems[owned.number] = str(error)
                 logger.warning("partition %d is not adopted yet: %s", owned.number, error)
             owned.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
@@ -163,7 +164,7 @@ class Runner:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                 if owned.committing is not None:
                     await owned.committing
-                if owned.phase is Phase.OWNED and owned.dirty:
+                if owned.has_uncommitted:
                     await self._try_commit(owned, *self._prepare(owned))
                 await self.store.release(owned.number, claim)
         except (StoreError, BrokerError, TimeoutError) as error:
@@ -309,13 +310,15 @@ class Runner:
                 try:
                     await self._try_commit(owned, commit, dead)
                     if owned.is_stuck:
-                        owned.is_stuck, self.telemetry.problem = False, ""
+                        owned.is_stuck = False
+                        self.telemetry.problems.pop(owned.number, None)
                         logger.warning("partition %d: commits work again", owned.number)
                     break
                 except (StoreError, BrokerError) as error:
                     if not owned.is_stuck:
                         logger.warning("partition %d waits: %s", owned.number, error)
-                    owned.is_stuck, self.telemetry.problem = True, str(error)
+                    owned.is_stuck = True
+                    self.telemetry.problems[owned.number] = str(error)
                     await asyncio.sleep(delay_seconds)
                     delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
         finally:

@@ -12,7 +12,7 @@ class Telemetry(msgspec.Struct):
     """One worker's counters since it started, and its present state.
 
     ``lag_records``: records up to the last stable offset that were not handed out, by
-    "topic/partition"; ``owned``: partition → phase; ``problem``: why it is not ready, or "".
+    "topic/partition"; ``owned``: partition → phase; ``problems``: partition → why it waits.
     """
 
     worker: str
@@ -25,7 +25,7 @@ class Telemetry(msgspec.Struct):
     )
     fenced: int = 0
     applied_records: int = 0
-    problem: str = ""
+    problems: dict[int, str] = {}
 
     def commit_took(self, seconds: float) -> None:
         """Count one commit."""

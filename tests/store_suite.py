@@ -153,11 +153,11 @@ class StoreSuite:
         told.commit_took(0.003)
         told.commit_took(99.0)
         await store.report(told)
-        await store.report(Telemetry("host:2", problem="no store"))
+        await store.report(Telemetry("host:2", problems={0: "no store"}))
         found = {t.worker: t for t in await store.reports()}
-        assert found == {"host:1": told, "host:2": Telemetry("host:2", problem="no store")}
+        assert found == {"host:1": told, "host:2": Telemetry("host:2", problems={0: "no store"})}
         await store.report(Telemetry("host:2"))
-        assert [t.problem for t in await store.reports()] == ["", ""]
+        assert [t.problems for t in await store.reports()] == [{}, {}]
 
     async def test_a_fit_store_passes_its_check(self, store: Store) -> None:
         await store.check()

@@ -16,8 +16,9 @@ import numpy as np
 
 from streamer import limits
 from streamer.batch import I64, Batch
-from streamer.config import Settings, pane_length_ms
+from streamer.config import Settings
 from streamer.decode import Interner
+from streamer.durations import pane_length_ms
 from streamer.engine import feedback as fb
 from streamer.engine.acceptance import NEVER, TopicLog, Verdict
 from streamer.engine.cells import Cells, Deltas, Ring

@@ -192,9 +192,9 @@ async def test_health_readiness_and_page(site: Site) -> None:
 
 async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
     store = RedisStore(site.settings.redis)
-    await store.report(Telemetry("host:2:b", problem="no broker"))
+    await store.report(Telemetry("host:2:b", problems={0: "no broker"}))
     status, text = await site.get("/readyz")
-    assert (status, "host:2:b: no broker" in text) == (503, True)
+    assert (status, "host:2:b: partition 0: no broker" in text) == (503, True)
     await store.report(Telemetry("host:2:b"))
     assert (await site.get("/readyz"))[0] == 200
     await store.close()

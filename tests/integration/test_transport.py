@@ -293,7 +293,7 @@ async def test_another_number_of_partitions_is_told_and_adopts_nothing(
 
         async def told() -> bool:
             return any(
-                f"the state has {PARTITIONS + 1} partitions" in report.problem
+                f"the state has {PARTITIONS + 1} partitions" in str(report.problems)
                 for report in await made.store.reports()
             )
 

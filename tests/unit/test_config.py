@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamer.config import Settings, duration_ms, load, pane_length_ms, parse
+from streamer.config import Settings, load, parse
+from streamer.durations import duration_ms, pane_length_ms
 from streamer.errors import SettingsError
 
 

@@ -1,0 +1,112 @@
+"""Rules of the settings that types cannot say: bounds, and rules across keys."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from streamer import limits
+from streamer.durations import pane_length_ms
+from streamer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from streamer.config import Settings
+
+_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+_RESERVED_DIMENSIONS = {
+    *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
+    *("topic", "reason", "partition", "position", "dimension", "le"),
+}
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SettingsError(message)
+
+
+def validate(s: Settings) -> None:
+    _validate_dimensions(s)
+    _validate_windows(s)
+    _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
+    _require(
+        s.attribution.click_ms <= s.attribution.conversion_ms,
+        f"attribution.click = {s.attribution.click!r} is longer than "
+        f"attribution.conversion = {s.attribution.conversion!r}",
+    )
+    _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
+    _require(
+        len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
+        f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
+    )
+    for kind in s.metrics.feedback:
+        _require(
+            re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
+            f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
+        )
+    _require(
+        0 < len(s.metrics.k) <= limits.MAX_K and all(k > 0 for k in s.metrics.k),
+        f"metrics.k = {list(s.metrics.k)}: 1 to {limits.MAX_K} positive integers",
+    )
+    for name in msgspec.structs.fields(s.limits):
+        value = getattr(s.limits, name.name)
+        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
+    _require(
+        s.limits.segments <= limits.MAX_SEGMENTS,
+        f"limits.segments = {s.limits.segments}: at most {limits.MAX_SEGMENTS}",
+    )
+    _require(
+        s.limits.flush_ms <= limits.MAX_FLUSH_MS,
+        f"limits.flush_ms = {s.limits.flush_ms}: at most {limits.MAX_FLUSH_MS}",
+    )
+    _require(
+        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
+    )
+    names = list(msgspec.structs.astuple(s.kafka.topics))
+    _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+
+
+def _validate_dimensions(s: Settings) -> None:
+    names = s.dimension_names
+    _require(
+        len(names) <= limits.MAX_DIMENSIONS,
+        f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
+    )
+    _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
+    for i, d in enumerate(s.dimensions):
+        at = f"at dimensions[{i}]"
+        _require(_NAME.match(d.name) is not None, f"bad name {d.name!r}: a-z, 0-9 and _; {at}")
+        _require(
+            d.name not in _RESERVED_DIMENSIONS,
+            f"dimension {d.name!r} has the name of a label that streamer sets itself; {at}",
+        )
+        _require(
+            0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
+            f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
+        )
+        for value in d.values:
+            _require(
+                re.match(limits.LABEL_PATTERN, value) is not None
+                and value not in limits.RESERVED_LABELS | {"unknown"},
+                f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
+            )
+    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+    for rollup in s.rollups:
+        for name in rollup:
+            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
+
+
+def _validate_windows(s: Settings) -> None:
+    lengths = s.windows.lengths_ms
+    _require(
+        0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
+        f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
+    )
+    for label, length_ms in lengths.items():
+        pane_ms = pane_length_ms(length_ms)
+        _require(
+            length_ms % pane_ms == 0 and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
+            f"windows.lengths: {label!r} does not divide into panes of {pane_ms} ms; "
+            "use whole seconds up to 60 s, above it multiples of 60 ms, at most 31 d",
+        )
