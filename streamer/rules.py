@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
+import numpy as np
+
 from streamer import limits
 
 LABEL = re.compile(limits.LABEL_PATTERN)
@@ -30,7 +32,8 @@ def is_suspect(values: Sequence[bytes | None], nested: bool) -> bool:
     records = cast(Sequence[bytes], values)
     if len(text) > limits.MAX_RECORD_BYTES and max(map(len, records)) > limits.MAX_RECORD_BYTES:
         return True
-    if text.count(b"{") + text.count(b"[") <= len(records):
+    objects = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("{"))
+    if objects <= len(records) and b"[" not in text:
         return False
     if not nested:
         return True
