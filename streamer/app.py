@@ -50,8 +50,8 @@ class ConsumerLog:
     def _thread(self) -> ConsumerThread:
         return self._consumer.thread
 
-    async def start_at(self, offsets: Any) -> dict[TopicPartition, int]:
-        return await self._thread.start_at(offsets)
+    async def start_at(self, offsets: Any, epoch: int) -> None:
+        await self._thread.start_at(offsets, epoch)
 
     async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
         return await self._thread.bounds(tp)

@@ -46,6 +46,8 @@ MAX_ROLLUPS = 32
 MAX_K = 16
 PANES_PER_WINDOW = 60
 MIN_PANE_MS = 1000
+PANE_STEP_MS = 500
+"""Panes are multiples of it, so that pane numbers of their common divisor stay small."""
 MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
 MAX_SUM = 2**62
 """A sum that could pass this is an error, never a wrap."""

@@ -54,8 +54,11 @@ class OwnedPartition:
         return sum(map(len, self.queues[kind]))
 
     def offer(self, kind: str, chunk: Chunk) -> None:
-        """Queue a chunk, unless it was fetched before the partition was sought anew."""
-        if self.phase is Phase.OWNED and chunk.epoch == self.epochs.get(kind):
+        """Queue a chunk, unless it was fetched before the partition was last sought.
+
+        The epoch is set before the seek, so that no chunk after it is taken for a stale one.
+        """
+        if chunk.epoch == self.epochs.get(kind):
             self.queues[kind].append(chunk)
 
     def take(self, rows: int, everything: bool) -> list[tuple[str, Chunk]]:
@@ -149,5 +152,6 @@ class OwnedPartition:
         self.partition = self.journal = None
         self.dead, self.dirty, self.is_stuck = [], False, False
         self.at_end, self._settled_at = frozenset(), ()
+        self.epochs = {}
         for queue in self.queues.values():
             queue.clear()

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from streamer import limits
@@ -36,9 +38,7 @@ _TELL_SECONDS = 5.0
 class Log(Protocol):
     """What the runner asks of the consumer."""
 
-    async def start_at(
-        self, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]: ...
+    async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None: ...
 
     async def bounds(self, tp: TopicPartition) -> tuple[int, int]: ...
 
@@ -80,6 +80,7 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
         self._told_at = 0.0
+        self._epochs = itertools.count(1)
         self._telling: asyncio.Task[None] | None = None
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
 
@@ -125,9 +126,12 @@ class Runner:
             except SettingsError as error:
                 self.telemetry.problems[owned.number] = str(error)
                 logger.error("partition %d: %s", owned.number, error)
-            except (StoreError, CodecError, BrokerError, OSError) as error:
+            except (StoreError, CodecError, BrokerError, KafkaError, OSError) as error:
                 self.telemetry.problems[owned.number] = str(error)
                 logger.warning("partition %d is not adopted yet: %s", owned.number, error)
+            except Exception as error:  # whatever it is: the partition must not stay without owner
+                self.telemetry.problems[owned.number] = repr(error)
+                logger.exception("partition %d is not adopted yet", owned.number)
             owned.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
 
@@ -142,8 +146,9 @@ class Runner:
         for kind, log in partition.logs.items():
             start = log.next_offset if log.has_started else -1
             offsets[TopicPartition(self.topic_of[kind], owned.number)] = start
-        epochs = await self.log.start_at(offsets)
-        owned.epochs = {self.kind_of[tp.topic]: epoch for tp, epoch in epochs.items()}
+        epoch = next(self._epochs)
+        owned.epochs = dict.fromkeys(KINDS, epoch)
+        await self.log.start_at(offsets, epoch)
         owned.partition, owned.phase = partition, Phase.OWNED
         owned.committed_at = time.monotonic()
         self.log.resume(offsets)
@@ -262,10 +267,10 @@ class Runner:
             )
             log.restarts += 1
         log.next_offset = start
-        epochs = await self.log.start_at({tp: start})
-        owned.epochs[self.kind_of[tp.topic]] = epochs[tp]
-        owned.queues[self.kind_of[tp.topic]].clear()
+        owned.queues[log.kind].clear()
+        owned.epochs[log.kind] = epoch = next(self._epochs)
         owned.dirty = True
+        await self.log.start_at({tp: start}, epoch)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         if owned.phase is not Phase.OWNED or owned.is_stuck or owned.partition is None:

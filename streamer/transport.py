@@ -218,14 +218,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         """Run in the consumer's loop. Not through Faust's method queue: a fetch may sit there."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.thread_loop))
 
-    async def start_at(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Seek, or go to the log's start where the offset is negative; returns the new epochs.
+    async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
+        """Seek, or go to the log's start where the offset is negative.
 
-        Runs in the consumer's thread: chunks fetched before carry an older epoch.
+        Runs in the consumer's thread: what is fetched from then on carries the epoch.
         """
-        return await self._in_thread(self._start_at(dict(offsets)))
+        await self._in_thread(self._start_at(dict(offsets), epoch))
 
-    async def _start_at(self, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
+    async def _start_at(self, offsets: dict[TopicPartition, int], epoch: int) -> None:
         consumer = self._ensure_consumer()
         fresh = [tp for tp, offset in offsets.items() if offset < 0]
         starts = await consumer.beginning_offsets(fresh) if fresh else {}
@@ -233,8 +233,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             start = starts[tp] if offset < 0 else offset
             consumer.seek(tp, start)
             self.handed_out[tp] = start
-            self.epochs[tp] = self.epochs.get(tp, 0) + 1
-        return {tp: self.epochs[tp] for tp in offsets}
+            self.epochs[tp] = epoch
 
     async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
         """Start and end of a log, asked from the broker."""

@@ -106,7 +106,9 @@ def _validate_windows(s: Settings) -> None:
     for label, length_ms in lengths.items():
         pane_ms = pane_length_ms(length_ms)
         _require(
-            length_ms % pane_ms == 0 and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
+            length_ms % pane_ms == 0
+            and pane_ms % limits.PANE_STEP_MS == 0
+            and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
             f"windows.lengths: {label!r} does not divide into panes of {pane_ms} ms; "
-            "use whole seconds up to 60 s, above it multiples of 60 ms, at most 31 d",
+            "use whole seconds up to 60 s, above it multiples of 30 s, at most 31 d",
         )
