@@ -52,7 +52,11 @@ class DeadLetters:
                 producer = AIOKafkaProducer(
                     **client_settings(self.settings.kafka), acks="all", linger_ms=5
                 )
-                await producer.start()
+                try:
+                    await producer.start()
+                except BaseException:
+                    await producer.stop()
+                    raise
                 self._producer = producer
             await self._send_all(self._producer, letters)
         except (KafkaError, OSError) as error:

@@ -152,6 +152,8 @@ class Decoder:
             return "json"
         except RecursionError:
             return "too_deep"
+        if not 0 <= epoch_ms(event.ts) <= limits.MAX_EVENT_MS:
+            return "ts"
         reason = RULES[kind](event) if kind in RULES else None
         if reason is None and self._dimensions:
             row = tuple(getattr(event, name) for name in self._dimensions)
@@ -215,7 +217,10 @@ def _moments(column: list[int | datetime]) -> I64:
     try:
         return np.fromiter(column, np.int64, len(column))
     except TypeError:
-        return np.fromiter(map(epoch_ms, column), np.int64, len(column))
+        event_ms = np.fromiter(map(epoch_ms, column), np.int64, len(column))
+        if len(event_ms) and not 0 <= event_ms.min() <= event_ms.max() <= limits.MAX_EVENT_MS:
+            raise ValueError("ts") from None
+        return event_ms
 
 
 def _integers(column: list[int | None], missing: int) -> I64:

@@ -37,7 +37,7 @@ POSITION_CLASSES = 50
 """Positions 1..50 have series of their own; deeper ones share ``other``."""
 MAX_DIMENSIONS = 6
 """Segments multiply with every dimension."""
-MAX_DIMENSION_VALUES = 10_000
+MAX_DIMENSION_VALUES = 2000
 """Upper bound of ``max_values`` and of the values named in the settings."""
 MAX_FEEDBACK_KINDS = 16
 """Configured feedback kinds: each has a column in every cell."""
@@ -75,8 +75,12 @@ MAX_FLUSH_MS = 10_000
 """Ends of logs are looked for and workers report at every flush."""
 HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
-MAX_INBOX_RECORDS = 200_000
-"""Records waiting in one partition before fetching pauses."""
+MAX_INBOX_RECORDS = 400_000
+"""Records waiting in one worker before fetching pauses, shared by its topic-partitions."""
+COMMIT_ROWS = 200_000
+"""Rows applied after which a commit is due whatever the time; none more while one is under way."""
+MAX_DEAD_LETTERS = 50_000
+"""Dead letters of a partition held until the commit that counts them."""
 MAX_MANIFEST_BYTES = 1_000_000
 """One commit script handles at most this much: longer ones block Redis."""
 MAX_SCRIPT_KEYS = 1000

@@ -8,6 +8,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from streamer import limits
 from streamer.batch import assemble
 from streamer.chunk import Chunk
 from streamer.config import Settings
@@ -48,6 +49,9 @@ class OwnedPartition:
     committed_at: float = field(default_factory=time.monotonic)
     committing: asyncio.Task[None] | None = None
     is_stuck: bool = False
+    is_fenced: bool = False
+    caught_up: frozenset[str] = frozenset()
+    committed: dict[str, int] = field(default_factory=dict)
     _settled_at: tuple[object, ...] = ()
 
     def rows(self, kind: str) -> int:
@@ -86,7 +90,7 @@ class OwnedPartition:
         kind = min(fronts, key=lambda k: fronts[k])
         assert self.partition is not None
         for sibling, log in self.partition.logs.items():
-            if sibling in fronts or sibling in self.at_end:
+            if sibling in fronts or sibling in self.caught_up:
                 continue
             behind_ms = fronts[kind] - log.arrival_ms
             if behind_ms > self.settings.limits.hold_back_ms:
@@ -146,11 +150,21 @@ class OwnedPartition:
         """Whether something was applied that no commit holds yet."""
         return self.phase is Phase.OWNED and self.dirty
 
+    @property
+    def has_too_much(self) -> bool:
+        """Whether to wait for the commit under way before more is applied."""
+        if self.committing is None:
+            return False
+        many = self.rows_since_commit >= limits.COMMIT_ROWS
+        return many or len(self.dead) >= limits.MAX_DEAD_LETTERS
+
     def forget(self, phase: Phase) -> None:
         """Drop everything in memory."""
         self.phase = phase
         self.partition = self.journal = None
-        self.dead, self.dirty, self.is_stuck = [], False, False
+        self.dead, self.dirty = [], False
+        self.is_stuck = self.is_fenced = False
+        self.committed = {}
         self.at_end, self._settled_at = frozenset(), ()
         self.epochs = {}
         for queue in self.queues.values():

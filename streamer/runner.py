@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+import msgspec
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
@@ -31,7 +32,6 @@ from streamer.store.journal import adopt
 from streamer.telemetry import Telemetry
 
 logger = logging.getLogger("streamer")
-_COMMIT_ROWS = 200_000
 _TELL_SECONDS = 5.0
 
 
@@ -80,6 +80,7 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
         self._told_at = 0.0
+        self._out_of_range: set[TopicPartition] = set()
         self._epochs = itertools.count(1)
         self._telling: asyncio.Task[None] | None = None
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
@@ -157,8 +158,7 @@ class Runner:
     async def revoke(self) -> None:
         """Flush and release everything; what cannot be flushed will be read again."""
         async with self._lock:
-            for owned in self.partitions.values():
-                await self._give_up(owned)
+            await asyncio.gather(*map(self._give_up, self.partitions.values()))
             self._forget_all()
 
     async def _give_up(self, owned: OwnedPartition) -> None:
@@ -190,11 +190,17 @@ class Runner:
             return
         kind = self.kind_of[chunk.topic]
         owned.offer(kind, chunk)
-        if owned.rows(kind) > self.settings.limits.inbox_records // len(KINDS):
+        if owned.rows(kind) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
             self.log.pause([tp])
         self._wake.set()
+
+    @property
+    def _inbox_bound(self) -> int:
+        """Records of one topic-partition that may wait."""
+        logs = len(KINDS) * max(1, len(self.partitions))
+        return max(1000, self.settings.limits.inbox_records // logs)
 
     async def run(self) -> None:
         """Apply and commit, for ever."""
@@ -227,32 +233,42 @@ class Runner:
         }
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         for owned in self.partitions.values():
-            owned.at_end = self._at_end(owned)
+            owned.at_end, owned.caught_up = self._at_end(owned)
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell_kafka())
-        for tp in self.log.take_out_of_range():
-            owned_now = self.partitions.get(tp.partition)
-            if owned_now is not None and owned_now.partition is not None:
-                await self._restart_log(owned_now, tp)
+        self._out_of_range |= self.log.take_out_of_range()
+        for tp in list(self._out_of_range):
+            async with self._lock:
+                await self._restart_log(tp)
 
-    def _at_end(self, owned: OwnedPartition) -> frozenset[str]:
-        """Topics of which everything up to the last stable offset has been applied, or waits to
-        be applied now."""
+    def _at_end(self, owned: OwnedPartition) -> tuple[frozenset[str], frozenset[str]]:
+        """Topics of which everything up to the last stable offset has been applied, and those of
+        which it has been handed out: those hold no sibling back when nothing of them waits."""
         if owned.partition is None:
-            return frozenset()
-        ended = set()
+            return frozenset(), frozenset()
+        ended, caught_up = set(), set()
         for kind, topic in self.topic_of.items():
             handed_out, behind = self._progress.get(TopicPartition(topic, owned.number), (0, None))
             waiting = owned.queues[kind]
             have = waiting[-1].end_offset if waiting else owned.partition.logs[kind].next_offset
-            if behind == 0 and not waiting and have >= handed_out:
-                ended.add(kind)
-        return frozenset(ended)
+            if behind == 0:
+                caught_up.add(kind)
+                if not waiting and have >= handed_out:
+                    ended.add(kind)
+        return frozenset(ended), frozenset(caught_up)
 
-    async def _restart_log(self, owned: OwnedPartition, tp: TopicPartition) -> None:
+    async def _restart_log(self, tp: TopicPartition) -> None:
         """Our next offset is not in the log any more: declare what is lost, and go on."""
-        assert owned.partition is not None
-        start, end = await self.log.bounds(tp)
+        owned = self.partitions.get(tp.partition)
+        if owned is None or owned.partition is None:
+            self._out_of_range.discard(tp)
+            return
+        try:
+            start, end = await self.log.bounds(tp)
+        except KafkaError as error:
+            logger.warning("%s/%d: cannot ask for its bounds: %s", tp.topic, tp.partition, error)
+            return  # asked again at the next look
+        self._out_of_range.discard(tp)
         log = owned.partition.logs[self.kind_of[tp.topic]]
         if start > log.next_offset:
             logger.error(
@@ -273,7 +289,10 @@ class Runner:
         await self.log.start_at({tp: start}, epoch)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
-        if owned.phase is not Phase.OWNED or owned.is_stuck or owned.partition is None:
+        if owned.is_fenced:
+            owned.forget(Phase.FENCED)
+            self._start_adoption(owned.number, 1.0)
+        if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:
             return False
         bounds = self.settings.limits
         taken = owned.take(bounds.gather_rows, everything=is_tick)
@@ -283,7 +302,8 @@ class Runner:
             self.telemetry.applied_records += rows
             self._resume(owned)
         is_due = time.monotonic() - owned.committed_at >= bounds.flush_ms / 1000
-        is_due |= owned.rows_since_commit >= _COMMIT_ROWS
+        is_due |= owned.rows_since_commit >= limits.COMMIT_ROWS
+        is_due |= len(owned.dead) >= limits.MAX_DEAD_LETTERS
         if owned.dirty and is_due and owned.committing is None:
             loop = asyncio.get_running_loop()
             prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
@@ -291,7 +311,7 @@ class Runner:
         return bool(taken)
 
     def _resume(self, owned: OwnedPartition) -> None:
-        bound = self.settings.limits.inbox_records // (2 * len(KINDS))
+        bound = self._inbox_bound // 2
         for tp in [tp for tp in self._paused if tp.partition == owned.number]:
             if owned.rows(self.kind_of[tp.topic]) <= bound:
                 self._paused.discard(tp)
@@ -339,12 +359,11 @@ class Runner:
         answer = await self.store.commit(owned.number, commit)
         if answer in (Answer.OK, Answer.ALREADY):
             self.telemetry.commit_took(time.perf_counter() - started)
+            owned.committed = msgspec.msgpack.decode(commit.position)[1]
             return
         self.telemetry.fenced += 1
         logger.warning("partition %d: commit answered %s; adopting again", owned.number, answer)
-        owned.forget(Phase.FENCED)
-        if self.partitions.get(owned.number) is owned:
-            self._start_adoption(owned.number, 1.0)
+        owned.is_fenced = True  # forgotten where nothing is being applied: see _work
 
     async def _tell_kafka(self) -> None:
         """Commit what is committed here to Kafka too, for lag tools; nothing depends on it."""
@@ -352,10 +371,9 @@ class Runner:
             return
         self._told_at = time.monotonic()
         offsets = {
-            TopicPartition(self.topic_of[kind], number): log.next_offset
+            TopicPartition(self.topic_of[kind], number): offset
             for number, owned in self.partitions.items()
-            if owned.partition is not None
-            for kind, log in owned.partition.logs.items()
-            if log.has_started
+            for kind, offset in owned.committed.items()
+            if offset
         }
         await self.log.tell_kafka(offsets)

@@ -102,13 +102,20 @@ class StoreSuite:
     async def test_blobs_of_a_failed_commit_are_swept(self, store: Store) -> None:
         old, _ = await store.claim(0)
         await store.commit(0, step(old, b"", b"p1", {"a": b"1", "b": b"2"}))
-        await store.claim(0)
+        claim, _ = await store.claim(0)
         await store.commit(0, step(old, b"p1", b"p2", {"c": b"3", "d": b"4"}))
         await store.commit(1, step("nobody", b"", b"q", {"c": b"5"}))
-        assert await store.sweep(0, {"a", "b"}) == 2
+        assert await store.sweep(0, claim, {"a", "b"}) == 2
         assert await store.blobs(0, ["a", "b", "c", "d"]) == [b"1", b"2", None, None]
-        assert await store.sweep(0, {"a", "b"}) == 0
+        assert await store.sweep(0, claim, {"a", "b"}) == 0
         assert await store.blobs(1, ["c"]) == [b"5"]
+
+    async def test_who_lost_the_claim_sweeps_nothing(self, store: Store) -> None:
+        asleep, _ = await store.claim(0)
+        awake, _ = await store.claim(0)
+        await store.commit(0, step(awake, b"", b"p1", {"a": b"1"}))
+        assert await store.sweep(0, asleep, set()) == 0
+        assert await store.blobs(0, ["a"]) == [b"1"]
 
     async def test_only_our_claim_is_released(self, store: Store) -> None:
         old, _ = await store.claim(0)
@@ -130,7 +137,7 @@ class StoreSuite:
         assert await store.commit(0, commit) == Answer.OK
         assert await store.blobs(0, list(blobs)) == [None] * count
         assert await store.blobs(0, ["last"]) == [b"x"]
-        assert await store.sweep(0, {"last"}) == 0
+        assert await store.sweep(0, claim, {"last"}) == 0
 
     async def test_bytes_are_opaque(self, store: Store) -> None:
         claim, _ = await store.claim(0)
@@ -285,7 +292,10 @@ class JournalSuite:
         names = manifest.blob_names()
         held = await store.blobs(0, sorted(names))
         assert None not in held
-        assert await store.sweep(0, names) == 0, "a blob that no manifest names was left behind"
+        claim = await store.owner(0) or ""
+        assert await store.sweep(0, claim, names) == 0, (
+            "a blob that no manifest names was left behind"
+        )
 
     async def test_other_settings_do_not_read_the_state(self, store: Store) -> None:
         run = await start(store, SETTINGS["defaults"], 1)
@@ -301,7 +311,8 @@ class JournalSuite:
             run.engines.feed(chunk)
         await commit(store, run, 0)
         names = decode((await store.read(0)).manifest).blob_names()
-        assert await store.sweep(0, set(sorted(names)[1:])) == 1
+        claim = await store.owner(0) or ""
+        assert await store.sweep(0, claim, set(sorted(names)[1:])) == 1
         with pytest.raises(CodecError, match=r"1 of \d+ blobs of its manifest are gone"):
             await take_over(store, run, 0)
 

@@ -65,7 +65,7 @@ async def _partition(settings: Settings, store: RedisStore, number: int) -> dict
             name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
             for name, refs in manifest.tables.items()
         },
-        "segments": len(manifest.segment_texts),
+        "segments": len(manifest.segments["tuples"]),
         "dead_letters": manifest.dead_letters,
     }
 

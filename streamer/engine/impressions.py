@@ -203,19 +203,42 @@ class Impressions:
                 continue
             index, name = (self.by_slate, "slate") if by_slate else (self.by_user, "user")
             keys = slate[asked] if by_slate else user[asked]
-            query, row = self._cells(index, keys, f"{name}_next")
-            query = asked[query]
-            same = np.flatnonzero(self.rows["item"][row] == item[query])
-            query, row = query[same], row[same]
-            lag_ms = event_ms[query] - self.rows["event_ms"][row]
-            fits = (lag_ms >= 0) & (lag_ms <= self.horizon_ms)
-            query, row = query[fits], row[fits]
-            rows = self.rows
-            order = np.lexsort(
-                (rows["index"][row], rows["offset"][row], rows["event_ms"][row], query)
-            )
-            result[query[order]] = row[order]  # of equal queries the last, the newest, counts
+            held = np.unique(keys)
+            owner, row = self._cells(index, held, f"{name}_next")
+            mine = mix(held[owner], self.rows["item"][row])
+            wanted = mix(keys, item[asked])
+            result[asked] = self._newest_before(mine, row, wanted, event_ms[asked])
         return result
+
+    def _newest_before(self, mine: U64, row: I64, wanted: U64, event_ms: I64) -> I64:
+        """Of rows with keys ``mine`` the newest at or before each asked (key, time), or -1.
+
+        Rows and questions are sorted together, so that a user who was shown an item very often
+        costs no more than his rows.
+        """
+        n, m = len(row), len(wanted)
+        rows, none = self.rows, np.zeros(m, np.int64)
+        order = np.lexsort(
+            (
+                np.concatenate([rows["index"][row], none]),
+                np.concatenate([rows["offset"][row], none]),
+                np.concatenate([np.zeros(n, np.int8), np.ones(m, np.int8)]),
+                np.concatenate([rows["event_ms"][row], event_ms]),
+                np.concatenate([mine, wanted]),
+            )
+        )
+        place = np.where(order < n, np.arange(n + m), -1)
+        before = np.maximum.accumulate(place)
+        asked = order >= n
+        question, before = order[asked] - n, before[asked]
+        found = np.full(m, -1, np.int64)
+        found[question[before >= 0]] = row[order[before[before >= 0]]]
+        hit = found >= 0
+        keys = np.zeros(m, np.uint64)
+        keys[question[before >= 0]] = mine[order[before[before >= 0]]]
+        fits = hit & (keys == wanted)
+        lag_ms = event_ms - rows["event_ms"][np.where(fits, found, 0)] if n else event_ms
+        return np.where(fits & (lag_ms <= self.horizon_ms), found, -1)
 
     def group_of(self, row: I64) -> I64:
         """The group of each row."""

@@ -7,8 +7,9 @@ A value that is pushed out is folded into ``other`` together with everything fil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,14 @@ class Values:
         return self.events[OTHER]
 
 
+def segment_texts(dump: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """The values of each segment of a dump, as shown."""
+    texts = [values["texts"] for values in dump["values"]]
+    return [
+        tuple(t[code] for t, code in zip(texts, codes, strict=True)) for codes in dump["tuples"]
+    ]
+
+
 class Segments:
     """The segments of one partition. ``remapped`` is set when values were folded."""
 
@@ -110,6 +119,7 @@ class Segments:
         code = values.codes.pop(gone)
         values.events[OTHER] += values.events[code]
         values.events[code] = 0
+        values.texts[code] = values.texts[OTHER]
         at = self.values.index(values)
         for i, old in enumerate(self._tuples):
             if old[at] == code:
@@ -165,10 +175,7 @@ class Segments:
 
     def texts(self) -> list[tuple[str, ...]]:
         """The values of each segment, as shown."""
-        return [
-            tuple(v.texts[c] for v, c in zip(self.values, codes, strict=True))
-            for codes in self._tuples
-        ]
+        return segment_texts(self.dump())
 
     # Stored form -----------------------------------------------------------------------------
 

@@ -145,11 +145,19 @@ def _join_gap(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
-    "identity_exact", formula="1 if no bound was hit and join_gap_total is 0, else 0", unit="0 or 1"
+    "identity_exact",
+    formula="1 if no bound was hit, no log was cut and join_gap_total is 0, else 0",
+    unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
-    """1 while no bound was hit and no join clock was passed: the numbers are exact."""
-    yield (), int(all(h.join_gap == 0 and h.dropped == 0 for h in known.headers))
+    """1 while no bound was hit, no record was lost and no join clock was passed."""
+    exact = all(
+        h.join_gap == 0
+        and h.dropped == 0
+        and all(t.lost == 0 and t.restarts == 0 for t in h.topics.values())
+        for h in known.headers
+    )
+    yield (), int(exact)
 
 
 @_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")

@@ -23,6 +23,8 @@ class TopicCounts:
     duplicates: int
     late: int
     rejected: Mapping[str, int]
+    lost: int = 0
+    restarts: int = 0
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
             log.duplicates,
             log.late,
             dict(log.rejected),
+            log.lost,
+            log.restarts,
         )
         for kind, log in partition.logs.items()
     }

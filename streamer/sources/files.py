@@ -78,6 +78,11 @@ class FileSource:
             yield batch
 
 
+def _bounded(event_ms: int) -> int:
+    """The time, or -1 where no event can have it."""
+    return event_ms if 0 <= event_ms <= limits.MAX_EVENT_MS else -1
+
+
 class HeaderReader:
     """Reads ``type`` and ``ts`` of a line, each if it can be read whatever else is wrong."""
 
@@ -100,7 +105,7 @@ class HeaderReader:
             header = self._quick.decode(raw)
             ts = header.ts
             kind = LINE_TYPES.get(header.type, "impressions")
-            return kind, ts if type(ts) is int else epoch_ms(ts)
+            return kind, ts if type(ts) is int else _bounded(epoch_ms(ts))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._slowly(raw)
 
@@ -115,7 +120,7 @@ class HeaderReader:
             return "impressions", -1
         line_type = value.get(self._type)
         try:
-            event_ms = epoch_ms(msgspec.convert(value.get(self._moment), Moment))
+            event_ms = _bounded(epoch_ms(msgspec.convert(value.get(self._moment), Moment)))
         except msgspec.ValidationError:
             event_ms = -1
         if line_type is None:

@@ -67,8 +67,8 @@ class Store(Protocol):
         """Take the partition from whoever has it, then read its state."""
         ...
 
-    async def sweep(self, partition: int, held: set[str]) -> int:
-        """Delete blobs that are not held; returns how many."""
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        """Delete blobs that are not held, if the claim is still ours; returns how many."""
         ...
 
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:

@@ -192,7 +192,6 @@ class Journal:
                 for kind, log in p.logs.items()
             },
             segments=p.segments.dump(),
-            segment_texts=[list(x) for x in header.segments],
             kept=[list(x) for x in header.kept],
             capped=list(header.capped),
             unattributed=p.unattributed,
@@ -218,7 +217,7 @@ async def adopt(
     """Load what is stored into an empty partition and continue it; orphan blobs are deleted."""
     journal = Journal(partition, claim)
     if not stored.manifest:
-        await store.sweep(number, set())
+        await store.sweep(number, claim, set())
         return journal
     manifest = decode(stored.manifest)
     require_same(manifest.fingerprint, journal._fingerprint, str(number))
@@ -238,7 +237,7 @@ async def adopt(
             journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
     partition.rejoin()
     partition.cells.take_touched()
-    await store.sweep(number, manifest.blob_names())
+    await store.sweep(number, claim, manifest.blob_names())
     return journal
 
 

@@ -10,6 +10,7 @@ import msgspec
 from streamer.config import Settings
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
+from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
@@ -59,7 +60,6 @@ class Manifest(msgspec.Struct):
     stream_ms: int
     topics: dict[str, TopicState]
     segments: dict[str, Any]
-    segment_texts: list[list[str]]
     kept: list[list[str]]
     capped: list[int]
     unattributed: dict[str, int]
@@ -81,7 +81,14 @@ class Manifest(msgspec.Struct):
             stream_ms=self.stream_ms,
             topics={
                 kind: TopicCounts(
-                    t.next_offset, t.arrival_ms, t.accepted, t.duplicates, t.late, t.rejected
+                    t.next_offset,
+                    t.arrival_ms,
+                    t.accepted,
+                    t.duplicates,
+                    t.late,
+                    t.rejected,
+                    t.lost,
+                    t.restarts,
                 )
                 for kind, t in self.topics.items()
             },
@@ -91,7 +98,7 @@ class Manifest(msgspec.Struct):
             dropped=self.dropped,
             capped=tuple(self.capped),
             kept=tuple(tuple(x) for x in self.kept),
-            segments=tuple(tuple(x) for x in self.segment_texts),
+            segments=tuple(segment_texts(self.segments)),
         )
 
     def blob_names(self) -> set[str]:

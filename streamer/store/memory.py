@@ -33,7 +33,9 @@ class MemoryStore:
         self.claims[partition] = new_claim()
         return self.claims[partition], await self.read(partition)
 
-    async def sweep(self, partition: int, held: set[str]) -> int:
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        if self.claims.get(partition) != claim:
+            return 0
         blobs = self.held.setdefault(partition, {})
         gone = blobs.keys() - held
         for name in gone:

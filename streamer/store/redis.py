@@ -68,6 +68,7 @@ class RedisStore:
         self.redis = client(settings)
         lua = files("streamer.store") / "lua"
         self._commit = self.redis.register_script((lua / "commit.lua").read_text())
+        self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
         self._release = self.redis.register_script((lua / "release.lua").read_text())
 
     @contextmanager
@@ -111,15 +112,17 @@ class RedisStore:
             await self.redis.set(self.keys.claim(partition), claim)
         return claim, await self.read(partition)
 
-    async def sweep(self, partition: int, held: set[str]) -> int:
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        swept = 0
         with self._errors(f"cannot sweep partition {partition}"):
             known = await self.redis.smembers(self.keys.blobs(partition))
             orphans = [name.decode() for name in known if name.decode() not in held]
             for start in range(0, len(orphans), _BLOBS_PER_CALL):
                 names = orphans[start : start + _BLOBS_PER_CALL]
-                await self.redis.unlink(*(self.keys.blob(partition, n) for n in names))
-                await self.redis.srem(self.keys.blobs(partition), *names)
-        return len(orphans)
+                fixed = [self.keys.claim(partition), self.keys.blobs(partition)]
+                keys = [*fixed, *(self.keys.blob(partition, n) for n in names)]
+                swept += int(await self._sweep(keys=keys, args=[claim, *names]))
+        return swept
 
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         found: list[bytes | None] = []

@@ -337,3 +337,13 @@ def test_damaged_bytes_never_raise_and_are_judged_as_by_the_oracle(seed: int) ->
             found |= {(kind, 0, log[i].offset) for i in columns.rejects.index}
             assert len(columns.rejects.index) + len(columns.row) == len(log)
     assert found == broken
+
+
+@pytest.mark.parametrize("moment", ["1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+def test_a_time_as_text_has_the_bounds_of_a_number(moment: str) -> None:
+    raw = b'{"ts":"%s","user_id":"u","item_id":"i"}' % moment.encode()
+    good = b'{"ts":"2024-01-01T00:00:00Z","user_id":"u","item_id":"i"}'
+    decoder = Decoder(parse({}))
+    columns = decoder.chunk("impressions", np.arange(2), np.zeros(2, np.int64), [raw, good])
+    assert columns.rejects.reason == ["ts"]
+    assert columns.event_ms.tolist() == [1_704_067_200_000]

@@ -1,0 +1,228 @@
+"""The worker's state machine on the store in memory and a scripted log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaTimeoutError
+from aiokafka.structs import TopicPartition
+
+from streamer import limits
+from streamer.chunk import Chunk
+from streamer.config import parse
+from streamer.engine.partition import Partition
+from streamer.deadletters import DeadLetter
+from streamer.events import KINDS
+from streamer.owned import OwnedPartition, Phase
+from streamer.runner import Runner
+from streamer.store.base import Answer, Commit
+from streamer.store.journal import adopt
+from streamer.store.memory import MemoryStore
+
+START_MS = 1_700_000_000_000
+TPS = [TopicPartition(kind, 0) for kind in KINDS]
+DEADLINE_SECONDS = 10.0
+
+
+class ScriptedLog:
+    """A consumer that gives nothing by itself; it notes where it was told to start."""
+
+    def __init__(self) -> None:
+        self.handed_out = dict.fromkeys(TPS, 0)
+        self.failures = 0
+        self.starts: list[dict[TopicPartition, int]] = []
+        self.gone: set[TopicPartition] = set()
+        self.start_offset = 0
+
+    async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
+        self.starts.append(dict(offsets))
+        if self.failures:
+            self.failures -= 1
+            raise KafkaTimeoutError("no answer in time")
+
+    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
+        return self.start_offset, 1_000_000
+
+    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+        return {tp: (n, 0) for tp, n in self.handed_out.items()}
+
+    async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Nobody looks."""
+
+    def take_out_of_range(self) -> set[TopicPartition]:
+        gone, self.gone = self.gone, set()
+        return gone
+
+    def pause(self, tps: object) -> None:
+        """Nothing is fetched anyway."""
+
+    def resume(self, tps: object) -> None:
+        """Nothing is fetched anyway."""
+
+
+async def _sent(letters: Sequence[DeadLetter]) -> None:
+    """A dead-letter topic that takes everything."""
+
+
+class Bench:
+    """A runner of partition 0 and what feeds it."""
+
+    def __init__(self, store: MemoryStore, flush_ms: int = 20, gather_rows: int = 10) -> None:
+        self.settings = parse({"limits": {"flush_ms": flush_ms, "gather_rows": gather_rows}})
+        self.store, self.log = store, ScriptedLog()
+        self.runner = Runner(self.settings, store, self.log, "worker")
+        self.runner.dead_letters.send = _sent  # type: ignore[method-assign]
+        self.sent = dict.fromkeys(KINDS, 0)
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def owned(self) -> OwnedPartition:
+        return self.runner.partitions[0]
+
+    def offer(self, kind: str, n: int, at_ms: int, value: bytes | None = None) -> None:
+        first = self.sent[kind]
+        records = []
+        for offset in range(first, first + n):
+            event = {"ts": at_ms, "user_id": f"u{offset}", "item_id": "i"}
+            raw = json.dumps(event).encode() if value is None else value
+            records.append(SimpleNamespace(offset=offset, timestamp=at_ms, value=raw))
+        self.sent[kind] += n
+        self.log.handed_out[TopicPartition(kind, 0)] = self.sent[kind]
+        self.runner.offer(Chunk(kind, 0, self.owned.epochs.get(kind, 0), records))
+
+    async def stored_events(self) -> int:
+        """Impressions that the store holds."""
+        _, stored = "", await self.store.read(0)
+        partition = Partition(self.settings, self.runner.catalogue)
+        copy = MemoryStore()
+        copy.states, copy.held = dict(self.store.states), dict(self.store.held)
+        await adopt(copy, 0, partition, "reader", stored)
+        return partition.logs["impressions"].accepted
+
+
+async def until(true: Callable[[], Any], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, what
+        await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def running(bench: Bench) -> AsyncIterator[Bench]:
+    await bench.runner.assign([0])
+    bench.task = asyncio.create_task(bench.runner.run())
+    try:
+        yield bench
+    finally:
+        bench.task.cancel()
+        await bench.runner.stop()
+
+
+async def test_what_is_applied_is_committed_and_released_at_the_end() -> None:
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        bench.offer("impressions", 5, START_MS)
+        await until(lambda: not bench.owned.queues["impressions"], "applied")
+    assert await bench.stored_events() == 105
+    assert await bench.store.owner(0) is None
+
+
+async def test_a_fenced_commit_during_an_apply_adopts_again() -> None:
+    store = MemoryStore()
+    commit = store.commit
+
+    async def slow(partition: int, step: Commit) -> Answer:
+        await asyncio.sleep(0.03)
+        return await commit(partition, step)
+
+    store.commit = slow  # type: ignore[assignment, method-assign]
+    bench = Bench(store)
+    async with running(bench):
+        for i in range(60):
+            if bench.owned.phase is Phase.OWNED:
+                bench.offer("impressions", 500, START_MS)
+            if i % 10 == 5:
+                await store.claim(0)  # another worker takes it, and dies
+            await asyncio.sleep(0.01)
+        assert bench.task is not None
+        assert not bench.task.done()
+        assert bench.runner.telemetry.fenced > 0
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted again")
+
+
+async def test_a_kafka_error_does_not_end_an_adoption() -> None:
+    bench = Bench(MemoryStore())
+    bench.log.failures = 2
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted in the end")
+        assert len(bench.log.starts) == 3
+        assert bench.runner.telemetry.problems == {}
+
+
+async def test_a_stale_chunk_is_not_taken() -> None:
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        old = bench.owned.epochs["impressions"]
+        records = [SimpleNamespace(offset=0, timestamp=START_MS, value=b"{}")]
+        bench.runner.offer(Chunk("impressions", 0, old - 1, records))
+        assert not bench.owned.queues["impressions"]
+
+
+async def test_a_cut_log_is_declared_with_its_range() -> None:
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 10, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 10, "committed")
+        bench.log.start_offset = 25
+        bench.log.gone = {TPS[0]}
+        partition = bench.owned.partition
+        assert partition is not None
+        await until(lambda: partition.logs["impressions"].lost == 15, "declared")
+        assert bench.log.starts[-1] == {TPS[0]: 25}
+
+
+async def test_a_caught_up_topic_holds_nobody_back() -> None:
+    """Steady impressions; one click's record is two hours ahead: clicks go on all the same."""
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("clicks", 1, START_MS + 2 * 3_600_000)
+        for i in range(40):
+            bench.offer("impressions", 1, START_MS + i)
+            if i % 4 == 0:
+                bench.offer("clicks", 1, START_MS + i)
+            await asyncio.sleep(0.01)
+        partition = bench.owned.partition
+        assert partition is not None
+        await until(lambda: partition.logs["clicks"].next_offset == 11, "all clicks are applied")
+
+
+async def test_dead_letters_wait_for_their_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_DEAD_LETTERS", 2000)
+    bench = Bench(MemoryStore())
+
+    async def slow(letters: Sequence[DeadLetter]) -> None:
+        await asyncio.sleep(len(letters) / 10_000)
+
+    bench.runner.dead_letters.send = slow  # type: ignore[method-assign]
+    most = 0
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        for _ in range(50):
+            if bench.owned.rows("impressions") < 5000:
+                bench.offer("impressions", 1000, START_MS, b"broken")
+            most = max(most, len(bench.owned.dead))
+            await asyncio.sleep(0.01)
+    assert 0 < most <= 2000 + 5 * 1000
