@@ -17,8 +17,8 @@ from aiokafka.structs import TopicPartition
 from streamer import limits
 from streamer.chunk import Chunk
 from streamer.config import parse
-from streamer.engine.partition import Partition
 from streamer.deadletters import DeadLetter
+from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.owned import OwnedPartition, Phase
 from streamer.runner import Runner
