@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import sys
 import time
+from pathlib import Path
 
 TOPICS = ("impressions", "clicks", "conversions", "sessions")
 """Kinds a backlog holds; a topic is called by its kind and the suffix."""
@@ -31,14 +30,19 @@ class Meter:
 
     def report(self, events: int) -> None:
         """Print the result."""
-        rss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; bytes on macOS
         result = {
             "events": events,
             "seconds": round(time.perf_counter() - self._start_s, 3),
             "cpu_seconds": round(time.process_time() - self._start_cpu_s, 3),
-            "peak_rss_mb": round(rss / 2**20 if sys.platform == "darwin" else rss / 1024, 1),
+            "peak_rss_mb": round(peak_rss_mb(), 1),
         }
         print(json.dumps(result), flush=True)
+
+
+def peak_rss_mb(pid: int | str = "self") -> float:
+    """Largest resident memory of a process so far; not that of the one it was forked from."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -18,7 +18,7 @@ import uuid
 
 import numpy as np
 
-from streamer import exposition
+from streamer import collector, exposition
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
@@ -95,6 +95,7 @@ async def main(arguments: argparse.Namespace) -> int:
     for _ in range(12):  # an hour of history, five minutes at a time
         await cluster.feed(arguments.impressions * 10, now_ms, now_ms + 300_000)
         now_ms += 300_000
+    collector.calm()  # as the exporter does
     reader = Reader(store)
     seconds, text = [], ""
     for _ in range(arguments.scrapes + 1):

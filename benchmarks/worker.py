@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measure import TOPICS, parser
+from benchmarks.measure import TOPICS, parser, peak_rss_mb
 from streamer.commands.run import worker_command
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
@@ -52,12 +52,6 @@ def cpu_seconds(pid: int) -> float:
     """Processor time of a process and its threads."""
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
-
-
-def peak_rss_mb(pid: int) -> float:
-    """Largest resident memory of a process so far."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 async def committed(store: RedisStore) -> int:

@@ -8,7 +8,6 @@ Agents hand chunks to the runner; the runner claims, applies and commits.
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import secrets
 import socket
@@ -21,6 +20,7 @@ import faust
 from aiokafka.structs import TopicPartition
 from faust.types import TP
 
+from streamer import collector
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import BrokerError, StoreError
@@ -31,8 +31,6 @@ from streamer.store.redis import RedisStore
 from streamer.topics import partition_counts
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
-_GC_THRESHOLDS = (200_000, 50, 100)
-"""Faust's heap is large: a full collection walks all of it."""
 _TELEMETRY_SECONDS = 2.0
 
 
@@ -189,9 +187,7 @@ def _add_agents(app: App) -> None:
 def _add_tasks(app: App) -> None:
     @app.task  # type: ignore[untyped-decorator]  # Faust's
     async def process() -> None:
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*_GC_THRESHOLDS)
+        collector.calm()
         await app.runner.run()
 
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's

@@ -14,14 +14,19 @@ from operator import attrgetter
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.utils import floatToGoString
 
+from streamer import limits
 from streamer.readout.readout import Block, Readout
 
+_texts: dict[tuple[tuple[str, str], ...], str] = {}
+"""Texts of label sets, from scrape to scrape; emptied when there are too many."""
 _PLAIN = 1e6
 """Numbers nearer to 0 are written as Python does; Go's exponents begin here."""
 
 
 def render(result: Readout) -> str:
     """The text format of all readings, which stand together by name."""
+    if len(_texts) > limits.MAX_LABEL_TEXTS:
+        _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
     for name, blocks in groupby((b for b in result.blocks if b.present), attrgetter("name")):
@@ -33,7 +38,11 @@ def render(result: Readout) -> str:
             for i in block.present:
                 text = made.get(i)
                 if text is None:
-                    text = made[i] = _label_text({**labels[i], **extra})
+                    key = (*labels[i].items(), *extra.items())
+                    text = _texts.get(key)
+                    if text is None:
+                        text = _texts[key] = _label_text(dict(key))
+                    made[i] = text
                 value = values[i]
                 if not -_PLAIN < value < _PLAIN:
                     out.append(f"{name}{text} {_large(value)}\n")

@@ -32,6 +32,8 @@ MAX_VALUE = 1e9
 MAX_DWELL_MS = 24 * 3600 * 1000
 """Time on one item: a day; more is a client that never closed."""
 
+MAX_LABEL_TEXTS = 500_000
+"""Texts of label sets that an exporter keeps (a cache: emptied when full)."""
 # Labels and cells -------------------------------------------------------------------------
 POSITION_CLASSES = 50
 """Positions 1..50 have series of their own; deeper ones share ``other``."""

@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from streamer import collector
 from streamer.commands.export import listen
 from streamer.commands.run import worker_command, worker_environment
 from streamer.config import Settings, load
@@ -114,6 +115,7 @@ async def _worker(path: str) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
+    collector.calm()
     exporter = Exporter(settings, RedisStore(settings.redis))
     runner = web.AppRunner(exporter.app(), access_log=None)
     await runner.setup()

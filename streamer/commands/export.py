@@ -9,6 +9,7 @@ import signal
 
 from aiohttp import web
 
+from streamer import collector
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
 from streamer.exporter import Exporter
@@ -27,6 +28,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    collector.calm()
     exporter = Exporter(settings, RedisStore(settings.redis))
     runner = web.AppRunner(exporter.app(), access_log=None)
     await runner.setup()

@@ -1,6 +1,6 @@
 """Feedback that joins impressions: clicks-topic events of configured kinds, and conversions.
 
-A row stays pending until its join is final (DESIGN: Attribution). It is counted at once in the
+A row stays pending until its join is final (see ``finalise_clicks``). It is counted at once in the
 windows, under its effective segment and position; when its join changes, what it had counted is
 moved. What it adds to the totals is added once, when it is settled.
 """

@@ -1,7 +1,7 @@
 """Segments: combinations of dimension values, numbered; values bounded by their hashes.
 
 Of the values that the settings do not name, each dimension keeps those with the smallest hashes
-(DESIGN: so the outcome does not depend on the order of arrival); all others are ``other``.
+(so the outcome does not depend on the order of arrival); all others are ``other``.
 A value that is pushed out is folded into ``other`` together with everything filed under it.
 """
 

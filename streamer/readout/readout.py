@@ -12,7 +12,7 @@ from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
 from streamer.readout.counters import COUNTERS, Known
 from streamer.readout.view import View
-from streamer.readout.windows import Numbering, Rolled, Window, window_of
+from streamer.readout.windows import Numbering, Rolled, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +84,10 @@ def readout(
     known = Known(settings, [v.header for v in views], stream_ms)
     blocks = list(_counters(known))
     numbering = Numbering(settings, views)
-    totals = window_of(settings, catalogue.layout, views, numbering, 0, None, at_ms)
+    totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms)
     blocks += _shown(settings, catalogue, "total", [("", totals)])
     windows = [
-        (ring.label, window_of(settings, catalogue.layout, views, numbering, i, ring, at_ms))
+        (ring.label, Window(settings, catalogue.layout, views, numbering, i, ring, at_ms))
         for i, ring in enumerate(rings_of(settings), 1)
     ]
     blocks += _shown(settings, catalogue, "window", windows)

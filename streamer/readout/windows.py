@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -61,41 +60,23 @@ def _values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     return shown
 
 
-@dataclass
-class Entries:
-    """The non-zero sums of a window's panes: parallel columns."""
+def sum_panes(
+    views: Sequence[View], numbering: Numbering, size: int, ring: int, oldest: int, newest: int
+) -> I64:
+    """Sums of a ring's panes from ``oldest`` to ``newest``: (segments, statistics).
 
-    segment: I64
-    stat: I64
-    value: I64
-    end_ms: I64
-
-
-def entries_of(
-    views: Sequence[View], numbering: Numbering, ring_number: int, ring: Ring | None, now_ms: int
-) -> Entries:
-    """All entries of one ring's panes that the window at ``now_ms`` covers."""
-    columns: list[tuple[I64, I64, I64, I64]] = []
-    newest = now_ms // ring.pane_ms if ring else 0
-    oldest = ring.oldest(now_ms) if ring else 0
+    Partition by partition, straight into the sums: what is held at once is one partition's panes.
+    """
+    flat = np.zeros(len(numbering.segments) * size, np.int64)
+    first, last = ring << 32 | max(oldest, 0), ring << 32 | newest
     for view, numbers in zip(views, numbering.maps, strict=True):
-        chosen = [
-            (pane & 0xFFFFFFFF, *entry)
-            for pane, entry in view.panes.items()
-            if pane >> 32 == ring_number and oldest <= pane & 0xFFFFFFFF <= newest
-        ]
-        if not chosen:
-            continue
-        codes = np.concatenate([c for _, c, _ in chosen])
-        values = np.concatenate([v for _, _, v in chosen])
-        ends = np.array([p + 1 for p, _, _ in chosen]) * (ring.pane_ms if ring else 0)
-        end_ms = np.repeat(ends, [len(c) for _, c, _ in chosen])
-        columns.append((numbers[codes >> _STAT_BITS], codes & _STAT_MASK, values, end_ms))
-    if not columns:
-        none = np.zeros(0, np.int64)
-        return Entries(none, none, none, none)
-    segment, stat, value, end_ms = (np.concatenate(c) for c in zip(*columns, strict=True))
-    return Entries(segment, stat, value, end_ms)
+        chosen = [entry for pane, entry in view.panes.items() if first <= pane <= last]
+        if chosen:
+            codes = np.concatenate([codes for codes, _ in chosen])
+            place = (numbers * size)[codes >> _STAT_BITS]
+            place += codes & _STAT_MASK
+            np.add.at(flat, place, np.concatenate([values for _, values in chosen]))
+    return flat.reshape(len(numbering.segments), size)
 
 
 class Window:
@@ -105,46 +86,46 @@ class Window:
         self,
         settings: Settings,
         layout: Layout,
-        segments: Sequence[Segment],
-        entries: Entries,
+        views: Sequence[View],
+        numbering: Numbering,
+        number: int,
+        ring: Ring | None,
         now_ms: int,
     ) -> None:
-        self.settings, self.layout, self.entries = settings, layout, entries
-        self.now_ms = now_ms
-        is_held = np.bincount(entries.segment, minlength=len(segments)) > 0
-        self.segments = [segments[i] for i in is_held.nonzero()[0].tolist()]
-        self._row = (np.cumsum(is_held) - 1)[entries.segment]
-        self.matrix = self._sum(np.ones(len(self._row), np.bool_))
+        self.settings, self.layout, self.now_ms = settings, layout, now_ms
+        self._views, self._numbering, self._ring = views, numbering, ring
+        self._number = number if ring else TOTAL_RING
+        self._oldest = ring.oldest(now_ms) if ring else 0
+        sums = self._sum(now_ms // ring.pane_ms if ring else 0)
+        self._held: I64 = np.flatnonzero(sums.any(axis=1))
+        self.segments = [numbering.segments[i] for i in self._held.tolist()]
+        self.matrix = sums[self._held]
+        self._mature: dict[int, I64 | None] = {}
 
-    def _sum(self, mask: np.ndarray) -> I64:
+    def _sum(self, newest: int) -> I64:
         size = self.layout.size
-        place = self._row[mask] * size + self.entries.stat[mask]
-        flat = np.zeros(len(self.segments) * size, np.int64)
-        np.add.at(flat, place, self.entries.value[mask])
-        return flat.reshape(len(self.segments), size)
+        return sum_panes(self._views, self._numbering, size, self._number, self._oldest, newest)
 
     @cached_property
     def overall(self) -> I64:
-        sums: I64 = self.matrix.sum(axis=0)
-        return sums
+        total: I64 = self.matrix.sum(axis=0)
+        return total
 
     def mature(self, horizon_ms: int) -> I64 | None:
-        """Sums over mature panes only; None where the window has none.
-
-        A pane counts as one of the window whether or not anything was filed in it.
-        """
-        return self._mature.setdefault(horizon_ms, self._mature_sum(horizon_ms))
-
-    @cached_property
-    def _mature(self) -> dict[int, I64 | None]:
-        return {}
+        """Sums over mature panes only; None where the window has none that holds anything."""
+        if horizon_ms not in self._mature:
+            self._mature[horizon_ms] = self._mature_sum(horizon_ms)
+        return self._mature[horizon_ms]
 
     def _mature_sum(self, horizon_ms: int) -> I64 | None:
-        if horizon_ms in self._mature:
-            return self._mature[horizon_ms]
+        if self._ring is None:
+            return None
         bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
-        mask = self.entries.end_ms <= bound_ms
-        return self._sum(mask) if mask.any() else None
+        newest = bound_ms // self._ring.pane_ms - 1
+        if newest < self._oldest:
+            return None
+        sums = self._sum(newest)[self._held]
+        return sums if sums.any() else None
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
         return Rolled(self, rollup)
@@ -196,18 +177,3 @@ class Rolled:
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         matrix = self.window.mature(horizon_ms)
         return None if matrix is None else self._pick(self._grouped(matrix), name)
-
-
-def window_of(
-    settings: Settings,
-    layout: Layout,
-    views: Sequence[View],
-    numbering: Numbering,
-    number: int,
-    ring: Ring | None,
-    now_ms: int,
-) -> Window:
-    """The window of one ring at ``now_ms`` (``ring`` None: the totals)."""
-    ring_number = number if ring else TOTAL_RING
-    entries = entries_of(views, numbering, ring_number, ring, now_ms)
-    return Window(settings, layout, numbering.segments, entries, now_ms)

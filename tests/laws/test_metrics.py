@@ -15,7 +15,7 @@ from streamer.engine.layout import MAX_BLOCKS, merge
 from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
 from streamer.metrics.declare import Family, Metric
 from streamer.readout.readout import readout
-from streamer.readout.windows import Entries, Window
+from streamer.readout.windows import Numbering, Window
 from tests.agreement import (
     DOCUMENTS,
     SETTINGS,
@@ -78,8 +78,8 @@ def test_statistics_fit_a_cell_and_say_their_unit(family: Family) -> None:
 def test_an_empty_window_gives_no_series(family: Family, metric: Metric) -> None:
     settings = parse({"metrics": {"families": [family.name]}})
     catalogue = Catalogue(settings)
-    none = np.zeros(0, np.int64)
-    window = Window(settings, catalogue.layout, [], Entries(none, none, none, none), 10**12)
+    numbering = Numbering(settings, [])
+    window = Window(settings, catalogue.layout, [], numbering, 0, None, 10**12)
     for rollup in settings.rollups:
         rolled = window.rolled_up(rollup)
         for series in metric.series(rolled) if rolled.segments else ():
@@ -93,8 +93,9 @@ def test_an_empty_window_gives_no_series(family: Family, metric: Metric) -> None
 def test_a_segment_of_zeros_gives_no_series(family: Family, metric: Metric) -> None:
     settings = parse({"metrics": {"families": [family.name]}})
     catalogue = Catalogue(settings)
-    one = np.zeros(1, np.int64)
-    window = Window(settings, catalogue.layout, [("A", "B")], Entries(one, one, one, one), 10**12)
+    window = Window(settings, catalogue.layout, [], Numbering(settings, []), 0, None, 10**12)
+    window.segments = [("A", "B")]
+    window.matrix = np.zeros((1, catalogue.layout.size), np.int64)
     for series in metric.series(window.rolled_up(())):
         assert not series.present.any()
         assert np.isfinite(np.asarray(series.values, np.float64)).all()
