@@ -109,7 +109,9 @@ class KafkaServer(Server):
         path = self.directory / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in self._properties().items()))
         if not (self.directory / "data" / "meta.properties").exists():
-            cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+            # The first character may not be a dash: it is an argument of a command line.
+            random_id = b"\0" + uuid.uuid4().bytes[1:]
+            cluster = base64.urlsafe_b64encode(random_id).decode().rstrip("=")
             _run(self._jvm("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(path)))
         super()._launch()
 
