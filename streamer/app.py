@@ -23,12 +23,12 @@ from faust.types import TP
 from streamer import collector
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
-from streamer.errors import BrokerError, StoreError
+from streamer.errors import StoreError
 from streamer.events import KINDS
 from streamer.runner import Runner
 from streamer.store.base import Store
 from streamer.store.redis import RedisStore
-from streamer.topics import partition_counts
+from streamer.topics import partition_count, require_count
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
 _TELEMETRY_SECONDS = 2.0
@@ -65,6 +65,9 @@ class ConsumerLog:
     def take_out_of_range(self) -> set[TopicPartition]:
         found, self._thread.out_of_range = self._thread.out_of_range, set()
         return found
+
+    def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
+        return {TP(*tp) for tp in tps} <= self._consumer.assignment()
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         self._consumer.pause_partitions({TP(*tp) for tp in tps})
@@ -121,16 +124,8 @@ class App(faust.App):
                 self._partitions_fit = True
 
     async def _ask_partitions(self) -> None:
-        counts = await partition_counts(self.settings.kafka)
-        if len(set(counts.values())) != 1:
-            raise BrokerError(f"topics need equal partition counts; they have {counts}")
-        count = next(iter(counts.values()))
-        stored = await self.store.set_partitions(count)
-        if stored != count:
-            raise StoreError(
-                f"the state has {stored} partitions, the topics have {count}: "
-                "use another redis.prefix"
-            )
+        count = await partition_count(self.settings.kafka)
+        require_count(await self.store.set_partitions(count), count)
 
     async def on_stop(self) -> None:
         if self._runner is not None:

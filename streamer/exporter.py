@@ -44,25 +44,19 @@ class Exporter:
         self.reader = Reader(store)
         self.reports: list[Telemetry] = []
         self.readout_seconds = 0.0
-        self.problem = "nothing was read yet"
         self._lock = asyncio.Lock()
 
     async def read(self, at_stream: bool = False) -> Readout:
         """The present readings; StreamerError where the store cannot be read."""
         async with self._lock:
             started = time.perf_counter()
-            try:
-                await self.reader.refresh()
-                self.reports = await self.store.reports()
-            except StreamerError as error:
-                self.problem = str(error)
-                raise
+            await self.reader.refresh()
+            self.reports = await self.store.reports()
             now_ms = None if at_stream else self._live_ms()
             result = await asyncio.to_thread(
                 readout, self.settings, self.catalogue, self.reader.views, now_ms
             )
             self.readout_seconds = time.perf_counter() - started
-            self.problem = ""
             return result
 
     def _live_ms(self) -> int | None:

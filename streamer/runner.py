@@ -48,6 +48,8 @@ class Log(Protocol):
 
     def take_out_of_range(self) -> set[TopicPartition]: ...
 
+    def is_assigned(self, tps: Iterable[TopicPartition]) -> bool: ...
+
     def pause(self, tps: Iterable[TopicPartition]) -> None: ...
 
     def resume(self, tps: Iterable[TopicPartition]) -> None: ...
@@ -120,6 +122,10 @@ class Runner:
         """Claim, load, seek: again and again until it is done or the partition is taken away."""
         while True:
             await asyncio.sleep(delay_seconds)
+            if not self.log.is_assigned(self._tps(owned.number)):
+                self.partitions.pop(owned.number, None)  # a claim would fence its new owner
+                self.telemetry.problems.pop(owned.number, None)
+                return
             try:
                 await self._adopt_once(owned)
                 self.telemetry.problems.pop(owned.number, None)

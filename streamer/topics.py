@@ -1,29 +1,61 @@
-"""What Kafka says about our topics."""
+"""What Kafka says about our topics: which exist, and with how many partitions."""
 
 from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from streamer.config import Kafka
-from streamer.errors import BrokerError
+from streamer.errors import BrokerError, StoreError
 from streamer.events import KINDS
 from streamer.kafka import client_settings
 
+_TIMEOUT_MS = 15_000
 
-async def partition_counts(kafka: Kafka) -> dict[str, int]:
-    """Partitions of each of the four topics; BrokerError where Kafka or a topic is missing."""
-    names = [str(getattr(kafka.topics, kind)) for kind in KINDS]
-    client = AIOKafkaAdminClient(**client_settings(kafka))
+
+@contextlib.asynccontextmanager
+async def admin_client(kafka: Kafka) -> AsyncIterator[Any]:
+    """A connected admin client; BrokerError where Kafka cannot be reached or refuses us."""
+    client = AIOKafkaAdminClient(**client_settings(kafka), request_timeout_ms=_TIMEOUT_MS)
     try:
         await client.start()
-        found = await client.describe_topics(names)
+        yield client
     except (KafkaError, OSError) as error:
-        raise BrokerError(f"cannot reach Kafka at {kafka.brokers}: {error}") from error
+        text = str(error) or type(error).__name__
+        raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
     finally:
         await client.close()
-    counts = {t["topic"]: len(t["partitions"]) for t in found if not t["error_code"]}
+
+
+async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, int]:
+    """Partitions of those of the topics that exist. (Asking for one by name could create it.)"""
+    existing = set(await client.list_topics())
+    wanted = [name for name in names if name in existing]
+    described = await client.describe_topics(wanted) if wanted else []
+    counts = {t["topic"]: len(t["partitions"]) for t in described}
+    return {name: counts.get(name, 0) for name in wanted}
+
+
+async def partition_count(kafka: Kafka) -> int:
+    """Partitions of the four topics; BrokerError where one is missing or they are not equal."""
+    names = [str(getattr(kafka.topics, kind)) for kind in KINDS]
+    async with admin_client(kafka) as client:
+        counts = await partitions_of(client, names)
     missing = [name for name in names if name not in counts]
     if missing:
         raise BrokerError(f"no topic {missing[0]!r} at {kafka.brokers}: create it, or set its name")
-    return counts
+    if len(set(counts.values())) != 1:
+        raise BrokerError(f"topics need equal partition counts; they have {counts}")
+    return counts[names[0]]
+
+
+def require_count(stored: int, count: int) -> None:
+    """StoreError where the state began with another number of partitions."""
+    if stored != count:
+        raise StoreError(
+            f"the state has {stored} partitions, the topics have {count}: use another redis.prefix"
+        )

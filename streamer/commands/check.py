@@ -11,13 +11,14 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from streamer.commands.kafka_facts import TopicFacts, admin_client, quiet, topic_facts
+from streamer.commands.kafka_facts import TopicFacts, quiet, topic_facts
 from streamer.commands.sampling import Sample, sample_topics
 from streamer.config import Settings, load
 from streamer.errors import BrokerError
 from streamer.events import KINDS
 from streamer.kafka import client_settings
 from streamer.store.redis import client as redis_client
+from streamer.topics import admin_client
 
 OK, WARN, ERROR = "ok", "warn", "error"
 _MIN_REDIS = 7

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError
 
-from streamer.config import Kafka
 from streamer.errors import BrokerError
-from streamer.kafka import client_settings
+from streamer.topics import partitions_of
 
 LOG_APPEND_TIME = "LogAppendTime"
-_TIMEOUT_MS = 15_000
 _ALREADY_EXISTS = 36
 _REPLICAS = 3
 """Of a created topic, where there are so many brokers."""
@@ -49,28 +45,12 @@ def quiet() -> None:
         logging.getLogger(name).addHandler(logging.NullHandler())
 
 
-@contextlib.asynccontextmanager
-async def admin_client(kafka: Kafka) -> AsyncIterator[Any]:
-    """A connected admin client; BrokerError where Kafka cannot be reached or refuses us."""
-    client = AIOKafkaAdminClient(**client_settings(kafka), request_timeout_ms=_TIMEOUT_MS)
-    try:
-        await client.start()
-        yield client
-    except (KafkaError, OSError) as error:
-        text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
-    finally:
-        await client.close()
-
-
 async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts]:
     """Facts of those of the topics that exist. (Asking for one by name could create it.)"""
-    existing = set(await client.list_topics())
-    wanted = [name for name in names if name in existing]
-    if not wanted:
+    partitions = await partitions_of(client, names)
+    if not partitions:
         return {}
-    described = await client.describe_topics(wanted)
-    partitions = {t["topic"]: len(t["partitions"]) for t in described}
+    wanted = list(partitions)
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in wanted]
     settings: dict[str, dict[str, str]] = {}
     for answer in await client.describe_configs(resources):
@@ -78,7 +58,7 @@ async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts
             if code == 0:
                 settings[name] = {entry[0]: str(entry[1]) for entry in entries}
     return {
-        name: TopicFacts(name, partitions.get(name, 0), settings.get(name, {})) for name in wanted
+        name: TopicFacts(name, count, settings.get(name, {})) for name, count in partitions.items()
     }
 
 

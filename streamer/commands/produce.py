@@ -20,7 +20,6 @@ from aiokafka.errors import KafkaError
 
 from streamer.commands.kafka_facts import (
     TopicFacts,
-    admin_client,
     create_topics,
     quiet,
     topic_facts,
@@ -33,6 +32,7 @@ from streamer.events import KINDS
 from streamer.kafka import client_settings
 from streamer.sources.files import UNTYPED, FileSource, Line
 from streamer.sources.keys import KeyReader, partition_of
+from streamer.topics import admin_client
 
 _BATCH_BYTES = 256 * 1024
 _IN_FLIGHT = 64

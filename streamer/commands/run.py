@@ -11,9 +11,8 @@ from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from streamer.config import Settings, load
-from streamer.errors import StreamerError
 from streamer.store.redis import RedisStore
-from streamer.topics import partition_counts
+from streamer.topics import partition_count, require_count
 
 _RESTART_SECONDS = 1.0
 _STOP_SECONDS = 30.0
@@ -30,16 +29,10 @@ async def _preflight(settings: Settings) -> None:
     store = RedisStore(settings.redis)
     try:
         await store.check()
-        counts = await partition_counts(settings.kafka)
-        if len(set(counts.values())) != 1:
-            raise StreamerError(f"topics need equal partition counts; they have {counts}")
-        count = next(iter(counts.values()))
+        count = await partition_count(settings.kafka)
         stored = await store.partitions()
-        if stored not in (None, count):
-            raise StreamerError(
-                f"the state has {stored} partitions, the topics have {count}: "
-                "use another redis.prefix"
-            )
+        if stored is not None:
+            require_count(stored, count)
     finally:
         await store.close()
 

@@ -59,5 +59,4 @@ class OutcomeFacts:
 
 
 CONVERSION = -2
-OTHER_KIND = -1
 Fact = ShownFacts | FeedbackFacts | OutcomeFacts

@@ -124,9 +124,3 @@ def money(high: I64, low: I64) -> Values:
     """Currency units of a sum of micros in two limbs; exact integers until the division."""
     micros = high.astype(object) * (1 << limits.LIMB_BITS) + low.astype(object)
     return np.array([m / 1_000_000 for m in micros.tolist()], np.float64)
-
-
-def money_micros(high: I64, low: I64) -> list[int]:
-    """The same as whole micros."""
-    pairs = zip(high.tolist(), low.tolist(), strict=True)
-    return [(h << limits.LIMB_BITS) + x for h, x in pairs]

@@ -37,6 +37,7 @@ class ScriptedLog:
     def __init__(self) -> None:
         self.handed_out = dict.fromkeys(TPS, 0)
         self.failures = 0
+        self.assigned = True
         self.starts: list[dict[TopicPartition, int]] = []
         self.gone: set[TopicPartition] = set()
         self.start_offset = 0
@@ -59,6 +60,9 @@ class ScriptedLog:
     def take_out_of_range(self) -> set[TopicPartition]:
         gone, self.gone = self.gone, set()
         return gone
+
+    def is_assigned(self, tps: object) -> bool:
+        return self.assigned
 
     def pause(self, tps: object) -> None:
         """Nothing is fetched anyway."""
@@ -166,6 +170,19 @@ async def test_a_kafka_error_does_not_end_an_adoption() -> None:
     async with running(bench):
         await until(lambda: bench.owned.phase is Phase.OWNED, "adopted in the end")
         assert len(bench.log.starts) == 3
+        assert bench.runner.telemetry.problems == {}
+
+
+async def test_a_partition_taken_away_is_not_claimed_again() -> None:
+    bench = Bench(MemoryStore())
+    bench.log.failures = 10**6
+    async with running(bench):
+        await until(lambda: bench.log.starts, "an adoption was tried")
+        bench.log.assigned = False
+        await until(lambda: not bench.runner.partitions, "given up")
+        claim = await bench.store.owner(0)
+        await asyncio.sleep(0.3)
+        assert await bench.store.owner(0) == claim
         assert bench.runner.telemetry.problems == {}
 
 
