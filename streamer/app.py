@@ -130,8 +130,16 @@ class App(faust.App):
     async def on_stop(self) -> None:
         if self._runner is not None:
             await self._runner.stop()
+            await self._leave(self._runner.telemetry.worker)
         await super().on_stop()
         await self.store.close()
+
+    async def _leave(self, worker: str) -> None:
+        try:
+            async with asyncio.timeout(_TELEMETRY_SECONDS):
+                await self.store.leave(worker)
+        except (StoreError, TimeoutError):
+            return  # readers see that the worker is silent
 
 
 def worker_name() -> str:

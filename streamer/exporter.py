@@ -9,27 +9,21 @@ from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from streamer import exposition
 from streamer.config import Settings
 from streamer.errors import StreamerError
 from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.processor import Health, health, processor_metrics
 from streamer.readout.readout import Reading, Readout, readout
 from streamer.store.base import Store
-from streamer.store.manifest import Manifest
 from streamer.store.reader import Reader
-from streamer.telemetry import COMMIT_BUCKETS_SECONDS, Telemetry
+from streamer.telemetry import Telemetry
 
 _CLOSE_MS = 60_000
 """Stream time within this of the store's clock, when it last moved, is live traffic."""
-_BOUNDS = [*map(str, COMMIT_BUCKETS_SECONDS), "+Inf"]
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>streamer</title>
 <h1>streamer</h1><ul><li><a href="/metrics">/metrics</a><li><a href="/api/readings">/api/readings
 </a> (also ?window=5m&amp;variant=A, ?at=stream)<li><a href="/readyz">/readyz</a></ul></html>"""
@@ -43,6 +37,7 @@ class Exporter:
         self.catalogue = Catalogue(settings)
         self.reader = Reader(store)
         self.reports: list[Telemetry] = []
+        self.health = Health()
         self.readout_seconds = 0.0
         self._lock = asyncio.Lock()
 
@@ -51,37 +46,35 @@ class Exporter:
         async with self._lock:
             started = time.perf_counter()
             await self.reader.refresh()
-            self.reports = await self.store.reports()
-            now_ms = None if at_stream else self._live_ms()
+            now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
+            self.health = health(self.reader, self.reports)
+            live_ms = None if at_stream else self._live_ms(now_ms)
             result = await asyncio.to_thread(
-                readout, self.settings, self.catalogue, self.reader.views, now_ms
+                readout, self.settings, self.catalogue, self.reader.views, live_ms
             )
             self.readout_seconds = time.perf_counter() - started
             return result
 
-    def _live_ms(self) -> int | None:
+    def _live_ms(self, now_ms: int) -> int | None:
         """Stream time plus the time that live traffic has been silent, if it was live and all of
         it has been read: so that windows drain."""
         reader = self.reader
         is_live = abs(reader.moved_ms - reader.stream_ms) <= _CLOSE_MS
-        lags = [lag for report in self.reports for lag in report.lag_records.values()]
+        lags = [
+            lag
+            for report in self.reports
+            if report.is_present
+            for lag in report.lag_records.values()
+        ]
         if not is_live or not lags or any(lags):
             return None
-        idle_ms = int(time.time() * 1000) - reader.moved_ms
-        return reader.stream_ms + max(0, idle_ms)
-
-    def processor(self) -> Iterator[Metric]:
-        """Metrics of the workers and of this exporter."""
-        yield from _workers(self.reports)
-        yield from _logs(self.reader.manifests)
-        readout_seconds = GaugeMetricFamily(
-            f"{PREFIX}readout_seconds", "Time the last readout took.", value=self.readout_seconds
-        )
-        yield readout_seconds
+        return reader.stream_ms + max(0, now_ms - reader.moved_ms)
 
     def collect(self) -> Iterator[Metric]:
-        """For a Prometheus registry: the processor's metrics."""
-        return self.processor()
+        """For a Prometheus registry: the processor's metrics, and this exporter's own."""
+        yield from processor_metrics(self.reader, self.reports, self.health)
+        name, text = f"{PREFIX}readout_seconds", "Time the last readout took."
+        yield GaugeMetricFamily(name, text, value=self.readout_seconds)
 
     # Pages -------------------------------------------------------------------------------------
 
@@ -115,13 +108,9 @@ class Exporter:
             await self.read()
         except StreamerError as error:
             return web.Response(status=503, text=f"not ready: {error}\n")
-        problems = [
-            f"{r.worker}: partition {number}: {text}"
-            for r in self.reports
-            for number, text in r.problems.items()
-        ]
-        if problems:
-            return web.Response(status=503, text="\n".join(["not ready:", *problems]) + "\n")
+        if not self.health.is_ready:
+            text = "\n".join(["not ready:", *self.health.problems]) + "\n"
+            return web.Response(status=503, text=text)
         return web.Response(text="ready\n")
 
     async def page(self, request: web.Request) -> web.Response:
@@ -166,55 +155,3 @@ async def _errors(request: web.Request, handler: object) -> web.StreamResponse:
         return await handler(request)  # type: ignore[operator,no-any-return]
     except StreamerError as error:
         return web.Response(status=503, text=f"{error}\n")
-
-
-def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
-    lag = GaugeMetricFamily(
-        f"{PREFIX}consumer_lag_records",
-        "Records up to the last stable offset that no worker was handed yet.",
-        labels=["topic", "partition"],
-    )
-    owner = GaugeMetricFamily(
-        f"{PREFIX}partition_owner_info",
-        "1 for the worker that has the partition, with its phase.",
-        labels=["partition", "worker", "phase"],
-    )
-    seconds = HistogramMetricFamily(
-        f"{PREFIX}commit_seconds", "Time of one commit to the store.", labels=["worker"]
-    )
-    fenced = CounterMetricFamily(
-        f"{PREFIX}fenced", "Commits refused because the partition was not ours.", labels=["worker"]
-    )
-    for report in reports:
-        for key, value in report.lag_records.items():
-            lag.add_metric(key.split("/"), value)
-        for number, phase in report.owned.items():
-            owner.add_metric([str(number), report.worker, phase], 1)
-        running = 0
-        buckets = []
-        for bound, count in zip(_BOUNDS, report.commit_buckets, strict=True):
-            running += count
-            buckets.append((bound, float(running)))
-        seconds.add_metric([report.worker], buckets, report.commit_seconds_sum)
-        fenced.add_metric([report.worker], report.fenced)
-    yield from (lag, owner, seconds, fenced)
-
-
-def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
-    dead = CounterMetricFamily(f"{PREFIX}dead_letters", "Records sent to the dead-letter topic.")
-    dead.add_metric([], sum(m.dead_letters for m in manifests.values()))
-    lost = CounterMetricFamily(
-        f"{PREFIX}lost_records",
-        "Records that left the log before they were read.",
-        labels=["topic"],
-    )
-    restarts = CounterMetricFamily(
-        f"{PREFIX}log_restarts",
-        "Times a log was shorter than what had been read of it: topic recreated.",
-        labels=["topic"],
-    )
-    topics = {kind for m in manifests.values() for kind in m.topics}
-    for kind in sorted(topics):
-        lost.add_metric([kind], sum(m.topics[kind].lost for m in manifests.values()))
-        restarts.add_metric([kind], sum(m.topics[kind].restarts for m in manifests.values()))
-    yield from (dead, lost, restarts)

@@ -7,12 +7,15 @@ import msgspec
 COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of the commit histogram; a last one is infinite."""
 
+_SILENT_SECONDS = 15
+
 
 class Telemetry(msgspec.Struct):
     """One worker's counters since it started, and its present state.
 
     ``lag_records``: records up to the last stable offset that were not handed out, by
-    "topic/partition"; ``owned``: partition → phase; ``problems``: partition → why it waits.
+    "topic/partition"; ``owned``: partition → phase; ``problems``: partition → why it waits;
+    ``silent_seconds``: the report's age when it was read.
     """
 
     worker: str
@@ -26,6 +29,12 @@ class Telemetry(msgspec.Struct):
     fenced: int = 0
     applied_records: int = 0
     problems: dict[int, str] = {}
+    silent_seconds: int = 0
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the worker has reported lately."""
+        return self.silent_seconds <= _SILENT_SECONDS
 
     def commit_took(self, seconds: float) -> None:
         """Count one commit."""

@@ -165,6 +165,8 @@ class StoreSuite:
         assert found == {"host:1": told, "host:2": Telemetry("host:2", problems={0: "no store"})}
         await store.report(Telemetry("host:2"))
         assert [t.problems for t in await store.reports()] == [{}, {}]
+        await store.leave("host:2")
+        assert [t.worker for t in await store.reports()] == ["host:1"]
 
     async def test_a_fit_store_passes_its_check(self, store: Store) -> None:
         await store.check()

@@ -48,7 +48,7 @@ async def _partition(settings: Settings, store: RedisStore, number: int) -> dict
     stored = await store.read(number)
     owner = await store.owner(number)
     reports = await store.reports()
-    workers = [r.worker for r in reports if r.owned.get(number) == "owned"]
+    workers = [r.worker for r in reports if r.is_present and r.owned.get(number) == "owned"]
     about: dict[str, Any] = {"partition": number, "claim": owner, "workers": workers}
     if not stored.manifest:
         return {**about, "commit": None}

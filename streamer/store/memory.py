@@ -79,6 +79,12 @@ class MemoryStore:
     async def report(self, telemetry: Telemetry) -> None:
         self.told[telemetry.worker] = telemetry
 
+    async def leave(self, worker: str) -> None:
+        self.told.pop(worker, None)
+
+    async def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
     async def reports(self) -> list[Telemetry]:
         return list(self.told.values())
 

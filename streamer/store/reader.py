@@ -21,6 +21,8 @@ class _Copy:
     names: dict[int, str] = field(default_factory=dict)
     panes: Panes = field(default_factory=dict)
     view: View | None = None
+    seen_ms: int = 0
+    is_behind: bool = False
 
 
 class Reader:
@@ -29,6 +31,8 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._copies: dict[int, _Copy] = {}
+        self.count = 0
+        """Partitions of each topic; 0 where nothing was stored yet."""
         self.moved_ms = 0
         """Store time of the commit in which stream time last moved."""
         self.stream_ms = 0
@@ -42,21 +46,36 @@ class Reader:
     def manifests(self) -> dict[int, Manifest]:
         return {n: c.manifest for n, c in self._copies.items() if c.manifest is not None}
 
+    @property
+    def committed_ms(self) -> dict[int, int]:
+        """Store time of each partition's commit that is shown."""
+        return {n: c.seen_ms for n, c in self._copies.items() if c.manifest is not None}
+
+    @property
+    def behind(self) -> list[int]:
+        """Partitions of which the store holds an older state than is shown."""
+        return sorted(n for n, c in self._copies.items() if c.is_behind)
+
     async def refresh(self) -> None:
         """Read what was committed since the last call. StoreError, CodecError as the store has."""
-        count = await self.store.partitions() or 0
-        numbers = range(count)
-        positions = await self.store.positions(numbers) if count else []
+        self.count = await self.store.partitions() or self.count
+        numbers = range(self.count)
+        positions = await self.store.positions(numbers) if numbers else []
         for number, position in zip(numbers, positions, strict=True):
             copy = self._copies.setdefault(number, _Copy())
-            if position and position != copy.position:
+            if position == copy.position:
+                copy.is_behind = False
+            elif position:
                 await self._update(number, copy)
+            else:
+                copy.is_behind = True
 
     async def _update(self, number: int, copy: _Copy) -> None:
         for _ in range(limits.READ_ATTEMPTS):
             stored = await self.store.read(number)
             manifest = decode(stored.manifest)
-            if _went_back(copy.manifest, manifest):
+            copy.is_behind = _went_back(copy.manifest, manifest)
+            if copy.is_behind:
                 return
             changed = {p: n for p, n in manifest.panes.items() if copy.names.get(p) != n}
             found = await self.store.blobs(number, list(changed.values()))
@@ -70,7 +89,7 @@ class Reader:
         panes = {p: entry for p, entry in copy.panes.items() if p in manifest.panes}
         panes |= {p: (columns["code"], columns["value"]) for p, columns in fresh}
         copy.position, copy.manifest, copy.names = stored.position, manifest, manifest.panes
-        copy.panes = panes
+        copy.panes, copy.seen_ms = panes, stored.seen_ms
         copy.view = View(manifest.header(), panes)
         if manifest.stream_ms > self.stream_ms:
             self.stream_ms, self.moved_ms = manifest.stream_ms, stored.seen_ms

@@ -23,8 +23,8 @@ from streamer.telemetry import Telemetry
 
 _MIN_VERSION = 7
 _BLOBS_PER_CALL = 500
-_REPORT_SECONDS = 15
-"""A worker that has not reported for so long is gone."""
+_FORGET_SECONDS = 3600
+"""After so long without a word a worker is not missed any more."""
 
 
 def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
@@ -198,18 +198,26 @@ class RedisStore:
             data = msgspec.json.encode([seconds, telemetry])
             await self.redis.hset(self.keys.workers, telemetry.worker, data)
 
+    async def now_ms(self) -> int:
+        with self._errors("cannot read the clock"):
+            seconds, micros = await self.redis.time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
     async def reports(self) -> list[Telemetry]:
         with self._errors("cannot read reports"):
             seconds, _ = await self.redis.time()
             found = await self.redis.hgetall(self.keys.workers)
-            told = {
-                name: msgspec.json.decode(data, type=tuple[int, Telemetry])
-                for name, data in found.items()
-            }
-            gone = [name for name, (at, _) in told.items() if seconds - at > _REPORT_SECONDS]
+            told = [msgspec.json.decode(x, type=tuple[int, Telemetry]) for x in found.values()]
+            for at, telemetry in told:
+                telemetry.silent_seconds = max(0, int(seconds) - at)
+            gone = [t.worker for _, t in told if t.silent_seconds > _FORGET_SECONDS]
             if gone:
                 await self.redis.hdel(self.keys.workers, *gone)
-        return [telemetry for name, (_, telemetry) in told.items() if name not in gone]
+        return [telemetry for _, telemetry in told]
+
+    async def leave(self, worker: str) -> None:
+        with self._errors("cannot withdraw a report"):
+            await self.redis.hdel(self.keys.workers, worker)
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()

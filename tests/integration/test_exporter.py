@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 import aiohttp
+import msgspec
 import pytest
 from aiohttp import web
 from prometheus_client.parser import text_string_to_metric_families
@@ -47,7 +48,7 @@ async def fill(store: Store, settings: Settings) -> Run:
     told = Telemetry("host:1:a", {0: "owned"}, {"clicks/0": 3, "sessions/0": 0}, fenced=2)
     told.commit_took(0.02)
     await store.report(told)
-    await store.report(Telemetry("host:2:b", {1: "adopting"}))
+    await store.report(Telemetry("host:2:b", {1: "owned"}))
     return run
 
 
@@ -129,7 +130,7 @@ async def test_metrics_are_the_readings(site: Site) -> None:
     } <= telemetry
     lag = frozenset({"topic": "clicks", "partition": "0"}.items())
     assert samples["streamer_consumer_lag_records", lag] == 3
-    owner = {"partition": "1", "worker": "host:2:b", "phase": "adopting"}
+    owner = {"partition": "1", "worker": "host:2:b", "phase": "owned"}
     assert samples["streamer_partition_owner_info", frozenset(owner.items())] == 1
 
 
@@ -192,10 +193,28 @@ async def test_health_readiness_and_page(site: Site) -> None:
 
 async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
     store = RedisStore(site.settings.redis)
-    await store.report(Telemetry("host:2:b", problems={0: "no broker"}))
+    await store.report(Telemetry("host:2:b", {1: "owned"}, problems={0: "no broker"}))
     status, text = await site.get("/readyz")
     assert (status, "host:2:b: partition 0: no broker" in text) == (503, True)
-    await store.report(Telemetry("host:2:b"))
+    await store.report(Telemetry("host:2:b", {1: "owned"}))
+    assert (await site.get("/readyz"))[0] == 200
+    assert "streamer_ready 1.0" in (await site.get("/metrics"))[1]
+    await store.close()
+
+
+async def test_a_partition_without_worker_is_told_by_readyz(site: Site) -> None:
+    store = RedisStore(site.settings.redis)
+    await store.report(Telemetry("host:2:b", {1: "adopting"}))
+    status, text = await site.get("/readyz")
+    assert (status, text) == (503, "not ready:\npartition 1 of 2: no worker has it\n")
+    assert "streamer_ready 0.0" in (await site.get("/metrics"))[1]
+    long_ago = msgspec.json.encode([1, Telemetry("host:1:a", {0: "owned"})])
+    await store.redis.hset(store.keys.workers, "host:1:a", long_ago)
+    status, text = await site.get("/readyz")
+    assert (status, "host:1:a: has been silent for" in text) == (503, True)
+    assert "partitions 0, 1 of 2: no worker has it" in text
+    await store.leave("host:1:a")
+    await store.leave("host:2:b")  # nobody is there, and nobody is missed
     assert (await site.get("/readyz"))[0] == 200
     await store.close()
 
