@@ -12,7 +12,7 @@ import os
 import secrets
 import socket
 import tempfile
-from collections.abc import AsyncIterable, Iterable
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,8 +25,10 @@ from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import StoreError
 from streamer.events import KINDS
+from streamer.peek import records_at
 from streamer.runner import Runner
 from streamer.store.base import Store
+from streamer.store.manifest import Witness
 from streamer.store.redis import RedisStore
 from streamer.topics import partition_count, require_count
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
@@ -51,8 +53,13 @@ class ConsumerLog:
     async def start_at(self, offsets: Any, epoch: int) -> None:
         await self._thread.start_at(offsets, epoch)
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
-        return await self._thread.bounds(tp)
+    async def bounds(self, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
+        return await self._thread.bounds(tps)
+
+    async def records_at(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Witness]:
+        return await records_at(self.app.settings.kafka, offsets)
 
     async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
         if self._thread._consumer is None:

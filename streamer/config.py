@@ -6,7 +6,7 @@ Unknown keys are refused; an error names the path and, for a contradiction, both
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,22 @@ from streamer.errors import SettingsError
 from streamer.validation import validate
 
 
+SECRETS = ("password", "sasl_password", "url")
+"""Keys whose values are never shown (a URL may hold a password), nor read as TOML when they come
+from the environment."""
+
+
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """A table of the settings file."""
+
+    def __repr__(self) -> str:
+        shown = (f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            yield name, "***" if name in SECRETS and value is not None else value
 
 
 class Topics(Section, frozen=True):
@@ -93,10 +107,12 @@ class Redis(Section, frozen=True):
     """Whether the URL is of a Redis Cluster."""
     username: str | None = None
     """User of an ACL."""
+    password: str | None = None
+    """Its password; better from the environment, or use the file."""
     password_file: str | None = None
     """File that holds the password."""
     ssl_ca_certs: str | None = None
-    """PEM file of the authorities to trust."""
+    """PEM file of the authorities to trust; without it those of the system."""
     ssl_certfile: str | None = None
     """PEM file of the client certificate."""
     ssl_keyfile: str | None = None
@@ -199,6 +215,16 @@ class Exporter(Section, frozen=True):
     """Address to listen on."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
+    tls_certfile: str | None = None
+    """PEM file of the certificate (with its chain): serve HTTPS."""
+    tls_keyfile: str | None = None
+    """PEM file of its key, where the certificate file has none."""
+    username: str | None = None
+    """User name that every page but `/healthz` asks for (basic authentication)."""
+    password: str | None = None
+    """Its password; better from the environment, or use the file."""
+    password_file: str | None = None
+    """File that holds the password."""
 
 
 class Limits(Section, frozen=True):
@@ -278,8 +304,11 @@ def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> Non
         table = table.setdefault(part, {})
         if not isinstance(table, dict):
             raise SettingsError(f"{key}: {part!r} is not a table of the settings")
+    if path[-1] in SECRETS or text[:1] not in ("[", "{"):
+        table[path[-1]] = text
+        return
     try:
-        table[path[-1]] = tomllib.loads(f"v = {text}")["v"] if text[:1] in "[{" else text
+        table[path[-1]] = tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{key}={text!r}: not a TOML value: {error}") from error
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import logging
 import ssl
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from aiokafka.abc import AbstractTokenProvider
+from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismError
 
 from streamer.config import Kafka
 from streamer.errors import SettingsError
@@ -127,3 +129,50 @@ def _login(kafka: Kafka, mechanism: str) -> tuple[str, str]:
     if kafka.sasl_password_file is not None:
         return kafka.sasl_username, _secret("sasl_password_file", kafka.sasl_password_file)
     return kafka.sasl_username, kafka.sasl_password or ""
+
+
+class Refusals(logging.Handler):
+    """What aiokafka logs while it connects: its exception does not tell the reason.
+
+    Used as a context around a client's ``start``; where nothing else listens it also keeps those
+    lines off the terminal, for the error is told once, in our words.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._errors: list[BaseException] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        arguments = record.args if isinstance(record.args, tuple) else ()
+        self._errors += [x for x in arguments if isinstance(x, BaseException)]
+
+    def __enter__(self) -> Self:
+        logging.getLogger("aiokafka").addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("aiokafka").removeHandler(self)
+
+    def reason(self, error: BaseException) -> str:
+        """Why a client did not start; of several brokers what the last one said."""
+        return refusal(self._errors[-1] if self._errors else error)
+
+
+def refusal(error: BaseException) -> str:
+    """An error of connecting, in words, with what to look at.
+
+    >>> refusal(SaslAuthenticationFailed("invalid credentials"))
+    'invalid credentials: look at kafka.sasl_username and its password'
+    """
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = error.verify_message.rstrip(".")
+        return f"its certificate is refused: {why}: look at kafka.ssl_cafile and the host name"
+    if isinstance(error, SaslAuthenticationFailed):
+        said = str(error).rpartition(": ")[2]
+        return f"{said}: look at kafka.sasl_username and its password"
+    if isinstance(error, UnsupportedSaslMechanismError):
+        return "it does not offer this kafka.sasl_mechanism"
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if isinstance(error, ssl.SSLError) or not str(error) or text.endswith("closed"):
+        text += ": look at kafka.security_protocol and kafka.ssl_certfile"
+    return text

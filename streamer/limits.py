@@ -91,6 +91,8 @@ BLOB_FAN_IN = 16
 """Blobs of one size class that are merged into one of the next."""
 WITNESS_COUNT = 24
 """Records remembered to recognise a recreated topic, at exponentially spaced offsets."""
+MAX_GAPS = 16
+"""Ranges of lost offsets kept of each topic-partition: the last ones; all are counted."""
 MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
 """Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
 RETRY_SECONDS_MAX = 5.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,6 +17,7 @@ from streamer.engine.acceptance import NEVER
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.store.journal import Journal
+from streamer.witnesses import witness_of
 
 
 class Phase(StrEnum):
@@ -46,7 +46,7 @@ class OwnedPartition:
     at_end: frozenset[str] = frozenset()
     dirty: bool = False
     rows_since_commit: int = 0
-    committed_at: float = field(default_factory=time.monotonic)
+    committed_at: float = 0.0
     committing: asyncio.Task[None] | None = None
     is_stuck: bool = False
     is_fenced: bool = False
@@ -115,7 +115,7 @@ class OwnedPartition:
         self._keep_dead(applied.dead, chunks)
         for kind, some in chunks.items():
             last = some[-1].records[-1]
-            self.journal.witness(kind, last.offset, last.timestamp, last.value)
+            self.journal.remember(kind, witness_of(last.offset, last.timestamp, last.value))
         self.dirty = True
         self.rows_since_commit += applied.rows
         self._settled_at = self._clocks()
@@ -162,7 +162,7 @@ class OwnedPartition:
         """Drop everything in memory."""
         self.phase = phase
         self.partition = self.journal = None
-        self.dead, self.dirty = [], False
+        self.dead, self.dirty, self.rows_since_commit = [], False, 0
         self.is_stuck = self.is_fenced = False
         self.committed = {}
         self.at_end, self._settled_at = frozenset(), ()

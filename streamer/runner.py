@@ -30,17 +30,16 @@ from streamer.owned import OwnedPartition, Phase
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.journal import adopt
 from streamer.telemetry import Telemetry
+from streamer.witnesses import Records, find_place
 
 logger = logging.getLogger("streamer")
 _TELL_SECONDS = 5.0
 
 
-class Log(Protocol):
+class Log(Records, Protocol):
     """What the runner asks of the consumer."""
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None: ...
-
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]: ...
 
     async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]: ...
 
@@ -82,7 +81,6 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
         self._told_at = 0.0
-        self._out_of_range: set[TopicPartition] = set()
         self._epochs = itertools.count(1)
         self._telling: asyncio.Task[None] | None = None
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
@@ -149,15 +147,14 @@ class Runner:
         claim, stored = await self.store.claim(owned.number)
         partition = Partition(self.settings, self.catalogue)
         owned.journal = await adopt(self.store, owned.number, partition, claim, stored)
-        offsets = {}
-        for kind, log in partition.logs.items():
-            start = log.next_offset if log.has_started else -1
-            offsets[TopicPartition(self.topic_of[kind], owned.number)] = start
+        kinds = dict(zip(self._tps(owned.number), self.topic_of, strict=True))
+        owned.dirty = await find_place(self.log, kinds, partition, owned.journal)
+        offsets = {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()}
         epoch = next(self._epochs)
         owned.epochs = dict.fromkeys(KINDS, epoch)
         await self.log.start_at(offsets, epoch)
         owned.partition, owned.phase = partition, Phase.OWNED
-        owned.committed_at = time.monotonic()
+        owned.committed_at = _now()
         self.log.resume(offsets)
         logger.info("partition %d adopted at commit %d", owned.number, owned.journal.commit_number)
 
@@ -213,9 +210,9 @@ class Runner:
         flush_seconds = self.settings.limits.flush_ms / 1000
         next_tick = 0.0
         while True:
-            is_tick = time.monotonic() >= next_tick
+            is_tick = _now() >= next_tick
             if is_tick:
-                next_tick = time.monotonic() + flush_seconds
+                next_tick = _now() + flush_seconds
                 await self._look_around()
             worked = False
             for owned in list(self.partitions.values()):
@@ -224,7 +221,7 @@ class Runner:
             if not worked:
                 self._wake.clear()
                 try:
-                    pause = max(0.001, next_tick - time.monotonic())
+                    pause = max(0.001, next_tick - _now())
                     await asyncio.wait_for(self._wake.wait(), pause)
                 except TimeoutError:
                     continue
@@ -242,10 +239,10 @@ class Runner:
             owned.at_end, owned.caught_up = self._at_end(owned)
         if self._telling is None or self._telling.done():
             self._telling = asyncio.create_task(self._tell_kafka())
-        self._out_of_range |= self.log.take_out_of_range()
-        for tp in list(self._out_of_range):
+        for number in {tp.partition for tp in self.log.take_out_of_range()}:
             async with self._lock:
-                await self._restart_log(tp)
+                if number in self.partitions:
+                    await self._adopt_again(self.partitions[number])
 
     def _at_end(self, owned: OwnedPartition) -> tuple[frozenset[str], frozenset[str]]:
         """Topics of which everything up to the last stable offset has been applied, and those of
@@ -263,36 +260,12 @@ class Runner:
                     ended.add(kind)
         return frozenset(ended), frozenset(caught_up)
 
-    async def _restart_log(self, tp: TopicPartition) -> None:
-        """Our next offset is not in the log any more: declare what is lost, and go on."""
-        owned = self.partitions.get(tp.partition)
-        if owned is None or owned.partition is None:
-            self._out_of_range.discard(tp)
-            return
-        try:
-            start, end = await self.log.bounds(tp)
-        except KafkaError as error:
-            logger.warning("%s/%d: cannot ask for its bounds: %s", tp.topic, tp.partition, error)
-            return  # asked again at the next look
-        self._out_of_range.discard(tp)
-        log = owned.partition.logs[self.kind_of[tp.topic]]
-        if start > log.next_offset:
-            logger.error(
-                "%s/%d: records %d to %d are lost: the log starts at %d",
-                *(tp.topic, tp.partition, log.next_offset, start - 1, start),
-            )
-            log.lost += start - log.next_offset
-        else:
-            logger.error(
-                "%s/%d: the log ends at %d, before our next offset %d: read again from its start",
-                *(tp.topic, tp.partition, end, log.next_offset),
-            )
-            log.restarts += 1
-        log.next_offset = start
-        owned.queues[log.kind].clear()
-        owned.epochs[log.kind] = epoch = next(self._epochs)
-        owned.dirty = True
-        await self.log.start_at({tp: start}, epoch)
+    async def _adopt_again(self, owned: OwnedPartition) -> None:
+        """The consumer fell out of a log: keep what was read of it, then compare and go on."""
+        if owned.phase is Phase.OWNED:
+            await self._give_up(owned)
+            owned.forget(Phase.ASSIGNED)
+            self._start_adoption(owned.number, 0.0)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         if owned.is_fenced:
@@ -307,11 +280,12 @@ class Runner:
             rows = await loop.run_in_executor(self._pool, owned.apply, self.decoder, taken)
             self.telemetry.applied_records += rows
             self._resume(owned)
-        is_due = time.monotonic() - owned.committed_at >= bounds.flush_ms / 1000
+        is_due = _now() - owned.committed_at >= bounds.flush_ms / 1000
         is_due |= owned.rows_since_commit >= limits.COMMIT_ROWS
         is_due |= len(owned.dead) >= limits.MAX_DEAD_LETTERS
         if owned.dirty and is_due and owned.committing is None:
             loop = asyncio.get_running_loop()
+            owned.committed_at = _now()
             prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
             owned.committing = asyncio.create_task(self._commit(owned, *prepared))
         return bool(taken)
@@ -330,7 +304,6 @@ class Runner:
         dead, owned.dead = owned.dead, []
         owned.journal.dead_letters += len(dead)
         owned.dirty, owned.rows_since_commit = False, 0
-        owned.committed_at = time.monotonic()
         return owned.journal.prepare(), dead
 
     async def _commit(self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]) -> None:
@@ -373,9 +346,9 @@ class Runner:
 
     async def _tell_kafka(self) -> None:
         """Commit what is committed here to Kafka too, for lag tools; nothing depends on it."""
-        if time.monotonic() - self._told_at < _TELL_SECONDS:
+        if _now() - self._told_at < _TELL_SECONDS:
             return
-        self._told_at = time.monotonic()
+        self._told_at = _now()
         offsets = {
             TopicPartition(self.topic_of[kind], number): offset
             for number, owned in self.partitions.items()
@@ -383,3 +356,8 @@ class Runner:
             if offset
         }
         await self.log.tell_kafka(offsets)
+
+
+def _now() -> float:
+    """The event loop's clock, in seconds: tests may drive it."""
+    return asyncio.get_running_loop().time()

@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 from streamer.config import Kafka
 from streamer.errors import BrokerError, StoreError
 from streamer.events import KINDS
-from streamer.kafka import client_settings
+from streamer.kafka import Refusals, client_settings
 
 _TIMEOUT_MS = 15_000
 
@@ -21,11 +21,13 @@ _TIMEOUT_MS = 15_000
 async def admin_client(kafka: Kafka) -> AsyncIterator[Any]:
     """A connected admin client; BrokerError where Kafka cannot be reached or refuses us."""
     client = AIOKafkaAdminClient(**client_settings(kafka), request_timeout_ms=_TIMEOUT_MS)
+    refusals = Refusals()
     try:
-        await client.start()
+        with refusals:
+            await client.start()
         yield client
     except (KafkaError, OSError) as error:
-        text = str(error) or type(error).__name__
+        text = refusals.reason(error)
         raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
     finally:
         await client.close()

@@ -16,7 +16,7 @@ records come as its public ``ConsumerRecord``: slower, the same otherwise.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -219,30 +219,24 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.thread_loop))
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
-        """Seek, or go to the log's start where the offset is negative.
-
-        Runs in the consumer's thread: what is fetched from then on carries the epoch.
-        """
+        """Seek. Runs in the consumer's thread: what is fetched from then on carries the epoch."""
         await self._in_thread(self._start_at(dict(offsets), epoch))
 
     async def _start_at(self, offsets: dict[TopicPartition, int], epoch: int) -> None:
         consumer = self._ensure_consumer()
-        fresh = [tp for tp, offset in offsets.items() if offset < 0]
-        starts = await consumer.beginning_offsets(fresh) if fresh else {}
         for tp, offset in offsets.items():
-            start = starts[tp] if offset < 0 else offset
-            consumer.seek(tp, start)
-            self.handed_out[tp] = start
+            consumer.seek(tp, offset)
+            self.handed_out[tp] = offset
             self.epochs[tp] = epoch
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
-        """Start and end of a log, asked from the broker."""
+    async def bounds(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Start and end of logs, asked from the broker."""
         consumer = self._ensure_consumer()
 
-        async def ask() -> tuple[int, int]:
-            starts = await consumer.beginning_offsets([tp])
-            ends = await consumer.end_offsets([tp])
-            return starts[tp], ends[tp]
+        async def ask() -> dict[TopicPartition, tuple[int, int]]:
+            starts = await consumer.beginning_offsets(tps)
+            ends = await consumer.end_offsets(tps)
+            return {tp: (starts[tp], ends[tp]) for tp in tps}
 
         return await self._in_thread(ask())
 

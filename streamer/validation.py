@@ -12,7 +12,7 @@ from streamer.durations import pane_length_ms
 from streamer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from streamer.config import Settings
+    from streamer.config import Exporter, Settings
 
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _RESERVED_DIMENSIONS = {
@@ -63,8 +63,29 @@ def validate(s: Settings) -> None:
     _require(
         0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
     )
+    _validate_exporter(s.exporter)
+    _require(
+        s.redis.password is None or s.redis.password_file is None,
+        "redis.password and redis.password_file are both set: use one",
+    )
     names = list(msgspec.structs.astuple(s.kafka.topics))
     _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+
+
+def _validate_exporter(exporter: Exporter) -> None:
+    _require(
+        exporter.tls_keyfile is None or exporter.tls_certfile is not None,
+        "exporter.tls_keyfile is set without exporter.tls_certfile",
+    )
+    passwords = (exporter.password is not None) + (exporter.password_file is not None)
+    _require(
+        passwords == (exporter.username is not None),
+        "exporter.username needs one of exporter.password_file and exporter.password, and they it",
+    )
+    _require(
+        exporter.username is None or ":" not in exporter.username,
+        f"exporter.username = {exporter.username!r}: basic authentication allows no colon in it",
+    )
 
 
 def _validate_dimensions(s: Settings) -> None:

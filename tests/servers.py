@@ -112,8 +112,13 @@ class KafkaServer(Server):
             # The first character may not be a dash: it is an argument of a command line.
             random_id = b"\0" + uuid.uuid4().bytes[1:]
             cluster = base64.urlsafe_b64encode(random_id).decode().rstrip("=")
-            _run(self._jvm("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(path)))
+            tool = ("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(path))
+            _run(self._jvm(*tool, *self._format_options()))
         super()._launch()
+
+    def _format_options(self) -> list[str]:
+        """More arguments for the tool that formats the storage."""
+        return []
 
     def _ready(self) -> bool:
         return answers(self.port)

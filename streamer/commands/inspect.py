@@ -80,6 +80,8 @@ def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
         "late": topic.late,
         "rejected": topic.rejected,
         "lost": topic.lost,
+        "lost_ranges": topic.gaps,
+        "restarts": topic.restarts,
     }
 
 
@@ -124,6 +126,11 @@ def _print(found: list[dict[str, Any]]) -> None:
             cells = (t["next_offset"], t["arrival"], t["accepted"], t["duplicates"], t["late"])
             table.add_row(kind, *map(str, cells), rejected)
         console.print(table)
+        for kind, t in about["topics"].items():
+            for first, last in t["lost_ranges"]:
+                console.print(f"  {kind}: records {first} to {last} were lost")
+            if t["restarts"]:
+                console.print(f"  {kind}: the log was cut or made anew {t['restarts']} times")
         for label, w in about["windows"].items():
             console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
         for name, t in about["tables"].items():

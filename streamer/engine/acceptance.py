@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamer import limits
 from streamer.batch import I64, U64, Batch, Bools
 from streamer.config import Settings
 from streamer.engine.index import KeyIndex
@@ -118,6 +119,8 @@ class TopicLog:
     rejected: dict[str, int] = field(default_factory=dict)
     borrowed_ms: int = NEVER
     lost: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    """The last ranges of lost offsets, first and last."""
     restarts: int = 0
     ids: SeenIds = field(init=False)
 
@@ -125,10 +128,16 @@ class TopicLog:
         time = self.settings.time
         self.ids = SeenIds(time.dedup_horizon_ms, self.settings.limits.event_ids)
 
-    @property
-    def has_started(self) -> bool:
-        """Whether any record was ever read."""
-        return self.arrival_ms > NEVER
+    def lose(self, first: int, last: int) -> None:
+        """Declare records lost that left the log before they were read; go on after them."""
+        self.lost += last - first + 1
+        self.gaps = [*self.gaps, (first, last)][-limits.MAX_GAPS :]
+        self.next_offset = last + 1
+
+    def restart(self, offset: int) -> None:
+        """Go on at an earlier offset of a log that is not the one that was read."""
+        self.restarts += 1
+        self.next_offset = offset
 
     @property
     def events(self) -> int:

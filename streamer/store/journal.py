@@ -7,7 +7,6 @@ size class become one of the next; a blob leaves when nothing in it can matter a
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
 import msgspec
@@ -61,16 +60,20 @@ class Journal:
 
     # Writing -----------------------------------------------------------------------------------
 
-    def witness(self, kind: str, offset: int, record_ms: int, value: bytes | None) -> None:
-        """Remember a record that was applied; older ones are thinned out exponentially."""
-        kept = self.witnesses[kind]
-        kept.append(Witness(offset, record_ms, zlib.crc32(value or b"")))
+    def remember(self, kind: str, witness: Witness) -> None:
+        """Keep a record that was applied; older ones are thinned out exponentially."""
+        kept, offset = self.witnesses[kind], witness.offset
+        kept.append(witness)
         if len(kept) > limits.WITNESS_COUNT:
             gaps = [
                 (kept[i + 1].offset - kept[i - 1].offset) / (offset - kept[i].offset + 1)
                 for i in range(1, len(kept) - 1)
             ]
             del kept[1 + gaps.index(min(gaps))]
+
+    def forget_witnesses(self, kind: str, offset: int) -> None:
+        """The log is another one from the offset on."""
+        self.witnesses[kind] = [w for w in self.witnesses[kind] if w.offset < offset]
 
     def prepare(self) -> Commit:
         """The next commit: everything that changed since the last one."""
@@ -186,6 +189,7 @@ class Journal:
                     rejected=log.rejected,
                     evicted_early=log.ids.evicted_early,
                     lost=log.lost,
+                    gaps=log.gaps,
                     restarts=log.restarts,
                     witnesses=self.witnesses[kind],
                 )
@@ -254,7 +258,7 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
         log.duplicates, log.late = topic.duplicates, topic.late
         log.rejected = dict(topic.rejected)
         log.ids.evicted_early = topic.evicted_early
-        log.lost, log.restarts = topic.lost, topic.restarts
+        log.lost, log.gaps, log.restarts = topic.lost, list(topic.gaps), topic.restarts
         journal.witnesses[kind] = list(topic.witnesses)
 
 

@@ -14,7 +14,7 @@ from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
-VERSION = 1
+VERSION = 2
 
 
 class Witness(msgspec.Struct, array_like=True, frozen=True):
@@ -37,6 +37,7 @@ class TopicState(msgspec.Struct):
     rejected: dict[str, int]
     evicted_early: int
     lost: int
+    gaps: list[tuple[int, int]]
     restarts: int
     witnesses: list[Witness]
 

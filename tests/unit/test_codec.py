@@ -17,6 +17,7 @@ from streamer.errors import CodecError
 from streamer.store import codec, manifest
 from streamer.store.journal import Journal
 from streamer.testing import chunks_of
+from streamer.witnesses import witness_of
 from tests.agreement import SETTINGS, random_records, run_engines, to_log
 
 DTYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.int8, np.bool_, np.uint16, np.float64])
@@ -83,7 +84,7 @@ def stored_manifest() -> bytes:
     journal = Journal(engines.partitions[0], "claim")
     for chunk in chunks_of(to_log(records), 50):
         last = chunk.records[-1]
-        journal.witness(chunk.kind, last.offset, last.record_ms, last.value)
+        journal.remember(chunk.kind, witness_of(last.offset, last.record_ms, last.value))
     return journal.prepare().manifest
 
 

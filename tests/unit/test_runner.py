@@ -24,7 +24,9 @@ from streamer.owned import OwnedPartition, Phase
 from streamer.runner import Runner
 from streamer.store.base import Answer, Commit
 from streamer.store.journal import adopt
+from streamer.store.manifest import Witness
 from streamer.store.memory import MemoryStore
+from streamer.witnesses import witness_of
 
 START_MS = 1_700_000_000_000
 TPS = [TopicPartition(kind, 0) for kind in KINDS]
@@ -41,6 +43,7 @@ class ScriptedLog:
         self.starts: list[dict[TopicPartition, int]] = []
         self.gone: set[TopicPartition] = set()
         self.start_offset = 0
+        self.records: dict[tuple[TopicPartition, int], Witness] = {}
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
         self.starts.append(dict(offsets))
@@ -48,8 +51,13 @@ class ScriptedLog:
             self.failures -= 1
             raise KafkaTimeoutError("no answer in time")
 
-    async def bounds(self, tp: TopicPartition) -> tuple[int, int]:
-        return self.start_offset, 1_000_000
+    async def bounds(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        return dict.fromkeys(tps, (self.start_offset, 1000000))
+
+    async def records_at(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Witness]:
+        return {tp: self.records[tp, n] for tp, n in offsets.items() if (tp, n) in self.records}
 
     async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
         return {tp: (n, 0) for tp, n in self.handed_out.items()}
@@ -204,10 +212,26 @@ async def test_a_cut_log_is_declared_with_its_range() -> None:
         await until(lambda: bench.owned.committed.get("impressions") == 10, "committed")
         bench.log.start_offset = 25
         bench.log.gone = {TPS[0]}
-        partition = bench.owned.partition
-        assert partition is not None
-        await until(lambda: partition.logs["impressions"].lost == 15, "declared")
-        assert bench.log.starts[-1] == {TPS[0]: 25}
+        await until(lambda: bench.owned.committed.get("impressions") == 25, "declared")
+        assert bench.owned.partition is not None
+        found = bench.owned.partition.logs["impressions"]
+        assert (found.lost, found.gaps, found.restarts) == (15, [(10, 24)], 0)
+        assert bench.log.starts[-1][TPS[0]] == 25
+
+
+async def test_another_log_of_the_same_name_is_read_from_its_start() -> None:
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 10, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 10, "committed")
+        bench.log.records = {(TPS[0], 9): witness_of(9, START_MS, b"another one")}
+        bench.log.gone = {TPS[0]}
+        await until(lambda: bench.owned.committed.get("impressions") == 0, "declared")
+        assert bench.owned.partition is not None
+        assert bench.owned.partition.logs["impressions"].restarts == 1
+        assert bench.owned.journal is not None
+        assert bench.owned.journal.witnesses["impressions"] == []
 
 
 async def test_a_caught_up_topic_holds_nobody_back() -> None:

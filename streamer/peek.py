@@ -1,0 +1,75 @@
+"""Single records of logs, read apart from any group."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import aiokafka
+from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.structs import TopicPartition
+
+from streamer.config import Kafka
+from streamer.errors import BrokerError
+from streamer.kafka import client_settings
+from streamer.store.manifest import Witness
+from streamer.witnesses import witness_of
+
+_SECONDS = 15.0
+_FETCH_BYTES = 64 * 1024
+"""Kafka answers with one whole batch at least."""
+
+
+async def records_at(
+    kafka: Kafka, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Witness]:
+    """The first record of each log at or after an offset; none where the log ends before.
+
+    BrokerError where Kafka does not answer in time.
+    """
+    consumer = aiokafka.AIOKafkaConsumer(
+        **client_settings(kafka),
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        isolation_level="read_committed",
+        max_partition_fetch_bytes=_FETCH_BYTES,
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            await consumer.start()
+            return await _read(consumer, offsets)
+    except TimeoutError:
+        asked = ", ".join(f"{tp.topic}/{tp.partition}" for tp in offsets)
+        raise BrokerError(f"Kafka did not answer within {_SECONDS:.0f} s; at {asked}") from None
+    finally:
+        await consumer.stop()
+
+
+async def _read(
+    consumer: aiokafka.AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, Witness]:
+    consumer.assign(list(offsets))
+    for tp, offset in offsets.items():
+        consumer.seek(tp, offset)
+    found: dict[TopicPartition, Witness] = {}
+    left = set(offsets)
+    while left:
+        try:
+            answer = await consumer.getmany(*left, timeout_ms=500, max_records=1)
+        except OffsetOutOfRangeError as error:
+            left.difference_update(error.args[0])
+            continue
+        for tp, records in answer.items():
+            first = records[0]
+            found[tp] = witness_of(first.offset, first.timestamp, first.value)
+            left.discard(tp)
+        left = {tp for tp in left if not await _is_at_end(consumer, tp)}
+    return found
+
+
+async def _is_at_end(consumer: aiokafka.AIOKafkaConsumer, tp: TopicPartition) -> bool:
+    """By a fetch's answer: asking for the end of a log is not answered rightly by every broker."""
+    end = consumer.last_stable_offset(tp)
+    if end is None or end < 0:
+        end = consumer.highwater(tp)
+    return end is not None and await consumer.position(tp) >= end
