@@ -340,6 +340,8 @@ class Runner:
             self.telemetry.commit_took(time.perf_counter() - started)
             owned.committed = msgspec.msgpack.decode(commit.position)[1]
             return
+        if answer is Answer.INCOMPLETE:
+            raise StoreError(f"blobs of partition {owned.number} are gone: the store went back")
         self.telemetry.fenced += 1
         logger.warning("partition %d: commit answered %s; adopting again", owned.number, answer)
         owned.is_fenced = True  # forgotten where nothing is being applied: see _work

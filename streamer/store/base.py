@@ -21,6 +21,8 @@ class Answer(StrEnum):
     """The stored state is not the one that this commit continues."""
     FENCED = "FENCED"
     """Another worker has claimed the partition."""
+    INCOMPLETE = "INCOMPLETE"
+    """Blobs of the commit are gone: the store went back after they were written. Ask again."""
 
 
 @dataclass(frozen=True)

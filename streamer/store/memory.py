@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamer.store.base import Answer, Commit, Stored, new_claim
 from streamer.telemetry import Telemetry
@@ -47,8 +47,16 @@ class MemoryStore:
         return [blobs.get(name) for name in names]
 
     async def commit(self, partition: int, commit: Commit) -> Answer:
+        self.write(partition, commit.blobs)
+        return await self.flip(partition, commit)
+
+    def write(self, partition: int, blobs: Mapping[str, bytes]) -> None:
+        """The first part of a commit."""
+        self.held.setdefault(partition, {}).update(blobs)
+
+    async def flip(self, partition: int, commit: Commit) -> Answer:
+        """The second part: what the script does."""
         blobs = self.held.setdefault(partition, {})
-        blobs.update(commit.blobs)
         if self.claims.get(partition) != commit.claim:
             return Answer.FENCED
         position = (await self.read(partition)).position
@@ -56,6 +64,8 @@ class MemoryStore:
             return Answer.ALREADY
         if position != commit.expected:
             return Answer.MOVED
+        if not commit.blobs.keys() <= blobs.keys():
+            return Answer.INCOMPLETE
         self.states[partition] = Stored(
             commit.position, commit.manifest, time.time_ns() // 1_000_000
         )

@@ -2,61 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from redis.asyncio import Redis, RedisCluster
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, ReadOnlyError
 
 from streamer import limits
 from streamer.config import Redis as RedisSettings
-from streamer.errors import SettingsError, StoreError
+from streamer.errors import StoreError
 from streamer.store.base import Answer, Commit, Stored, new_claim
 from streamer.store.keys import Keys
+from streamer.store.redis_client import client, failures, place_of
 from streamer.telemetry import Telemetry
 
-_MIN_VERSION = 7
+MIN_VERSION = 7
+_TRIAL_MS = 10_000
 _BLOBS_PER_CALL = 500
 _FORGET_SECONDS = 3600
 """After so long without a word a worker is not missed any more."""
-
-
-def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
-    """A client for the settings, without retries of its own: commits are retried here, where a
-    lost reply is told from a lost request."""
-    options: dict[str, Any] = {
-        "socket_timeout": timeout_seconds,
-        "socket_connect_timeout": timeout_seconds,
-        "retry": Retry(NoBackoff(), 0),
-        "username": settings.username,
-        "password": _secret(settings.password_file),
-        "ssl_ca_certs": settings.ssl_ca_certs,
-        "ssl_certfile": settings.ssl_certfile,
-        "ssl_keyfile": settings.ssl_keyfile,
-    }
-    options = {key: value for key, value in options.items() if value is not None}
-    try:
-        kind: Any = RedisCluster if settings.cluster else Redis
-        return kind.from_url(settings.url, **options)
-    except (ValueError, RedisError, TypeError) as error:
-        raise SettingsError(f"redis.url cannot be used: {error}") from error
-
-
-def _secret(path: str | None) -> str | None:
-    if path is None:
-        return None
-    try:
-        return Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise SettingsError(
-            f"cannot read redis.password_file: {error.strerror}; at {path}"
-        ) from error
 
 
 class RedisStore:
@@ -71,30 +37,40 @@ class RedisStore:
         self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
         self._release = self.redis.register_script((lua / "release.lua").read_text())
 
-    @contextmanager
-    def _errors(self, doing: str) -> Iterator[None]:
-        try:
-            yield
-        except (RedisError, OSError, TimeoutError) as error:
-            text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise StoreError(f"{doing}: {text}; at {_place(self.settings.url)}") from error
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return failures(doing, self.settings)
+
+    async def info(self) -> dict[str, dict[str, Any]]:
+        """INFO of the server, or of every master of a cluster, by address."""
+        with self._errors("cannot use Redis"):
+            if not self.settings.cluster:
+                return {place_of(self.settings.url): await self.redis.info()}
+            found = await self.redis.info(target_nodes=self.redis.PRIMARIES)
+            return {"": found} if "redis_version" in found else found
 
     async def check(self) -> None:
-        with self._errors("cannot use Redis"):
-            info = await self.redis.info()
-        first: Any = next(iter(info.values()), {})
-        info = first if isinstance(first, dict) and "redis_version" in first else info
-        version = str(info.get("redis_version", "0"))
-        if int(version.split(".")[0]) < _MIN_VERSION:
-            raise StoreError(f"Redis {version} is too old: {_MIN_VERSION}.0 or newer is needed")
-        policy = str(info.get("maxmemory_policy", "noeviction"))
-        if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
-            raise StoreError(
-                f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
-                "set it to noeviction"
-            )
-        if info.get("role", "master") != "master":
-            raise StoreError("Redis is a read-only replica: connect to its master")
+        for info in (await self.info()).values():
+            version = str(info.get("redis_version", "0"))
+            if int(version.split(".")[0]) < MIN_VERSION:
+                raise StoreError(f"Redis {version} is too old: {MIN_VERSION}.0 or newer is needed")
+            policy = str(info.get("maxmemory_policy", "noeviction"))
+            if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
+                raise StoreError(
+                    f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
+                    "set it to noeviction"
+                )
+            if info.get("role", "master") != "master":
+                raise StoreError("Redis is a read-only replica: connect to its master")
+            if info.get("redis_mode") == "cluster" and not self.settings.cluster:
+                raise StoreError("Redis is a node of a cluster: set redis.cluster = true")
+
+    async def try_writing(self) -> None:
+        """StoreError where a worker could not write here: no permission, a replica, no memory, no
+        disk. Leaves nothing behind; the key of the trial is no partition's."""
+        key, trial = f"{self.keys.prefix}:{{trial}}:claim", new_claim()
+        with self._errors("cannot write to Redis"):
+            await self.redis.set(key, trial, px=_TRIAL_MS)
+            await self._release(keys=[key], args=[trial])
 
     async def set_partitions(self, count: int) -> int:
         with self._errors("cannot store the number of partitions"):
@@ -138,21 +114,21 @@ class RedisStore:
                 f"manifest of partition {partition} has {len(commit.manifest)} bytes; "
                 f"at most {limits.MAX_MANIFEST_BYTES} are written in one step"
             )
-        delete = list(commit.delete)[: limits.MAX_SCRIPT_KEYS]
-        fixed = [
+        delete = commit.delete[: limits.MAX_SCRIPT_KEYS]
+        later = commit.delete[limits.MAX_SCRIPT_KEYS :]
+        keys = [
             self.keys.claim(partition),
             self.keys.state(partition),
             self.keys.blobs(partition),
+            *(self.keys.blob(partition, name) for name in (*commit.blobs, *delete)),
         ]
+        state = [commit.claim, commit.expected, commit.position, commit.manifest]
         with self._errors(f"cannot commit partition {partition}"):
             await self._write_blobs(partition, commit)
-            answer = await self._commit(
-                keys=[*fixed, *(self.keys.blob(partition, n) for n in delete)],
-                args=[commit.claim, commit.expected, commit.position, commit.manifest, *delete],
-            )
+            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *delete])
             result = Answer(answer.decode())
             if result in (Answer.OK, Answer.ALREADY):
-                await self._delete_rest(partition, commit.delete[limits.MAX_SCRIPT_KEYS :])
+                await self._delete_rest(partition, later)
         return result
 
     async def _write_blobs(self, partition: int, commit: Commit) -> None:
@@ -194,25 +170,34 @@ class RedisStore:
 
     async def report(self, telemetry: Telemetry) -> None:
         with self._errors("cannot report"):
-            seconds, _ = await self.redis.time()
+            seconds, _ = await self._time()
             data = msgspec.json.encode([seconds, telemetry])
             await self.redis.hset(self.keys.workers, telemetry.worker, data)
 
+    async def _time(self) -> tuple[int, int]:
+        """The clock of the node that holds the reports: of a cluster always the same one's."""
+        if not self.settings.cluster:
+            return cast(tuple[int, int], await self.redis.time())
+        await self.redis.initialize()
+        node = self.redis.get_node_from_key(self.keys.workers)
+        return cast(tuple[int, int], await self.redis.time(target_nodes=node))
+
     async def now_ms(self) -> int:
         with self._errors("cannot read the clock"):
-            seconds, micros = await self.redis.time()
+            seconds, micros = await self._time()
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def reports(self) -> list[Telemetry]:
         with self._errors("cannot read reports"):
-            seconds, _ = await self.redis.time()
+            seconds, _ = await self._time()
             found = await self.redis.hgetall(self.keys.workers)
             told = [msgspec.json.decode(x, type=tuple[int, Telemetry]) for x in found.values()]
             for at, telemetry in told:
                 telemetry.silent_seconds = max(0, int(seconds) - at)
             gone = [t.worker for _, t in told if t.silent_seconds > _FORGET_SECONDS]
-            if gone:
-                await self.redis.hdel(self.keys.workers, *gone)
+            if gone:  # tidied by whoever may write: an exporter may be a user who only reads
+                with suppress(NoPermissionError, ReadOnlyError):
+                    await self.redis.hdel(self.keys.workers, *gone)
         return [telemetry for _, telemetry in told]
 
     async def leave(self, worker: str) -> None:
@@ -221,8 +206,3 @@ class RedisStore:
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()
-
-
-def _place(url: str) -> str:
-    """The address in a URL, without user and password."""
-    return url.rsplit("@", 1)[-1].split("://")[-1]

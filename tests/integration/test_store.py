@@ -9,7 +9,7 @@ import pytest
 
 from streamer.config import Redis
 from streamer.errors import StoreError
-from streamer.store.base import Answer, Store
+from streamer.store.base import Answer, Commit, Store
 from streamer.store.redis import RedisStore
 from tests.integration.conftest import MakeRedis
 from tests.store_suite import JournalSuite, ReaderSuite, StoreSuite, step
@@ -32,6 +32,27 @@ class TestJournalInRedis(JournalSuite):
 
 class TestReaderInRedis(ReaderSuite):
     pass
+
+
+async def test_a_commit_whose_blobs_are_gone_changes_nothing(
+    redis_url: str, redis_prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fail-over between the blobs and the script loses the blobs only."""
+    store = RedisStore(Redis(url=redis_url, prefix=redis_prefix))
+    claim, _ = await store.claim(0)
+    whole = step(claim, b"", b"p1", {"a": b"1", "b": b"2"})
+    write = store._write_blobs
+
+    async def write_and_lose(partition: int, commit: Commit) -> None:
+        await write(partition, commit)
+        await store.redis.unlink(store.keys.blob(partition, "b"))
+
+    monkeypatch.setattr(store, "_write_blobs", write_and_lose)
+    assert await store.commit(0, whole) == Answer.INCOMPLETE
+    assert (await store.read(0)).position == b""
+    monkeypatch.undo()
+    assert await store.commit(0, whole) == Answer.OK
+    await store.close()
 
 
 @pytest.mark.parametrize(

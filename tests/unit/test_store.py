@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.store.base import Store
+from streamer.store.base import Answer, Store
 from streamer.store.memory import MemoryStore
-from tests.store_suite import JournalSuite, ReaderSuite, StoreSuite
+from tests.store_suite import JournalSuite, ReaderSuite, StoreSuite, step
 
 
 @pytest.fixture
@@ -16,6 +16,16 @@ def store() -> Store:
 
 class TestMemoryStore(StoreSuite):
     pass
+
+
+async def test_a_commit_whose_blobs_are_gone_changes_nothing() -> None:
+    store = MemoryStore()
+    claim, _ = await store.claim(0)
+    whole = step(claim, b"", b"p1", {"a": b"1", "b": b"2"})
+    store.write(0, {"a": b"1"})
+    assert await store.flip(0, whole) == Answer.INCOMPLETE
+    assert (await store.read(0)).position == b""
+    assert await store.commit(0, whole) == Answer.OK
 
 
 class TestJournalInMemory(JournalSuite):

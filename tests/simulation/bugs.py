@@ -1,0 +1,142 @@
+"""Bugs to plant: each a world whose system breaks one rule, which the simulation has to find."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streamer.chunk import Chunk
+from streamer.engine.impressions import Impressions
+from streamer.engine.partition import Partition
+from streamer.owned import OwnedPartition
+from streamer.runner import Runner
+from streamer.store.base import Answer, Commit, Stored
+from streamer.store.manifest import decode
+from streamer.store.memory import MemoryStore
+from tests.simulation.store import SimStore
+from tests.simulation.world import World
+
+_TTL_SECONDS = 20.0
+
+
+class ClaimNotCompared(World):
+    """Whoever continues the stored state may commit, claim or no claim."""
+
+    class memory_type(MemoryStore):  # noqa: N801 — an attribute of the world
+        async def flip(self, partition: int, commit: Commit) -> Answer:
+            claim = self.claims.get(partition, commit.claim)
+            return await super().flip(partition, dataclasses.replace(commit, claim=claim))
+
+
+class SoughtBeforeClaim(World):
+    """State is read and sought before the claim is written, not after."""
+
+    class store_type(SimStore):  # noqa: N801
+        async def claim(self, partition: int) -> tuple[str, Stored]:
+            stored = await self.read(partition)
+            claim, now = await super().claim(partition)
+            return claim, dataclasses.replace(now, manifest=stored.manifest)
+
+
+class OffsetWithoutState(World):
+    """Offsets are stored in one step and what was counted in the next."""
+
+    class store_type(SimStore):  # noqa: N801
+        async def commit(self, partition: int, commit: Commit) -> Answer:
+            stored = self.memory.states.get(partition)
+            if stored is not None and stored.position == commit.expected:
+                old, new = decode(stored.manifest), decode(commit.manifest)
+                for kind, topic in old.topics.items():
+                    topic.next_offset = new.topics[kind].next_offset
+                ahead = dataclasses.replace(stored, manifest=old.encode())
+
+                async def write() -> None:
+                    if self.memory.states.get(partition) == stored:
+                        self.memory.states[partition] = ahead
+
+                await self._ask(write)
+            return await super().commit(partition, commit)
+
+
+class BlobsExpire(World):
+    """Blobs have a time to live, as caches do."""
+
+    class memory_type(MemoryStore):  # noqa: N801
+        def write(self, partition: int, blobs: Mapping[str, bytes]) -> None:
+            super().write(partition, blobs)
+            loop = asyncio.get_running_loop()
+            for name in blobs:
+                loop.call_later(_TTL_SECONDS, self.held[partition].pop, name, None)
+
+
+class EvictedAtBareHorizon(World):
+    """Impressions leave at the click horizon, though feedback may still be on its way."""
+
+    class runner_type(Runner):  # noqa: N801
+        async def _adopt_once(self, owned: OwnedPartition) -> None:
+            await super()._adopt_once(owned)
+            assert owned.partition is not None
+            _evict_early(owned.partition)
+
+
+def _evict_early(partition: Partition) -> None:
+    impressions = partition.impressions
+
+    def expire(clicks_ms: int, impressions_ms: int, lateness_ms: int) -> None:
+        newest_ms = max(log.arrival_ms for log in partition.logs.values())
+        Impressions.expire(impressions, newest_ms, newest_ms, 0)
+
+    impressions.expire = expire  # type: ignore[method-assign]
+
+
+class SweptWithoutClaim(World):
+    """Orphans are swept by whoever once thought that they were orphans."""
+
+    class memory_type(MemoryStore):  # noqa: N801
+        async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+            return await super().sweep(partition, self.claims.get(partition, claim), held)
+
+
+class BlobsNotLookedFor(World):
+    """A commit does not ask whether its blobs are still there."""
+
+    class memory_type(MemoryStore):  # noqa: N801
+        async def flip(self, partition: int, commit: Commit) -> Answer:
+            return await super().flip(partition, dataclasses.replace(commit, blobs={}))
+
+
+class StaleChunkTaken(World):
+    """What was fetched before a seek is applied after it."""
+
+    class runner_type(Runner):  # noqa: N801
+        def offer(self, chunk: Chunk) -> None:
+            owned = self.partitions.get(chunk.partition)
+            if owned is not None and owned.epochs:
+                chunk.epoch = owned.epochs[self.kind_of[chunk.topic]]
+            super().offer(chunk)
+
+
+class DeadLettersAfterCommit(World):
+    """Dead letters are sent when the commit that counts them is done."""
+
+    class runner_type(Runner):  # noqa: N801
+        async def _try_commit(self, owned: OwnedPartition, commit: Commit, dead: list[Any]) -> None:
+            later: Sequence[Any] = list(dead)
+            await super()._try_commit(owned, commit, [])
+            await self.dead_letters.send(later)
+            dead.clear()
+
+
+BUGS: dict[str, type[World]] = {
+    "a commit that does not compare the claim": ClaimNotCompared,
+    "seek before the claim": SoughtBeforeClaim,
+    "offset without its state": OffsetWithoutState,
+    "a TTL on a referenced blob": BlobsExpire,
+    "eviction at the bare horizon": EvictedAtBareHorizon,
+    "a sweep that does not compare the claim": SweptWithoutClaim,
+    "a commit that does not look for its blobs": BlobsNotLookedFor,
+    "a stale chunk taken": StaleChunkTaken,
+    "dead letters sent after the commit": DeadLettersAfterCommit,
+}

@@ -1,0 +1,165 @@
+"""A worker's connection to the store in memory: late, cut, with replies that get lost."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+from streamer.errors import StoreError
+from streamer.store.base import Answer, Commit, Stored
+from streamer.store.memory import MemoryStore
+from streamer.telemetry import Telemetry
+from tests.simulation.process import Process
+
+_T = TypeVar("_T")
+_LONGEST_LATE_SECONDS = 15.0
+
+
+@dataclass
+class Weather:
+    """How the network to the store is now."""
+
+    is_down: bool = False
+    lost_requests: float = 0.0
+    lost_replies: float = 0.0
+    late: float = 0.0
+
+
+class Server:
+    """The real store in memory, with a network in front of it and copies of older states."""
+
+    def __init__(self, memory: MemoryStore, dice: Random) -> None:
+        self.memory, self.dice = memory, dice
+        self.weather = Weather()
+        self.on_their_way: set[asyncio.Task[object]] = set()
+        self._claims = 0
+        self._older: MemoryStore | None = None
+
+    def new_claim(self) -> str:
+        self._claims += 1
+        return f"claim{self._claims}"
+
+    def keep_copy(self) -> None:
+        self._older = copy.deepcopy(self.memory)
+
+    def roll_back(self) -> bool:
+        """Go back to the copy, as a fail-over to a replica that lags does."""
+        older, self._older = self._older, None
+        if older is None:
+            return False
+        memory = self.memory
+        memory.claims, memory.states, memory.held = older.claims, older.states, older.held
+        return True
+
+
+class SimStore:
+    """The runner's ``Store``: requests reach the server some time, or never; so do replies."""
+
+    def __init__(self, server: Server, process: Process) -> None:
+        self.server, self.process = server, process
+        self.dice = server.dice
+
+    @property
+    def memory(self) -> MemoryStore:
+        return self.server.memory
+
+    async def _ask(self, effect: Callable[[], Awaitable[_T]]) -> _T:
+        """The effect takes place even if the asking process dies meanwhile."""
+        await self.process.pause_a_little(0.02)
+        weather = self.server.weather
+        if weather.is_down or self.dice.random() < weather.lost_requests:
+            raise StoreError("no connection")
+        if self.dice.random() < weather.late:
+            self._send(effect, self.dice.random() * _LONGEST_LATE_SECONDS)
+            raise StoreError("timed out; the request arrives later")
+        result = await asyncio.shield(self._send(effect, self.dice.random() * 0.05))
+        await self.process.pause_a_little(0.02)
+        if self.dice.random() < weather.lost_replies:
+            raise StoreError("the reply was lost")
+        return result
+
+    def _send(self, effect: Callable[[], Awaitable[_T]], delay_seconds: float) -> asyncio.Task[_T]:
+        async def arrive() -> _T:
+            await asyncio.sleep(delay_seconds)
+            return await effect()
+
+        task = asyncio.create_task(arrive())
+        self.server.on_their_way.add(task)
+        task.add_done_callback(self.server.on_their_way.discard)
+        return task
+
+    async def check(self) -> None:
+        """Fit."""
+
+    async def set_partitions(self, count: int) -> int:
+        return await self._ask(lambda: self.memory.set_partitions(count))
+
+    async def partitions(self) -> int | None:
+        return await self._ask(self.memory.partitions)
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        claim = self.server.new_claim()
+
+        async def write() -> None:
+            self.memory.claims[partition] = claim
+
+        await self._ask(write)
+        return claim, await self.read(partition)
+
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        known = sorted(await self._ask(lambda: self._names(partition)))
+        orphans = set(known) - held
+        return await self._ask(lambda: self._sweep(partition, claim, orphans))
+
+    async def _names(self, partition: int) -> list[str]:
+        return list(self.memory.held.get(partition, {}))
+
+    async def _sweep(self, partition: int, claim: str, orphans: set[str]) -> int:
+        kept = self.memory.held.get(partition, {}).keys() - orphans
+        return await self.memory.sweep(partition, claim, set(kept))
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        return await self._ask(lambda: self.memory.blobs(partition, names))
+
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        """As in Redis: blobs first, some at a time, then the script."""
+        names = list(commit.blobs)
+        middle = self.dice.randint(0, len(names))
+        for some in (names[:middle], names[middle:]):
+            if some:
+                await self._ask(lambda some=some: self._write(partition, commit, some))  # type: ignore[misc]
+        return await self._ask(lambda: self.memory.flip(partition, commit))
+
+    async def _write(self, partition: int, commit: Commit, names: Sequence[str]) -> None:
+        self.memory.write(partition, {name: commit.blobs[name] for name in names})
+
+    async def release(self, partition: int, claim: str) -> None:
+        await self._ask(lambda: self.memory.release(partition, claim))
+
+    async def read(self, partition: int) -> Stored:
+        return await self._ask(lambda: self.memory.read(partition))
+
+    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
+        return await self._ask(lambda: self.memory.positions(partitions))
+
+    async def owner(self, partition: int) -> str | None:
+        return await self._ask(lambda: self.memory.owner(partition))
+
+    async def report(self, telemetry: Telemetry) -> None:
+        """Nobody reads it."""
+
+    async def leave(self, worker: str) -> None:
+        """Nobody reads it."""
+
+    async def now_ms(self) -> int:
+        return 0
+
+    async def reports(self) -> list[Telemetry]:
+        return []
+
+    async def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,395 @@
+"""One simulated run: several workers read random logs to their ends while things go wrong.
+
+Everything random comes from the seed. The end is compared with what a single engine, fed the same
+logs without any fault, holds; that engine's readings are the oracle's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import hashlib
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from streamer.canonical import Canonical, canonical
+from streamer.config import Settings, parse
+from streamer.deadletters import DeadLetter
+from streamer.engine.partition import Partition
+from streamer.errors import BrokerError, StreamerError
+from streamer.metrics.catalogue import Catalogue
+from streamer.runner import Runner
+from streamer.store.journal import adopt
+from streamer.store.manifest import decode
+from streamer.store.memory import MemoryStore
+from streamer.testing import LogRecord
+from tests.agreement import differences, read_engines, run_engines, states, to_log
+from tests.oracle.oracle import records_of_file, run
+from tests.oracle.random_log import random_log
+from tests.simulation.kafka import Logs, SimLog
+from tests.simulation.loop import DeadlockError, VirtualLoop
+from tests.simulation.store import Server, SimStore
+
+PARTITIONS = 2
+_LINES = 60
+_LOGS = 48
+"""Different logs; each is run under many schedules."""
+_FAULT_SECONDS = 30.0
+_SETTLE_SECONDS = 400.0
+_SESSION_SECONDS = 10.0
+_LIVE = "written meanwhile"
+_NAMES = ("written before", _LIVE)
+
+
+def settings_of(name: str) -> Settings:
+    """Short horizons where all is there at the start; a wide skew where clocks are borrowed while
+    the logs still grow much faster than their time."""
+    is_live = name == _LIVE
+    return parse(
+        {
+            "dimensions": [{"name": "variant", "max_values": 2}],
+            "windows": {"lengths": ["30m"]},
+            "attribution": {"click": "10m", "conversion": "1h"},
+            "time": {
+                "max_lateness": "10m",
+                "max_skew": "240h" if is_live else "1m",
+                "dedup_horizon": "20m",
+            },
+            "limits": {"gather_rows": 15, "flush_ms": 2000},
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """Logs, and what has to come of them."""
+
+    settings: Settings
+    catalogue: Catalogue
+    log: list[LogRecord]
+    states: list[Canonical]
+    dead: set[tuple[str, int, int]]
+
+
+@functools.lru_cache(maxsize=2 * _LOGS)
+def case_of(number: int, name: str) -> Case:
+    """A random log, run once without faults and held against the oracle."""
+    settings = settings_of(name)
+    records = records_of_file(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
+    engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
+    assert not differences(read_engines(engines), run(records, settings).readings)
+    dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}
+    return Case(settings, engines.catalogue, to_log(records), states(engines), dead)
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    seed: int
+    wrong: list[str] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    story: list[str] = field(default_factory=list)
+    trace: str = ""
+
+    def count(self, fault: str) -> None:
+        self.faults[fault] = self.faults.get(fault, 0) + 1
+
+
+@dataclass
+class Worker:
+    """A simulated worker process."""
+
+    name: str
+    log: SimLog
+    runner: Runner
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+
+    def kill(self) -> None:
+        self.log.stop()
+        for task in [*self.tasks, *self.runner._adoptions.values()]:
+            task.cancel()
+        for owned in self.runner.partitions.values():
+            if owned.committing is not None:
+                owned.committing.cancel()
+
+
+class World:
+    """Workers, logs, a store, and the faults that the dice choose."""
+
+    runner_type: type[Runner] = Runner
+    store_type: type[SimStore] = SimStore
+    memory_type: type[MemoryStore] = MemoryStore
+
+    def __init__(self, seed: int, dice: Random) -> None:
+        self.dice = dice
+        self.outcome = Outcome(seed)
+        self.is_live = dice.random() < 0.5
+        self.case = case_of(dice.randrange(_LOGS), _NAMES[self.is_live])
+        self.logs = Logs(self.case.log, PARTITIONS)
+        self.server = Server(self.memory_type(), dice)
+        self.workers: list[Worker] = []
+        self.dead: list[DeadLetter] = []
+        self._born = 0
+        self._rebalancing = asyncio.Lock()
+        self._background: set[asyncio.Task[Any]] = set()
+
+    def tell(self, what: str) -> None:
+        self.outcome.story.append(f"{asyncio.get_running_loop().time():9.3f} s  {what}")
+
+    # Workers ----------------------------------------------------------------------------------
+
+    def start_worker(self) -> None:
+        self._born += 1
+        log = SimLog(self.logs, self.dice)
+        store = self.store_type(self.server, log)
+        runner = self.runner_type(self.case.settings, store, log, f"worker{self._born}")
+        runner.catalogue = self.case.catalogue
+        runner.dead_letters.send = self._send_dead  # type: ignore[method-assign]
+        worker = Worker(runner.telemetry.worker, log, runner)
+        worker.tasks = [
+            asyncio.create_task(runner.run()),
+            asyncio.create_task(log.fetch(runner, self.dice.choice((3, 10, 40)))),
+        ]
+        self.workers.append(worker)
+        self.tell(f"{worker.name} starts")
+
+    async def _send_dead(self, letters: Sequence[DeadLetter]) -> None:
+        await asyncio.sleep(self.dice.random() * 0.05)
+        if letters and self.dice.random() < 2 * self.server.weather.lost_requests:
+            raise BrokerError("Kafka did not answer")
+        self.dead += letters
+
+    async def rebalance(self) -> None:
+        """All that answer give up what they have, then each gets its share."""
+        async with self._rebalancing:
+            await asyncio.sleep(self.dice.random())
+            members = [w for w in self.workers if not w.log.is_stopped]
+            revoking = [asyncio.create_task(w.runner.revoke()) for w in members]
+            if revoking:
+                await asyncio.wait(revoking, timeout=_SESSION_SECONDS)
+            self._background.update(t for t in revoking if not t.done())
+            members = [w for w in members if not w.log.is_stopped and w in self.workers]
+            shares: dict[str, list[int]] = {w.name: [] for w in members}
+            for number in range(PARTITIONS if members else 0):
+                shares[self.dice.choice(members).name].append(number)
+            for worker in members:
+                self.tell(f"{worker.name} is assigned {shares[worker.name]}")
+                worker.log.assign(shares[worker.name])
+                await worker.runner.assign(shares[worker.name])
+
+    # Faults -----------------------------------------------------------------------------------
+
+    async def kill(self) -> None:
+        if not self.workers:
+            return
+        if len(self.workers) > 1 or self.dice.random() < 0.5:
+            worker = self.dice.choice(self.workers)
+            self.workers.remove(worker)
+            worker.kill()
+            self.tell(f"{worker.name} is killed")
+            self._background.update(worker.tasks)
+            if not self.workers or self.dice.random() < 0.7:
+                await asyncio.sleep(self.dice.random() * _SESSION_SECONDS)
+                self.start_worker()
+        await self.rebalance()
+
+    async def stop_for_a_while(self) -> None:
+        """Often in the midst of an adoption; longer than the session time-out or not, which is when
+        the group finds out. Many go on just when another one adopts what they had."""
+        if self.dice.random() < 0.5:
+            await self.rebalance()
+            await asyncio.sleep(self.dice.random() * 0.4)
+        if not self.workers:
+            return
+        worker = self.dice.choice(self.workers)
+        worker.log.stop()
+        self.tell(f"{worker.name} is stopped")
+        if self.dice.random() < 0.4:
+            await asyncio.sleep(self.dice.random() * _SESSION_SECONDS)
+            worker.log.go_on()
+            self.tell(f"{worker.name} goes on, unnoticed")
+            return
+        await asyncio.sleep(_SESSION_SECONDS)
+        taking_over = asyncio.create_task(self.rebalance())
+        await asyncio.sleep(self.dice.random() * self.dice.choice((2.0, 20.0)))
+        worker.log.go_on()
+        self.tell(f"{worker.name} goes on")
+        await taking_over
+        await asyncio.sleep(self.dice.random() * 3)
+        await self.rebalance()
+
+    async def join(self) -> None:
+        if len(self.workers) < 4:
+            self.start_worker()
+        await self.rebalance()
+
+    async def bad_network(self) -> None:
+        weather = self.server.weather
+        weather.lost_requests = self.dice.choice((0.0, 0.05, 0.3))
+        weather.lost_replies = self.dice.choice((0.0, 0.1, 0.5))
+        weather.late = self.dice.choice((0.0, 0.0, 0.1))
+        self.tell(f"the network is bad: {weather}")
+        await asyncio.sleep(self.dice.random() * 10)
+        weather.lost_requests = weather.lost_replies = weather.late = 0.0
+
+    async def store_away(self) -> None:
+        self.server.weather.is_down = True
+        self.tell("the store is away")
+        await asyncio.sleep(self.dice.random() * 15)
+        self.server.weather.is_down = False
+
+    async def roll_back(self) -> None:
+        self.server.keep_copy()
+        await asyncio.sleep(self.dice.random() * 10)
+        if self.server.roll_back():
+            self.tell("the store goes back")
+
+    # The run ----------------------------------------------------------------------------------
+
+    async def produce(self) -> None:
+        while not self.logs.is_complete:
+            self.logs.produce(self.dice.randint(1, 12))
+            await asyncio.sleep(self.dice.random() * 2)
+
+    async def run(self) -> Outcome:
+        if not self.is_live:
+            self.logs.produce(len(self.logs.order))
+        producing = asyncio.create_task(self.produce())
+        for _ in range(self.dice.randint(1, 3)):
+            self.start_worker()
+        await self.rebalance()
+        await self._faults()
+        await producing
+        await self._settle()
+        for worker in self.workers:
+            worker.kill()
+        self.outcome.trace = self._trace()
+        return self.outcome
+
+    async def _faults(self) -> None:
+        faults: list[Callable[[], Awaitable[None]]] = [
+            *(self.kill, self.kill, self.stop_for_a_while, self.join, self.rebalance),
+            *(self.bad_network, self.bad_network, self.store_away, self.roll_back),
+        ]
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.dice.random() * _FAULT_SECONDS
+        running: set[asyncio.Task[None]] = set()
+        while loop.time() < end:
+            await asyncio.sleep(self.dice.random() * 6)
+            fault = self.dice.choice(faults)
+            self.outcome.count(fault.__name__)
+            running.add(asyncio.create_task(_as_coroutine(fault())))
+        if running:
+            await asyncio.wait(running)
+            for task in running:
+                task.result()
+
+    async def _settle(self) -> None:
+        """Read to the ends, or be stuck; then compare."""
+        for worker in self.workers:
+            worker.log.go_on()
+        if not self.workers:
+            self.start_worker()
+        await self.rebalance()
+        deadline = asyncio.get_running_loop().time() + _SETTLE_SECONDS
+        while not self._is_read():
+            if asyncio.get_running_loop().time() > deadline:
+                said = {n: p for w in self.workers for n, p in w.runner.telemetry.problems.items()}
+                self.outcome.wrong.append(f"stuck: not read to the end; {said}")
+                return
+            await asyncio.sleep(1.0)
+        await self._compare()
+
+    def _is_read(self) -> bool:
+        for number, expected in enumerate(self.case.states):
+            stored = self.server.memory.states.get(number)
+            logs = expected["logs"]
+            if stored is None:
+                if any(log["next_offset"] for log in logs.values()):
+                    return False
+                continue
+            for kind, topic in decode(stored.manifest).topics.items():
+                have = (topic.next_offset, topic.borrowed_ms)
+                if have != (logs[kind]["next_offset"], logs[kind]["borrowed_ms"]):
+                    return False
+        return True
+
+    async def _compare(self) -> None:
+        wrong = self.outcome.wrong
+        memory = self.server.memory
+        letters = 0
+        for number, expected in enumerate(self.case.states):
+            partition = Partition(self.case.settings, self.case.catalogue)
+            claim, stored = await memory.claim(number)
+            try:
+                journal = await adopt(memory, number, partition, claim, stored)
+            except StreamerError as error:
+                wrong.append(f"partition {number} cannot be adopted: {error}")
+                continue
+            letters += journal.dead_letters
+            found = canonical(partition)
+            wrong += [
+                f"partition {number}: {key} is {found[key]} instead of {expected[key]}"[:400]
+                for key in expected
+                if found[key] != expected[key]
+            ]
+        sent = {(letter.topic, letter.partition, letter.offset) for letter in self.dead}
+        if sent != self.case.dead:
+            wrong.append(f"dead letters: {sorted(sent ^ self.case.dead)[:5]} differ")
+        if not wrong and letters != len(self.case.dead):
+            wrong.append(f"{letters} dead letters counted, not {len(self.case.dead)}")
+
+    def _trace(self) -> str:
+        """A digest of what happened and when: equal for equal runs."""
+        positions = [(n, s.position) for n, s in sorted(self.server.memory.states.items())]
+        letters = [(x.topic, x.partition, x.offset) for x in self.dead]
+        said = (asyncio.get_running_loop().time(), positions, letters, self.outcome.story)
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+async def _as_coroutine(work: Awaitable[None]) -> None:
+    await work
+
+
+def simulate(seed: int, world_type: type[World] = World) -> Outcome:
+    """Run one seed to its end."""
+    dice = Random(seed)
+    loop = VirtualLoop(dice)
+    asyncio.set_event_loop(loop)
+    logger = logging.getLogger("streamer")
+    before, logger.disabled = logger.disabled, True
+    world = None
+    try:
+
+        async def live() -> Outcome:
+            nonlocal world
+            world = world_type(seed, dice)
+            return await world.run()
+
+        return loop.run_until_complete(live())
+    except (DeadlockError, AssertionError, StreamerError) as error:
+        outcome = world.outcome if world is not None else Outcome(seed)
+        outcome.wrong.append("".join(traceback.format_exception(error, limit=-3))[-600:])
+        return outcome
+    finally:
+        logger.disabled = before
+        _close(loop)
+
+
+def _close(loop: VirtualLoop) -> None:
+    pending = asyncio.all_tasks(loop)
+    for task in pending:
+        task.cancel()
+
+    async def gather() -> None:
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    finish: Coroutine[Any, Any, None] = gather()
+    loop.run_until_complete(finish)
+    asyncio.set_event_loop(None)
+    loop.close()
