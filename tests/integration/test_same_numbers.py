@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
-from streamer.config import Topics, parse
+from streamer.config import Topics
 from streamer.embedded import create_topics
-from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
 from streamer.testing import LogRecord
-from tests.agreement import (
-    DOCUMENTS,
-    by_key,
-    differences,
-    run_engines,
-    states,
-    to_log,
+from tests.agreement import DOCUMENTS
+from tests.integration.cases import (
+    LIVE,
+    PARTITIONS,
+    Case,
+    case_of,
+    check_dead_letters,
+    check_readings,
+    check_states,
 )
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.workers import (
@@ -37,33 +36,10 @@ from tests.integration.workers import (
     halves,
     keep_for_ever,
     produce,
-    read_topic,
     until,
 )
-from tests.oracle.oracle import Record, records_of_file, run
-from tests.oracle.random_log import random_log
-from tests.oracle.shape import Readings
 
-LINES, PARTITIONS, SEED = 20_000, 4, 1
-CUT_BYTES = 100_000
-"""What is kept of a dead letter that Kafka refuses for its size."""
-
-
-class Case(NamedTuple):
-    """A log and everything that is expected of it."""
-
-    records: list[Record]
-    log: list[LogRecord]
-    readings: Readings
-    dead: list[tuple[Record, str]]
-
-
-def case_of(document: Mapping[str, Any], lines: int, seed: int) -> Case:
-    settings = parse(document)
-    records = records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
-    dead: list[tuple[Record, str]] = []
-    result = run(records, settings, dead_letters=dead)
-    return Case(records, to_log(records), result.readings, dead)
+LINES, SEED = 20_000, 1
 
 
 @pytest.fixture(scope="module")
@@ -86,56 +62,6 @@ def produced(kafka: str, case: Case) -> Iterator[Topics]:
     yield topics
     names = [getattr(topics, name) for name in Topics.__struct_fields__]
     asyncio.run(delete_topics(kafka, names))
-
-
-async def check_readings(made: Bench, expected: Readings) -> None:
-    """What a reader shows at stream time is what the oracle says."""
-    await made.reader.refresh()
-    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
-    found = differences(by_key(result), expected)
-    assert not found, (found[:10], made.said())
-
-
-async def check_states(made: Bench, case: Case) -> None:
-    """What is stored is what the engine holds that is fed the same logs in this process."""
-    engines = run_engines(made.settings, PARTITIONS, case.log, 3000, seed=5)
-    expected = states(engines)
-    found = await made.states(PARTITIONS)
-    for number in range(PARTITIONS):
-        for part, value in expected[number].items():
-            assert found[number][part] == value, (number, part)
-
-
-async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
-    """Each refused record is there, unchanged, at least once; returns how many letters are."""
-    letters = await read_topic(brokers, topics.dead_letters, PARTITIONS)
-    found: dict[tuple[str, int, int], tuple[str, bytes | None, str | None]] = {}
-    for letter in letters:
-        headers = {name: value.decode() for name, value in letter.headers}
-        topic, partition, offset = (
-            headers.pop(f"streamer.{x}") for x in ("topic", "partition", "offset")
-        )
-        key = (topic, int(partition), int(offset))
-        cut = headers.pop("streamer.cut", None)
-        content = (headers.pop("streamer.reason"), letter.value, cut)
-        assert headers == {}
-        assert found.setdefault(key, content) == content, "two letters of one record differ"
-    expected = {
-        (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw)
-        for r, reason in case.dead
-    }
-    assert found.keys() == expected.keys()
-    for key, (reason, raw) in expected.items():
-        told, value, cut = found[key]
-        assert told == reason
-        assert raw is not None
-        if cut is None:
-            assert value == raw
-        else:
-            assert reason == "too_large"
-            assert value == raw[:CUT_BYTES]
-            assert cut.startswith(f"{len(raw)} bytes, crc32 ")
-    return len(letters)
 
 
 async def test_one_worker(
@@ -194,13 +120,6 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
 def live() -> Case:
     """Clocks may differ by days: so no topic overtakes another while they are being written."""
     return case_of(LIVE, 8_000, 2)
-
-
-LIVE = {
-    **DOCUMENTS["few values"],
-    "time": {"max_lateness": "1h", "max_skew": "10d", "dedup_horizon": "1h"},
-    "limits": {"gather_rows": 500, "flush_ms": 100},
-}
 
 
 async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(

@@ -66,6 +66,7 @@ class Worker:
 
     def __init__(self, config: Path, output: Path, command: Sequence[str] | None = None) -> None:
         self.output = output
+        self.was_killed = False
         with output.open("ab") as file:
             self.process = subprocess.Popen(
                 list(command or worker_command()),
@@ -88,6 +89,7 @@ class Worker:
 
     def kill(self) -> None:
         if self.process.poll() is None:
+            self.was_killed = True
             self.process.kill()
             self.process.wait()
 
@@ -143,7 +145,7 @@ class Bench:
 
         async def done() -> bool:
             for worker in self.workers:
-                assert worker.process.poll() in (None, 0), worker.said()
+                assert worker.was_killed or worker.process.poll() in (None, 0), worker.said()
             return await self.has_read(ends)
 
         try:

@@ -1,0 +1,93 @@
+"""A random log, what the oracle makes of it, and how that is held against what workers stored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from streamer.config import Topics, parse
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import readout
+from streamer.testing import LogRecord
+from tests.agreement import DOCUMENTS, by_key, differences, run_engines, states, to_log
+from tests.integration.workers import Bench, read_topic
+from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+
+PARTITIONS = 4
+CUT_BYTES = 100_000
+"""What is kept of a dead letter that Kafka refuses for its size."""
+LIVE = {
+    **DOCUMENTS["few values"],
+    "time": {"max_lateness": "1h", "max_skew": "10d", "dedup_horizon": "1h"},
+    "limits": {"gather_rows": 500, "flush_ms": 100},
+}
+"""Clocks may differ by days: so no topic overtakes another while they are being written."""
+
+
+class Case(NamedTuple):
+    """A log and everything that is expected of it."""
+
+    records: list[Record]
+    log: list[LogRecord]
+    readings: Readings
+    dead: list[tuple[Record, str]]
+
+
+def case_of(document: Mapping[str, Any], lines: int, seed: int) -> Case:
+    settings = parse(document)
+    records = records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
+    dead: list[tuple[Record, str]] = []
+    result = run(records, settings, dead_letters=dead)
+    return Case(records, to_log(records), result.readings, dead)
+
+
+async def check_readings(made: Bench, expected: Readings) -> None:
+    """What a reader shows at stream time is what the oracle says."""
+    await made.reader.refresh()
+    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
+    found = differences(by_key(result), expected)
+    assert not found, (found[:10], made.said())
+
+
+async def check_states(made: Bench, case: Case) -> None:
+    """What is stored is what the engine holds that is fed the same logs in this process."""
+    engines = run_engines(made.settings, PARTITIONS, case.log, 3000, seed=5)
+    expected = states(engines)
+    found = await made.states(PARTITIONS)
+    for number in range(PARTITIONS):
+        for part, value in expected[number].items():
+            assert found[number][part] == value, (number, part)
+
+
+async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
+    """Each refused record is there, unchanged, at least once; returns how many letters are."""
+    letters = await read_topic(brokers, topics.dead_letters, PARTITIONS)
+    found: dict[tuple[str, int, int], tuple[str, bytes | None, str | None]] = {}
+    for letter in letters:
+        headers = {name: value.decode() for name, value in letter.headers}
+        topic, partition, offset = (
+            headers.pop(f"streamer.{x}") for x in ("topic", "partition", "offset")
+        )
+        key = (topic, int(partition), int(offset))
+        cut = headers.pop("streamer.cut", None)
+        content = (headers.pop("streamer.reason"), letter.value, cut)
+        assert headers == {}
+        assert found.setdefault(key, content) == content, "two letters of one record differ"
+    expected = {
+        (getattr(topics, r.topic), r.partition, r.offset): (reason, r.raw)
+        for r, reason in case.dead
+    }
+    assert found.keys() == expected.keys()
+    for key, (reason, raw) in expected.items():
+        told, value, cut = found[key]
+        assert told == reason
+        assert raw is not None
+        if cut is None:
+            assert value == raw
+        else:
+            assert reason == "too_large"
+            assert value == raw[:CUT_BYTES]
+            assert cut.startswith(f"{len(raw)} bytes, crc32 ")
+    return len(letters)

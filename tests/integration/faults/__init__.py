@@ -1,0 +1,1 @@
+"""Faults on the real Kafka and the real Redis."""
