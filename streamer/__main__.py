@@ -1,0 +1,9 @@
+"""``python -m streamer``."""
+
+from __future__ import annotations
+
+import sys
+
+from streamer.cli import main
+
+sys.exit(main())
