@@ -18,13 +18,14 @@ check: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m streamer.docs --check
+	$(BIN)/python -m grafana.build --check
 
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
-	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find streamer tests benchmarks grafana -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below .venv say which extras are installed.
 .venv/.demo: pyproject.toml requirements/constraints.txt | $(BIN)/python

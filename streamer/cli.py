@@ -132,8 +132,14 @@ def _add_files(add: _Add) -> None:
     )
 
     produce = add("produce", "send NDJSON files to the Kafka topics, keyed by user_id")
-    produce.add_argument("files", nargs="+", metavar="FILE", help=files)
+    produce.add_argument("files", nargs="*", metavar="FILE", help=files)
     _settings(produce)
+    produce.add_argument(
+        "--synthetic",
+        type=positive,
+        metavar="RATE",
+        help="instead of files: made-up traffic from now on, RATE events per second, until stopped",
+    )
     produce.add_argument(
         "--speed",
         type=positive,
@@ -141,7 +147,15 @@ def _add_files(add: _Add) -> None:
         help="let event time run X times as fast as the clock (default: as fast as possible)",
     )
     produce.add_argument(
-        "--create", type=count, metavar="PARTITIONS", help="create topics that are missing"
+        "--create",
+        type=count,
+        metavar="PARTITIONS",
+        help="create topics that are missing; without FILE and --synthetic it does only this",
+    )
+    produce.add_argument(
+        "--retention",
+        metavar="DURATION",
+        help="how long created topics keep their records, e.g. 7d (default: for ever)",
     )
 
 

@@ -6,7 +6,7 @@ Unknown keys are refused; an error names the path and, for a contradiction, both
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from streamer import limits
 from streamer.durations import duration_ms
 from streamer.errors import SettingsError
 from streamer.validation import validate
-
 
 SECRETS = ("password", "sasl_password", "url")
 """Keys whose values are never shown (a URL may hold a password), nor read as TOML when they come
@@ -31,10 +30,10 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         shown = (f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"{type(self).__name__}({', '.join(shown)})"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, Any]]:
-        for name in self.__struct_fields__:
-            value = getattr(self, name)
-            yield name, "***" if name in SECRETS and value is not None else value
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        hidden = {name: "***" for name in SECRETS if values.get(name) is not None}
+        return list((values | hidden).items())
 
 
 class Topics(Section, frozen=True):
@@ -104,7 +103,8 @@ class Redis(Section, frozen=True):
     prefix: str = "streamer"
     """Every key begins with it; another prefix is another state."""
     cluster: bool = False
-    """Whether the URL is of a Redis Cluster."""
+    """Whether the URL is of a Redis Cluster: of a node that answers at the start, or of a name
+    that leads to several; the others are found."""
     username: str | None = None
     """User of an ACL."""
     password: str | None = None

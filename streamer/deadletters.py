@@ -14,7 +14,8 @@ from streamer.config import Settings
 from streamer.errors import BrokerError
 from streamer.kafka import client_settings
 
-_CUT_BYTES = 100_000
+CUT_BYTES = 100_000
+"""What is kept of a letter that Kafka refuses for its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class DeadLetters:
         for letter in too_large:
             value = letter.value or b""
             cut = ("streamer.cut", f"{len(value)} bytes, crc32 {zlib.crc32(value):08x}".encode())
-            head = value[:_CUT_BYTES]
+            head = value[:CUT_BYTES]
             await producer.send_and_wait(topic, head, headers=[*letter.headers(), cut])
 
     async def close(self) -> None:

@@ -195,7 +195,7 @@ def _sentence(text: str | None) -> str:
 def _usage(action: argparse.Action) -> str:
     value = str(action.metavar or action.dest.upper()) if action.nargs != 0 else ""
     if not action.option_strings:
-        return f"{value}…" if action.nargs == "+" else f"[{value}]"
+        return {"+": f"{value}…", "*": f"[{value}…]"}.get(str(action.nargs), f"[{value}]")
     return f"{', '.join(action.option_strings)} {value}".strip()
 
 

@@ -6,6 +6,7 @@ StreamerError                 exit 1: something outside went wrong
 ├── SourceError               an input file cannot be read
 ├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
 ├── StoreError                Redis is unreachable, refuses us, or may evict
+│   └── StoreAccessError      Redis refuses us: waiting does not help
 ├── CodecError                stored bytes are not what this version writes
 └── SumOverflowError          a sum would pass 2**62
 
@@ -43,6 +44,10 @@ class BrokerError(StreamerError):
 
 class StoreError(StreamerError):
     """Redis is unreachable, refuses us, or is not fit to keep state."""
+
+
+class StoreAccessError(StoreError):
+    """Redis refuses our name, password or command, or we refuse its certificate."""
 
 
 class CodecError(StreamerError):

@@ -15,6 +15,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from streamer import exposition
 from streamer.config import Settings
 from streamer.errors import StreamerError
+from streamer.guard import guards
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.processor import Health, health, processor_metrics
 from streamer.readout.readout import Reading, Readout, readout
@@ -118,7 +119,7 @@ class Exporter:
 
     def app(self) -> web.Application:
         """The web application."""
-        app = web.Application(middlewares=[_errors])
+        app = web.Application(middlewares=[*guards(self.settings.exporter), _errors])
         app.router.add_get("/metrics", self.metrics)
         app.router.add_get("/api/readings", self.readings)
         app.router.add_get("/healthz", self.healthz)

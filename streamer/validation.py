@@ -80,7 +80,7 @@ def _validate_exporter(exporter: Exporter) -> None:
     passwords = (exporter.password is not None) + (exporter.password_file is not None)
     _require(
         passwords == (exporter.username is not None),
-        "exporter.username needs one of exporter.password_file and exporter.password, and they it",
+        "exporter.username goes with one of exporter.password_file and exporter.password",
     )
     _require(
         exporter.username is None or ":" not in exporter.username,

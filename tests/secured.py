@@ -5,12 +5,16 @@ Certificates are made anew for each session; nothing here is a secret of anybody
 
 from __future__ import annotations
 
+import itertools
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import trustme
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.admin import CreateAclsRequest
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -18,8 +22,13 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from streamer.embedded import HOST, EmbeddedRedis, free_port
+from streamer.embedded import HOST, EmbeddedRedis, answers, free_port
 from tests.servers import KafkaServer, redis_program
+
+# Kafka's numbers for what an ACL speaks of.
+_RESOURCES = {"topic": 2, "group": 3}
+_OPERATIONS = {"read": 3, "write": 4, "describe": 8, "describe configs": 10}
+_LITERAL, _ALLOW = 3, 3
 
 
 @dataclass(frozen=True)
@@ -132,13 +141,30 @@ class SecuredKafka(KafkaServer):
             for argument in ("--add-scram", f"SCRAM-SHA-{bits}=[name={name},password={password}]")
         ]
 
-    def grant(self, user: str, *arguments: str) -> None:
-        """An ACL of Kafka: ``grant("worker", "--operation", "Read", "--topic", "clicks")``."""
-        server = ("--bootstrap-server", self.brokers, "--add", "--allow-principal", f"User:{user}")
-        self.tool("org.apache.kafka.tools.AclCommand", *server, *arguments)
+    async def grant(self, user: str, kind: str, names: Iterable[str], *operations: str) -> None:
+        """ACLs of Kafka: ``await grant("worker", "topic", ["clicks"], "read", "describe")``."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.brokers)
+        await admin.start()
+        try:
+            for name, operation in itertools.product(names, operations):
+                request = CreateAclsRequest(
+                    _RESOURCES[kind],
+                    name,
+                    _LITERAL,
+                    f"User:{user}",
+                    "*",
+                    _OPERATIONS[operation],
+                    _ALLOW,
+                )
+                answer = await admin._send_to_controller(request)
+                assert [code for code, _ in answer.creation_responses] == [0], answer
+        finally:
+            await admin.close()
 
 
-def secured_redis(directory: Path, made: Certificates, acl: str = "", **options: Any) -> EmbeddedRedis:
+def secured_redis(
+    directory: Path, made: Certificates, acl: str = "", **options: Any
+) -> EmbeddedRedis:
     """A Redis that speaks TLS only; ``acl`` holds lines of an ACL file."""
     return _TlsRedis(directory, made, acl, **options)
 
@@ -172,6 +198,4 @@ class _TlsRedis(EmbeddedRedis):
         return [program, "--port", "0", "--tls-port", str(self.port), *options]
 
     def _ready(self) -> bool:
-        from streamer.embedded import answers
-
         return answers(self.port)

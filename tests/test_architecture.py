@@ -20,7 +20,17 @@ IO = {
 }
 RIM = {
     *("app", "chunk", "cli", "commands", "deadletters", "docs", "embedded", "exporter"),
-    *("exposition", "kafka", "owned", "runner", "store", "telemetry", "topics", "transport"),
+    *(
+        "exposition",
+        "guard",
+        "kafka",
+        "owned",
+        "runner",
+        "store",
+        "telemetry",
+        "topics",
+        "transport",
+    ),
 }
 """Modules of streamer that talk to the world."""
 

@@ -11,7 +11,6 @@ from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streamer.errors import BrokerError
-from streamer.topics import partitions_of
 
 LOG_APPEND_TIME = "LogAppendTime"
 _ALREADY_EXISTS = 36
@@ -26,17 +25,33 @@ class TopicFacts:
     name: str
     partitions: int
     settings: dict[str, str]
+    replicas: int = 1
+    """Of the partition that has the fewest."""
 
     @property
     def is_stamped_by_broker(self) -> bool:
         """Whether record timestamps are the broker's clock."""
         return self.settings.get("message.timestamp.type") == LOG_APPEND_TIME
 
-    def limit_ms(self, name: str) -> int | None:
-        """A duration in milliseconds; None where it is unlimited or unknown."""
+    @property
+    def is_compacted(self) -> bool:
+        """Whether Kafka keeps only the last record of each key."""
+        return "compact" in self.settings.get("cleanup.policy", "")
+
+    @property
+    def deletes(self) -> bool:
+        """Whether Kafka deletes old records."""
+        return "delete" in self.settings.get("cleanup.policy", "delete")
+
+    def limit(self, name: str) -> int | None:
+        """A number of its settings; None where it is unlimited or unknown."""
         text = self.settings.get(name, "")
         limit = int(text) if text.lstrip("-").isdigit() else -1
         return None if limit < 0 or limit >= 2**62 else limit
+
+    def limit_ms(self, name: str) -> int | None:
+        """A duration in milliseconds; None where it is unlimited or unknown."""
+        return self.limit(name)
 
 
 def quiet() -> None:
@@ -47,10 +62,11 @@ def quiet() -> None:
 
 async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts]:
     """Facts of those of the topics that exist. (Asking for one by name could create it.)"""
-    partitions = await partitions_of(client, names)
-    if not partitions:
+    existing = set(await client.list_topics())
+    wanted = [name for name in names if name in existing]
+    if not wanted:
         return {}
-    wanted = list(partitions)
+    places = {t["topic"]: t["partitions"] for t in await client.describe_topics(wanted)}
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in wanted]
     settings: dict[str, dict[str, str]] = {}
     for answer in await client.describe_configs(resources):
@@ -58,16 +74,29 @@ async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts
             if code == 0:
                 settings[name] = {entry[0]: str(entry[1]) for entry in entries}
     return {
-        name: TopicFacts(name, count, settings.get(name, {})) for name, count in partitions.items()
+        name: TopicFacts(
+            name,
+            len(places.get(name, [])),
+            settings.get(name, {}),
+            min((len(p["replicas"]) for p in places.get(name, [])), default=1),
+        )
+        for name in wanted
     }
 
 
-async def create_topics(client: Any, names: Iterable[str], partitions: int) -> None:
-    """Create topics that keep their records: retention goes by record timestamps, which are those
-    of the events, so Kafka's default would delete an older log as soon as it is written."""
-    keep = {"retention.ms": "-1", "retention.bytes": "-1"}
-    brokers = len((await client.describe_cluster())["brokers"])
-    replicas = min(_REPLICAS, brokers)
+async def broker_count(client: Any) -> int:
+    """Brokers of the cluster."""
+    return len((await client.describe_cluster())["brokers"])
+
+
+async def create_topics(
+    client: Any, names: Iterable[str], partitions: int, retention_ms: int = -1
+) -> None:
+    """Create topics that keep their records (-1: for ever): retention goes by record timestamps,
+    which are those of the events, so Kafka's default would delete an older log as soon as it is
+    written."""
+    keep = {"retention.ms": str(retention_ms), "retention.bytes": "-1"}
+    replicas = min(_REPLICAS, await broker_count(client))
     topics = [NewTopic(name, partitions, replicas, topic_configs=keep) for name in names]
     answer = await client.create_topics(topics)
     for name, code, *message in answer.topic_errors:

@@ -1,4 +1,5 @@
-"""``streamer produce``: lines of files into the Kafka topics, keyed by user, in file order.
+"""``streamer produce``: lines of files into the Kafka topics, keyed by user, in file order; or
+made-up traffic until it is stopped.
 
 Whoever reads the topics while they are written must not see one run ahead of another by more
 than ``max_skew``: an idle topic borrows its siblings' clocks. So lines are sent in rounds that
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -27,11 +29,13 @@ from streamer.commands.kafka_facts import (
 from streamer.commands.progress import progress
 from streamer.config import Kafka, Settings, load
 from streamer.deadletters import DeadLetter
-from streamer.errors import BrokerError
+from streamer.durations import duration_ms
+from streamer.errors import BrokerError, UsageError
 from streamer.events import KINDS
 from streamer.kafka import client_settings
 from streamer.sources.files import UNTYPED, FileSource, Line
 from streamer.sources.keys import KeyReader, partition_of
+from streamer.sources.live import LiveTraffic
 from streamer.topics import admin_client
 
 _BATCH_BYTES = 256 * 1024
@@ -46,10 +50,13 @@ _NOT_IN_KAFKA = -1
 def main(args: argparse.Namespace) -> int:
     """Send all lines; returns when Kafka has acknowledged them."""
     settings = load(args.config, os.environ)
-    source = FileSource(args.files, settings)
+    source, speed = _source(args, settings), 1.0 if args.synthetic else args.speed
+    retention_ms = duration_ms(args.retention, "--retention") if args.retention else -1
     if "debug" not in args:
         quiet()
-    sender = asyncio.run(_produce(settings, source, args.speed, args.create))
+    sender = asyncio.run(_produce(settings, source, speed, args.create, retention_ms))
+    if sender is None:
+        return 0
     print(f"streamer: {sender.lines:,} lines in Kafka", file=sys.stderr)
     if sender.untyped:
         topic = settings.kafka.topics.dead_letters
@@ -61,10 +68,32 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
+def _source(args: argparse.Namespace, settings: Settings) -> FileSource | LiveTraffic | None:
+    """What is to be sent; None where only topics are to be created."""
+    if args.synthetic and (args.files or args.speed):
+        raise UsageError("--synthetic makes its own lines, in live time: no FILE, no --speed")
+    if args.retention and not args.create:
+        raise UsageError("--retention is of the topics that --create makes: give both")
+    if args.synthetic:
+        return LiveTraffic(args.synthetic, settings, time.time_ns() // 1_000_000)
+    if args.files:
+        return FileSource(args.files, settings)
+    if not args.create:
+        raise UsageError("nothing to send: name a FILE (- is standard input), or use --synthetic")
+    return None
+
+
 async def _produce(
-    settings: Settings, source: FileSource, speed: float | None, create: int | None
-) -> Sender:
-    facts = await _topics(settings, create)
+    settings: Settings,
+    source: FileSource | LiveTraffic | None,
+    speed: float | None,
+    create: int | None,
+    retention_ms: int,
+) -> Sender | None:
+    facts = await _topics(settings, create, retention_ms)
+    if source is None:
+        return None
+    stop = _stopped() if isinstance(source, LiveTraffic) else None
     producer = await _connected(settings.kafka)
     try:
         sender = Sender(settings, producer, facts["impressions"].partitions)
@@ -76,6 +105,8 @@ async def _produce(
                     is_first = not refuse_old(lines, settings, facts, now_ms)
                 await sender.send(lines, pace)
                 show(len(lines))
+                if stop is not None and stop.is_set():
+                    break
         await sender.drain()
         return sender
     except (KafkaError, OSError) as error:
@@ -85,7 +116,17 @@ async def _produce(
         await producer.stop()
 
 
-async def _topics(settings: Settings, create: int | None) -> dict[str, TopicFacts]:
+def _stopped() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C: the way to end what has no end."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _topics(
+    settings: Settings, create: int | None, retention_ms: int
+) -> dict[str, TopicFacts]:
     """Facts of the four topics by kind; BrokerError where they do not fit."""
     topics = settings.kafka.topics
     kinds = {kind: str(getattr(topics, kind)) for kind in (*KINDS, "dead_letters")}
@@ -93,7 +134,7 @@ async def _topics(settings: Settings, create: int | None) -> dict[str, TopicFact
         facts = await topic_facts(client, kinds.values())
         missing = [name for name in kinds.values() if name not in facts]
         if missing and create is not None:
-            await create_topics(client, missing, create)
+            await create_topics(client, missing, create, retention_ms)
             facts |= await _appeared(client, missing)
             missing = [name for name in missing if name not in facts]
     if missing:

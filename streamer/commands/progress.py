@@ -10,10 +10,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from streamer.sources.files import FileSource
+from streamer.sources.live import LiveTraffic
 
 
 @contextlib.contextmanager
-def progress(what: str, source: FileSource) -> Iterator[Callable[[int], None]]:
+def progress(what: str, source: FileSource | LiveTraffic) -> Iterator[Callable[[int], None]]:
     """Gives a function to be told of each batch: the number of its lines."""
     if not sys.stderr.isatty():
         yield lambda lines: None

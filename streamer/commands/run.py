@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
+from streamer import limits
+from streamer.commands.kafka_facts import quiet
 from streamer.config import Settings, load
+from streamer.errors import StreamerError
+from streamer.metrics.catalogue import Catalogue
+from streamer.store.manifest import decode, fingerprint, require_same
 from streamer.store.redis import RedisStore
 from streamer.topics import partition_count, require_count
 
@@ -20,21 +26,34 @@ _STOP_SECONDS = 30.0
 
 def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
-    asyncio.run(_preflight(settings))
-    return asyncio.run(_supervise(args.config, max(1, args.workers)))
+    if "debug" not in args:
+        quiet()
+    asyncio.run(preflight(settings))
+    return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
 
 
-async def _preflight(settings: Settings) -> None:
+async def preflight(settings: Settings) -> None:
     """What would make every worker fail is said once, in one line."""
     store = RedisStore(settings.redis)
     try:
         await store.check()
+        await store.try_writing()
         count = await partition_count(settings.kafka)
         stored = await store.partitions()
         if stored is not None:
             require_count(stored, count)
+            await require_same_settings(settings, store, stored)
     finally:
         await store.close()
+
+
+async def require_same_settings(settings: Settings, store: RedisStore, count: int) -> None:
+    """SettingsError where a partition was written with settings that its state depends on."""
+    ours = fingerprint(settings, Catalogue(settings).layout)
+    for number in range(count):
+        stored = await store.read(number)
+        if stored.manifest:
+            require_same(decode(stored.manifest).fingerprint, ours, settings.redis.prefix)
 
 
 def worker_command() -> list[str]:
@@ -52,19 +71,19 @@ def worker_environment(config: str | None) -> dict[str, str]:
     return env
 
 
-async def _supervise(config: str | None, workers: int) -> int:
+async def _supervise(settings: Settings, config: str | None, workers: int) -> int:
     """Keep the workers running; a signal stops them cleanly."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
-            group.create_task(_keep_running(config, stop))
+            group.create_task(_keep_running(settings, config, stop))
         print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
     return 0
 
 
-async def _keep_running(config: str | None, stop: asyncio.Event) -> None:
+async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Event) -> None:
     while not stop.is_set():
         process = await asyncio.create_subprocess_exec(
             *worker_command(),
@@ -84,7 +103,7 @@ async def _keep_running(config: str | None, stop: asyncio.Event) -> None:
                 file=sys.stderr,
                 flush=True,
             )
-            await asyncio.sleep(_RESTART_SECONDS)
+            await _until_it_can_run(settings, stop)
             continue
         process.terminate()
         try:
@@ -92,3 +111,20 @@ async def _keep_running(config: str | None, stop: asyncio.Event) -> None:
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+async def _until_it_can_run(settings: Settings, stop: asyncio.Event) -> None:
+    """Wait until a worker has what it needs, and say once what is missing: a worker without it
+    would end at once, again and again, each time with pages of text."""
+    told, delay_seconds = "", _RESTART_SECONDS
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), delay_seconds)
+        try:
+            await preflight(settings)
+            return
+        except StreamerError as error:
+            if str(error) != told:
+                told = str(error)
+                print(f"streamer: {told}; trying again", file=sys.stderr, flush=True)
+        delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)

@@ -6,7 +6,7 @@ import asyncio
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from streamer.sources.keys import KeyReader, partition_of
 RECORDS = 200
 """Of each partition."""
 _SECONDS = 10.0
+_WAIT_MS = 50
+"""Other requests to a broker wait behind a fetch that waits for records."""
 _PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
     "murmur2": partition_of,
     "crc32": lambda key, n: zlib.crc32(key) % n,
@@ -42,6 +44,12 @@ class Sample:
     """Reason → records that would be rejected for it."""
     users: set[tuple[bytes, int]] = field(default_factory=set)
     """Users seen, with the partition they were seen on."""
+    starts: dict[int, int] = field(default_factory=dict)
+    """Partition → its first offset."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Partition → the offset after its last record."""
+    unread_ms: dict[int, int] = field(default_factory=dict)
+    """Partition → timestamp of the first record that no worker has read, where there is one."""
 
     def partitioner(self) -> str | None:
         """The partitioner that explains where all users are; None where none does."""
@@ -51,17 +59,29 @@ class Sample:
         return None
 
 
-async def sample_topics(settings: Settings, topics: dict[str, TopicFacts]) -> dict[str, Sample]:
-    """A sample of each topic, by kind; BrokerError where they cannot be read."""
+async def sample_topics(
+    settings: Settings, topics: dict[str, TopicFacts], read: Mapping[tuple[str, int], int]
+) -> dict[str, Sample]:
+    """A sample of each topic, by kind; BrokerError where they cannot be read.
+
+    ``read``: (kind, partition) → the next offset of the stored state, where there is one.
+    """
+    if not topics:
+        return {}
     consumer = AIOKafkaConsumer(
         **client_settings(settings.kafka),
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         isolation_level="read_committed",
+        fetch_max_wait_ms=_WAIT_MS,
     )
+    samples = {}
     try:
         await consumer.start()
-        return {kind: await _sample(settings, consumer, kind, t) for kind, t in topics.items()}
+        for kind, topic in topics.items():
+            samples[kind] = await _sample(settings, consumer, kind, topic)
+            await _look_at_unread(consumer, samples[kind], kind, read)
+        return samples
     except (KafkaError, OSError) as error:
         text = str(error) or type(error).__name__
         raise BrokerError(f"cannot read the topics: {text}") from error
@@ -82,6 +102,31 @@ async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicFact
         users = {keys.read(r.value) for r in records if r.value is not None}
         sample.users |= {(user, place.partition) for user in users if user is not None}
     return sample
+
+
+async def _look_at_unread(
+    consumer: Any, sample: Sample, kind: str, read: Mapping[tuple[str, int], int]
+) -> None:
+    """Fill ``starts``, ``ends`` and ``unread_ms``."""
+    places = [TopicPartition(sample.topic, number) for number in range(sample.partitions)]
+    consumer.assign(places)
+    ends = await consumer.end_offsets(places)
+    starts = await consumer.beginning_offsets(places)
+    sample.starts = {place.partition: start for place, start in starts.items()}
+    sample.ends = {place.partition: end for place, end in ends.items()}
+    nexts = {p: max(starts[p], read.get((kind, p.partition), 0)) for p in places}
+    unread = {place for place in places if nexts[place] < ends[place]}
+    if not unread:
+        return
+    consumer.assign(list(unread))
+    for place in unread:
+        consumer.seek(place, nexts[place])
+    deadline = time.monotonic() + _SECONDS
+    while unread and time.monotonic() < deadline:
+        found = await consumer.getmany(*unread, timeout_ms=500, max_records=1)
+        for place, records in found.items():
+            sample.unread_ms[place.partition] = records[0].timestamp
+            unread.discard(place)
 
 
 async def _last_records(

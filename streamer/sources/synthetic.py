@@ -44,6 +44,8 @@ class Traffic:
     seed: int = 0
     start_ms: int = 1_700_000_000_000
     """Event time of the first slate, epoch milliseconds."""
+    first_id: int = 0
+    """Where the numbers in event, request and session ids begin."""
     events_per_second: float = 1000.0
     """Events of all kinds per second of event time, on average."""
     users: int = 10_000
@@ -102,8 +104,8 @@ class Traffic:
         return self.events_per_second / (events * (1 + self.duplicate_share))
 
 
-def generate(traffic: Traffic, n: int) -> Iterator[Line]:
-    """``n`` lines in log order; the same for the same arguments."""
+def generate(traffic: Traffic, n: int | None) -> Iterator[Line]:
+    """``n`` lines in log order, or without an end; the same for the same arguments."""
     return islice(_Generator(traffic).lines(), n)
 
 
@@ -117,8 +119,8 @@ class _Generator:
         self.item_odds = _zipf(traffic.items, traffic.item_exponent)
         self.item_weights = np.diff(self.item_odds, prepend=0.0)
         self.clock_ms = float(traffic.start_ms)
-        self.slates = 0
-        self.serial = 0
+        self.slates = traffic.first_id
+        self.serial = traffic.first_id
         self.waiting: list[tuple[list[Line], Floats]] = []
 
     def lines(self) -> Iterator[Line]:

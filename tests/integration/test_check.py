@@ -13,7 +13,9 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from streamer import cli
-from streamer.commands.check import ERROR, OK, WARN, Finding, redis_findings, topic_findings
+from streamer.commands.check_store import redis_findings
+from streamer.commands.check_topics import topic_findings
+from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.commands.kafka_facts import TopicFacts
 from streamer.config import Topics, parse
 from streamer.embedded import create_topics

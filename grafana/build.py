@@ -1,0 +1,81 @@
+"""The dashboards, generated from what streamer declares.
+
+python -m grafana.build                       writes grafana/dashboards/*.json
+python -m grafana.build --check               exits 1 and names those that are not current
+python -m grafana.build -c streamer.toml --out DIR    for the dimensions of your settings
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import table
+from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
+
+from grafana.declared import declared
+from grafana.overview import Overview
+from grafana.processor import Processor
+from streamer.config import Settings, load
+
+DASHBOARDS = Path(__file__).parent / "dashboards"
+
+
+def pages(settings: Settings) -> dict[str, str]:
+    """File name → JSON of every dashboard."""
+    series = declared()
+    boards = {
+        "overview.json": Overview(series, settings.dimension_names).build().build(),
+        "processor.json": Processor(series).build().build(),
+    }
+    found = {}
+    for name, board in boards.items():
+        _tidy(board)
+        found[name] = json.dumps(board, cls=JSONEncoder, indent=1, sort_keys=True) + "\n"
+    return found
+
+
+def _tidy(board: Dashboard) -> None:
+    """Numbers of panels, which links need; without what the library adds and Grafana 12 lacks."""
+    for number, panel in enumerate(board.panels or [], 1):
+        panel.id_val = number
+        if isinstance(panel, Panel) and isinstance(panel.options, table.Options):
+            panel.options.footer = None
+    for variable in board.templating.list_val or []:
+        variable.auto = variable.auto_count = variable.auto_min = None  # of intervals only
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the dashboards, or with ``--check`` compare them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m grafana.build",
+        description=textwrap.dedent(__doc__ or ""),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("-c", "--config", metavar="FILE", help="settings, for their dimensions")
+    parser.add_argument("--out", type=Path, default=DASHBOARDS, metavar="DIR", help="where to")
+    arguments = parser.parse_args(argv)
+    settings = load(arguments.config, os.environ) if arguments.config else Settings()
+    stale = []
+    for name, text in pages(settings).items():
+        path: Path = arguments.out / name
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale.append(path)
+        if not arguments.check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    for path in stale if arguments.check else []:
+        print(f"{path} is not current: run `python -m grafana.build`", file=sys.stderr)
+    return int(arguments.check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""What streamer declares of its series, as a panel needs it: title, description, unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.models import units
+
+from streamer.commands.metrics import entries
+from streamer.metrics.catalogue import PREFIX
+from streamer.processor import Health, processor_metrics
+from streamer.store.memory import MemoryStore
+from streamer.store.reader import Reader
+
+_UNITS: dict[str, str] = {
+    "ratio": units.PercentUnit,
+    "seconds": units.Seconds,
+    "epoch seconds": units.Seconds,
+    "0 or 1": units.BoolYesNo,
+}
+_RATES: dict[str, str] = {"events": units.EventsPerSecond, "records": units.RecordsPerSecond}
+_UPPER = {"ctr": "CTR", "cvr": "CVR", "coec": "COEC"}
+_SUFFIX = re.compile(r"_(ratio|seconds|total|records)$")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A series of ``/metrics``: ``unit`` and ``rate_unit`` (of its growth) are Grafana's names."""
+
+    name: str
+    title: str
+    description: str
+    unit: str
+    rate_unit: str
+    labels: tuple[str, ...] = ()
+
+
+def declared() -> dict[str, Declared]:
+    """Every series by its whole name: the catalogue's, and the processor's own."""
+    return {d.name: d for d in (*_catalogue(), *_processor())}
+
+
+def _catalogue() -> Iterator[Declared]:
+    for entry in entries():
+        text = f"{entry.doc}\n\nFormula: {entry.formula}. When empty: {entry.empty}."
+        unit = _UNITS.get(entry.unit, units.Short)
+        rate = _RATES.get(entry.unit, units.CountsPerSecond)
+        yield Declared(entry.name, title_of(entry.name), text, unit, rate, entry.labels)
+
+
+def _processor() -> Iterator[Declared]:
+    families = list(processor_metrics(Reader(MemoryStore()), [], Health()))
+    for family in families:
+        name = family.name + ("_total" if family.type == "counter" else "")
+        is_time = family.name.endswith("_seconds")
+        unit = units.Seconds if is_time else units.Short
+        text, rate = family.documentation, units.CountsPerSecond
+        yield Declared(name, title_of(name), text, unit, rate)
+    text = "Time the last readout took."
+    name = f"{PREFIX}readout_seconds"
+    yield Declared(name, title_of(name), text, units.Seconds, units.Seconds)
+
+
+def title_of(name: str) -> str:
+    """A title made of a name.
+
+    >>> title_of("streamer_window_ctr_attributed_impressions"), title_of("streamer_dwell_seconds")
+    ('CTR attributed impressions', 'Dwell')
+    """
+    bare = _SUFFIX.sub("", name.removeprefix(PREFIX).removeprefix("window_"))
+    words = [_UPPER.get(word, word) for word in bare.split("_")]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,69 @@
+"""``streamer run`` does not start workers that would end at once: it says once what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+from streamer.config import load
+from streamer.store.redis import RedisStore
+from tests.integration.conftest import MakeRedis, MakeTopics
+from tests.integration.security.conftest import COMMAND_SECONDS
+from tests.integration.workers import as_toml, document_of, until
+
+
+def worker_of(supervisor: int) -> int:
+    """Process id of its worker; 0 while there is none."""
+    children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
+    return int(children[0]) if children else 0
+
+
+async def test_a_worker_that_cannot_run_is_not_started_again_and_again(
+    kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path
+) -> None:
+    server = make_redis(appendonly=True)
+    prefix = f"supervised-{uuid.uuid4().hex[:8]}"
+    document = document_of(kafka, topics(1), server.url, prefix, {})
+    config, errors = tmp_path / "streamer.toml", tmp_path / "stderr"
+    config.write_text(as_toml(document))
+    with errors.open("wb") as file:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "streamer.cli", "run", "-c", str(config)),
+            stdout=subprocess.DEVNULL,
+            stderr=file,
+        )
+
+    async def says(text: str, times: int = 1) -> bool:
+        assert process.returncode is None, errors.read_text()
+        return errors.read_text().count(text) >= times
+
+    async def has_worker() -> bool:
+        return worker_of(process.pid) != 0
+
+    try:
+        await until(has_worker, "a worker runs", errors.read_text)
+        server.kill()
+        os.kill(worker_of(process.pid), signal.SIGKILL)
+        await until(lambda: says("starting another"), "the supervisor notices", errors.read_text)
+        await until(lambda: says("trying again"), "it says what is missing", errors.read_text)
+        await asyncio.sleep(3)  # time for two more attempts, which say nothing new
+        assert worker_of(process.pid) == 0
+        assert errors.read_text().count("\n") == 2, errors.read_text()
+        server.start()
+        await until(has_worker, "a worker runs again", errors.read_text)
+        store = RedisStore(load(config).redis)
+
+        async def reports() -> bool:
+            return bool(await store.reports())
+
+        await until(reports, "it reports", errors.read_text)
+        await store.close()
+        assert errors.read_text().count("\n") == 2, errors.read_text()
+    finally:
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), COMMAND_SECONDS) == 0

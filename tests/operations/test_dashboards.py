@@ -1,0 +1,157 @@
+"""The dashboards: current, valid by Grafana's own types, and whole."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+from jsonschema import Draft7Validator
+
+from grafana import build
+from grafana.declared import declared
+from grafana.overview import Overview
+from grafana.panels import SOURCE
+from streamer.config import Settings, parse
+from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.processor import Health, processor_metrics
+from streamer.readout.counters import COUNTERS
+from streamer.store.memory import MemoryStore
+from streamer.store.reader import Reader
+
+SCHEMA: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "data" / "grafana-dashboard.schema.json").read_text()
+)
+PAGES = {path.stem: json.loads(path.read_text()) for path in build.DASHBOARDS.glob("*.json")}
+
+
+def panels(page: str) -> list[Any]:
+    return [panel for panel in PAGES[page]["panels"] if panel["type"] != "row"]
+
+
+def expressions(page: str) -> str:
+    return "\n".join(target["expr"] for panel in panels(page) for target in panel["targets"])
+
+
+def errors(document: Any, definition: str) -> list[str]:
+    validator = Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{definition}"})
+    return [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(document)]
+
+
+def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert build.main(["--check"]) == 0
+    assert build.main(["--check", "--out", str(tmp_path)]) == 1
+    assert "overview.json is not current" in capsys.readouterr().err
+    assert build.main(["--out", str(tmp_path)]) == 0
+    assert build.main(["--check", "--out", str(tmp_path)]) == 0
+    assert sorted(PAGES) == ["overview", "processor"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_they_are_valid_by_grafanas_types(page: str) -> None:
+    assert errors(PAGES[page], "Dashboard") == []
+    for panel in panels(page):
+        assert errors(panel["options"], f"{panel['type']}.Options") == []
+        custom = panel.get("fieldConfig", {"defaults": {}})["defaults"].get("custom")
+        if custom:
+            assert errors(custom, f"{panel['type']}.FieldConfig") == []
+
+
+def test_the_schema_finds_what_is_wrong() -> None:
+    page = json.loads(json.dumps(PAGES["overview"]))
+    page["panels"][1]["gridPos"]["width"] = 3
+    page["templating"]["list"][0]["auto"] = False
+    assert len(errors(page, "Dashboard")) >= 2
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_library_reads_back_what_it_wrote(page: str) -> None:
+    again = json.loads(json.dumps(Dashboard.from_json(PAGES[page]), cls=JSONEncoder))
+    assert again["panels"] == PAGES[page]["panels"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_panels_say_what_they_show(page: str) -> None:
+    numbers = [panel["id"] for panel in PAGES[page]["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    for panel in panels(page):
+        assert panel["title"]
+        assert panel["description"]
+        assert panel["datasource"] == {"type": SOURCE.type_val, "uid": SOURCE.uid}
+        assert panel["type"] == "table" or panel["fieldConfig"]["defaults"]["unit"]
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+
+
+def test_no_two_panels_overlap() -> None:
+    for page in PAGES.values():
+        taken: set[tuple[int, int]] = set()
+        for panel in page["panels"]:
+            at = panel["gridPos"]
+            cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
+            assert not cells & taken, panel["title"]
+            taken |= cells
+
+
+def test_the_overview_shows_every_metric_of_traffic_and_engagement() -> None:
+    shown = expressions("overview")
+    for family in FAMILIES:
+        if family.name in ("traffic", "engagement"):
+            missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in shown]
+            assert missing == []
+
+
+def test_every_ratio_stands_beside_its_support() -> None:
+    found = panels("overview")
+    for left, right in pairwise(found):
+        if ": support of " in right["title"]:
+            assert right["title"].endswith(f": support of {left['title']}")
+            assert right["gridPos"]["y"] == left["gridPos"]["y"]
+    ratios = [
+        p for p in found if p["type"] == "timeseries" and "_ratio{" in p["targets"][0]["expr"]
+    ]
+    assert len(ratios) == 6
+    for panel in ratios:
+        after = found[found.index(panel) + 1]
+        assert ": support of " in after["title"], panel["title"]
+
+
+def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
+    shown = expressions("processor")
+    families = processor_metrics(Reader(MemoryStore()), [], Health())
+    names = [PREFIX + c.name for c in COUNTERS] + [f.name for f in families]
+    assert [name for name in names if name not in shown] == []
+
+
+def test_units_and_descriptions_are_those_of_the_declarations() -> None:
+    series = declared()
+    assert series["streamer_ctr_ratio"].unit == "percentunit"
+    assert series["streamer_dwell_seconds"].unit == "s"
+    assert "clicks / impressions" in series["streamer_ctr_ratio"].description
+    (panel,) = [p for p in panels("overview") if p["title"] == "CTR" and p["type"] == "timeseries"]
+    assert panel["description"] == series["streamer_ctr_ratio"].description
+
+
+def test_dimensions_are_those_of_the_settings(tmp_path: Path) -> None:
+    config = tmp_path / "streamer.toml"
+    config.write_text('[[dimensions]]\nname = "country"\n[[dimensions]]\nname = "device"\n')
+    assert build.main(["-c", str(config), "--out", str(tmp_path)]) == 0
+    page = json.loads((tmp_path / "overview.json").read_text())
+    names = [variable["name"] for variable in page["templating"]["list"]]
+    assert names == ["datasource", "job", "window", "country", "device", "maturity"]
+    text = json.dumps(page)
+    assert "variant" not in text
+    assert "surface" not in text
+    assert 'country=~\\"$country\\", device=~\\"$device\\"' in text
+
+
+def test_without_dimensions_there_is_one_line() -> None:
+    settings: Settings = parse({"dimensions": []})
+    page = Overview(declared(), settings.dimension_names).build().build()
+    assert [v.name for v in page.templating.list_val or []] == [
+        *("datasource", "job", "window", "maturity")
+    ]
