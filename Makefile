@@ -1,17 +1,22 @@
 # Every target does its own set-up in .venv, once: a second run starts at once.
-#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make check      make bench
+#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make check      make bench      make chaos
 
 PYTHON ?= python3
+# Two processes, each with a Kafka and a Redis of its own; PARALLEL= runs the tests in one.
+PARALLEL ?= -n 2 --dist loadfile
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 
-.PHONY: demo test check bench clean
+.PHONY: demo test chaos check bench clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
 test: .venv/.test
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+chaos: .venv/.test
+	@STREAMER_CHAOS=long $(BIN)/python -m pytest -s tests/simulation tests/integration/faults $(ARGS)
 
 check: .venv/.test
 	$(BIN)/ruff format --check .
@@ -19,6 +24,7 @@ check: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/python -m streamer.docs --check
 	$(BIN)/python -m grafana.build --check
+	$(BIN)/python -m tests.audit
 
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import signal
 import socket
 import tempfile
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
@@ -23,13 +24,14 @@ from faust.types import TP
 from streamer import collector
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
-from streamer.errors import StoreError
+from streamer.errors import StoreError, StreamerError
 from streamer.events import KINDS
 from streamer.peek import records_at
 from streamer.runner import Runner
 from streamer.store.base import Store
 from streamer.store.manifest import Witness
 from streamer.store.redis import RedisStore
+from streamer.telemetry import SUPERVISED
 from streamer.topics import partition_count, require_count
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
@@ -106,7 +108,10 @@ class App(faust.App):
 
     async def on_first_start(self) -> None:
         await super().on_first_start()
-        await self.store.check()
+        try:
+            await self.store.check()
+        except StreamerError as error:
+            raise SystemExit(f"streamer: {error}") from None
         self._asking = asyncio.Lock()
         self._runner = Runner(
             self.settings, self.store, ConsumerLog(self), worker_name(), self.require_partitions
@@ -200,8 +205,12 @@ def _add_tasks(app: App) -> None:
         collector.calm()
         await app.runner.run()
 
+    supervisor = os.getppid() if os.environ.get(SUPERVISED) else None
+
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
+        if supervisor is not None and os.getppid() != supervisor:
+            os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         try:
             async with asyncio.timeout(_TELEMETRY_SECONDS):
                 await app.store.report(app.runner.telemetry)

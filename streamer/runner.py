@@ -135,7 +135,7 @@ class Runner:
                 self.telemetry.problems[owned.number] = str(error)
                 logger.warning("partition %d is not adopted yet: %s", owned.number, error)
             except Exception as error:  # whatever it is: the partition must not stay without owner
-                self.telemetry.problems[owned.number] = repr(error)
+                self.telemetry.problems[owned.number] = type(error).__name__  # no text of events
                 logger.exception("partition %d is not adopted yet", owned.number)
             owned.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)

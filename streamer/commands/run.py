@@ -18,6 +18,7 @@ from streamer.errors import StreamerError
 from streamer.metrics.catalogue import Catalogue
 from streamer.store.manifest import decode, fingerprint, require_same
 from streamer.store.redis import RedisStore
+from streamer.telemetry import SUPERVISED
 from streamer.topics import partition_count, require_count
 
 _RESTART_SECONDS = 1.0
@@ -87,7 +88,7 @@ async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Ev
     while not stop.is_set():
         process = await asyncio.create_subprocess_exec(
             *worker_command(),
-            env=worker_environment(config),
+            env=worker_environment(config) | {SUPERVISED: "1"},
             stdout=DEVNULL,
             start_new_session=True,
         )

@@ -19,12 +19,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 from streamer.config import Topics
 from streamer.embedded import EmbeddedRedis, create_topics
 from streamer.errors import StreamerError
+from tests.conftest import FOUND
 from tests.servers import Found, kafka_server, own_redis, redis_server
 
 MakeTopics = Callable[..., Topics]
 MakeRedis = Callable[..., EmbeddedRedis]
-
-_found: dict[str, Found] = {}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -34,35 +33,32 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.integration)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which servers the tests ran against."""
-    for name, found in _found.items():
-        terminalreporter.write_line(f"{name}: {found.what}, {found.address}")
-
-
 @contextlib.contextmanager
 def _or_fail(
-    name: str, server: Callable[[], contextlib.AbstractContextManager[Found]]
+    config: pytest.Config,
+    name: str,
+    server: Callable[[], contextlib.AbstractContextManager[Found]],
 ) -> Iterator[str]:
     with contextlib.ExitStack() as stack:
         try:
-            _found[name] = stack.enter_context(server())
+            found = stack.enter_context(server())
         except StreamerError as error:
             pytest.fail(f"these tests need {name}: {error}", pytrace=False)
-        yield _found[name].address
+        config.stash[FOUND][name] = f"{found.what}, {found.address}"
+        yield found.address
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[str]:
+def kafka(pytestconfig: pytest.Config) -> Iterator[str]:
     """``host:port`` of the session's Kafka."""
-    with _or_fail("kafka", kafka_server) as brokers:
+    with _or_fail(pytestconfig, "kafka", kafka_server) as brokers:
         yield brokers
 
 
 @pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
+def redis_url(pytestconfig: pytest.Config) -> Iterator[str]:
     """URL of the session's Redis."""
-    with _or_fail("redis", redis_server) as url:
+    with _or_fail(pytestconfig, "redis", redis_server) as url:
         yield url
 
 

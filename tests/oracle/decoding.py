@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
@@ -70,35 +70,56 @@ def parse(raw: bytes | None) -> dict[str, Any]:
     if len(raw) > MAX_RECORD_BYTES:
         broken("too_large")
     try:
-        text = raw.decode("utf-8")
-        value = json.loads(text, parse_constant=lambda name: broken("json"))
+        value = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=Object,
+            parse_int=whole,
+            parse_constant=lambda name: broken("json"),
+        )
     except ValueError:
         broken("json")
     except RecursionError:
         broken("too_deep")
     if not isinstance(value, dict):
         broken("object")
-    if "\\u" in text and has_lone_surrogate(value):
+    if any(is_no_text(part) for part, _ in parts(value)):
         broken("json")
     return value
 
 
-def has_lone_surrogate(value: Any) -> bool:
-    """True if any text in there is no Unicode text."""
-    if isinstance(value, dict):
-        return any(has_lone_surrogate(k) or has_lone_surrogate(v) for k, v in value.items())
-    if isinstance(value, list):
-        return any(has_lone_surrogate(v) for v in value)
+class Object(dict[str, Any]):
+    """An object; of a name that is said more than once the last value counts."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = pairs
+
+
+def whole(text: str) -> int:
+    """An integer; Python refuses to read thousands of digits, and the bounds are below 2**54."""
+    return int(text) if len(text) < 1000 else int(text[0] + "9" * 999)
+
+
+def is_no_text(value: Any) -> bool:
+    """True for a text with lone surrogates, which is no Unicode text."""
     return isinstance(value, str) and any(0xD800 <= ord(c) <= 0xDFFF for c in value)
+
+
+def parts(value: Any) -> Iterator[tuple[Any, int]]:
+    """A value and all that is in it, names too, each with its depth: a bare object has 1."""
+    waiting = [(value, 1)]
+    while waiting:
+        part, level = waiting.pop()
+        yield part, level
+        if isinstance(part, Object):
+            waiting += [(x, level + 1) for pair in part.pairs for x in pair]
+        elif isinstance(part, list):
+            waiting += [(x, level + 1) for x in part]
 
 
 def depth(value: Any) -> int:
     """Nesting of objects and lists; a bare object is 1."""
-    if isinstance(value, dict):
-        return 1 + max((depth(v) for v in value.values()), default=0)
-    if isinstance(value, list):
-        return 1 + max((depth(v) for v in value), default=0)
-    return 0
+    return max(level for part, level in parts(value) if isinstance(part, dict | list))
 
 
 def integer(value: Any, low: int, high: int, reason: str) -> int:
