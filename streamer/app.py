@@ -21,7 +21,7 @@ import faust
 from aiokafka.structs import TopicPartition
 from faust.types import TP
 
-from streamer import collector
+from streamer import collector, logs
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import StoreError, StreamerError
@@ -108,6 +108,7 @@ class App(faust.App):
 
     async def on_first_start(self) -> None:
         await super().on_first_start()
+        logs.calm_kafka()
         try:
             await self.store.check()
         except StreamerError as error:

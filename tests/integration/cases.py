@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from streamer.config import Topics, parse
+from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 from streamer.testing import LogRecord
@@ -40,6 +41,18 @@ def case_of(document: Mapping[str, Any], lines: int, seed: int) -> Case:
     records = records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
     dead: list[tuple[Record, str]] = []
     result = run(records, settings, dead_letters=dead)
+    return Case(records, to_log(records), result.readings, dead)
+
+
+async def case_from_log(brokers: str, topics: Topics, document: Mapping[str, Any]) -> Case:
+    """What is expected of the records that Kafka holds."""
+    records = [
+        Record(kind, r.partition, r.offset, r.timestamp, r.value)
+        for kind in KINDS
+        for r in await read_topic(brokers, getattr(topics, kind), PARTITIONS)
+    ]
+    dead: list[tuple[Record, str]] = []
+    result = run(records, parse(document), dead_letters=dead)
     return Case(records, to_log(records), result.readings, dead)
 
 

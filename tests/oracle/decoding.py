@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
@@ -18,9 +18,11 @@ MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
 DAY_MS = 24 * 3600 * 1000
 LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RFC_3339 = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
-    r"(?:([Zz])|([+-])([0-9]{2}):([0-9]{2}))"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
+    r"(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2}))"
 )
+"""Two forms that ISO 8601 has, too: a space, which RFC 3339 allows, and an offset like +0100."""
+ACTIONS = ("start", "view", "dwell", "end")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Get = Callable[[str], Any]
@@ -39,6 +41,12 @@ def decode(topic: str, raw: bytes | None, settings: Settings) -> Event:
     value = parse(raw)
     if depth(value) > MAX_DEPTH:
         broken("too_deep")
+    check_overwritten(topic, value, settings)
+    return event_of(topic, value, settings)
+
+
+def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
+    """The event that an object is, or BrokenError."""
     names = settings.events.fields
 
     def get(name: str) -> Any:
@@ -63,7 +71,7 @@ def decode(topic: str, raw: bytes | None, settings: Settings) -> Event:
     return event
 
 
-def parse(raw: bytes | None) -> dict[str, Any]:
+def parse(raw: bytes | None) -> Object:
     """The JSON object of a record."""
     if raw is None:
         broken("json")
@@ -80,7 +88,7 @@ def parse(raw: bytes | None) -> dict[str, Any]:
         broken("json")
     except RecursionError:
         broken("too_deep")
-    if not isinstance(value, dict):
+    if not isinstance(value, Object):
         broken("object")
     if any(is_no_text(part) for part, _ in parts(value)):
         broken("json")
@@ -171,9 +179,14 @@ def dimension(value: Any) -> str | None:
 
 
 def moment_ms(value: Any, reason: str) -> int:
-    """Epoch milliseconds of an integer or an RFC 3339 text; smaller fractions are cut off."""
-    if not isinstance(value, str):
-        return integer(value, 0, MAX_EVENT_MS, reason)
+    """Epoch milliseconds of an integer or an RFC 3339 text."""
+    found_ms = text_ms(value, reason) if isinstance(value, str) else value
+    return integer(found_ms, 0, MAX_EVENT_MS, reason)
+
+
+def text_ms(value: str, reason: str) -> int:
+    """Epoch milliseconds of an RFC 3339 text, which has microseconds: further digits are rounded,
+    and the milliseconds of that are cut off."""
     match = RFC_3339.fullmatch(value)
     if match is None:
         broken(reason)
@@ -188,7 +201,8 @@ def moment_ms(value: Any, reason: str) -> int:
             broken(reason)
         offset_minutes = (int(hours) * 60 + int(minutes)) * (1 if sign == "+" else -1)
     whole_ms = (moment - EPOCH) // timedelta(milliseconds=1) - offset_minutes * 60_000
-    return integer(whole_ms + int(((fraction or "") + "000")[:3]), 0, MAX_EVENT_MS, reason)
+    micros = (int(((fraction or "") + "0" * 7)[:7]) + 5) // 10
+    return whole_ms + micros // 1000
 
 
 def position(value: Any, reason: str = "position") -> int | None:
@@ -202,26 +216,37 @@ def check_scores(get: Get, score_reason: str, propensity_reason: str) -> None:
         broken(propensity_reason)
 
 
-def impression(event: Event, get: Get, names: dict[str, str]) -> None:
+def impression(event: Event, get: Get, names: Mapping[str, str]) -> None:
     """One item, or a list of them; a list without any position is in shown order."""
     items = get("items")
+    check_scores(get, "score", "propensity")  # beside ``items`` they have no meaning
+    shown_at = position(get("position"))
     if items is None:
         event.item_id = identity(get("item_id"), "item_id")
-        check_scores(get, "score", "propensity")
-        event.shown = [Shown(event.item_id, position(get("position")))]
+        event.shown = [Shown(event.item_id, shown_at)]
         return
-    if not isinstance(items, list) or not 1 <= len(items) <= 1000 or get("item_id") is not None:
+    if get("item_id") is not None:
         broken("items")
     event.is_list = True
+    event.shown = slate(items, names)
+    if all(s.position is None for s in event.shown):
+        event.shown = [Shown(s.item_id, i + 1) for i, s in enumerate(event.shown)]
+
+
+def slate(items: Any, names: Mapping[str, str]) -> list[Shown]:
+    """The elements of ``items``, positions as they are given."""
+    if not isinstance(items, list) or not 1 <= len(items) <= 1000:
+        broken("items")
+    shown = []
     for element in items:
-        if not isinstance(element, dict):
+        if not isinstance(element, Object):
             broken("items")
+        check_pairs(element, names, dict.fromkeys(ITEM_FIELDS, "items"), REQUIRED_OF_ITEM)
         part = {ours: element.get(names.get(ours, ours)) for ours in ITEM_FIELDS}
         item_id = identity(part["item_id"], "items")
         check_scores(part.get, "items", "items")
-        event.shown.append(Shown(item_id, position(part["position"], "items")))
-    if all(s.position is None for s in event.shown):
-        event.shown = [Shown(s.item_id, i + 1) for i, s in enumerate(event.shown)]
+        shown.append(Shown(item_id, position(part["position"], "items")))
+    return shown
 
 
 ITEM_FIELDS = ("item_id", "position", "score", "propensity")
@@ -257,10 +282,81 @@ def conversion(event: Event, get: Get) -> None:
 
 def session(event: Event, get: Get) -> None:
     event.session_id = identity(get("session_id"), "session_id")
-    if get("action") not in ("start", "view", "dwell", "end"):
+    if get("action") not in ACTIONS:
         broken("action")
     event.action = get("action")
     event.item_id = optional_identity(get("item_id"), "item_id")
     if event.action == "dwell" and event.item_id is None:
         broken("item_id")
     event.dwell_ms = dwell(get)
+
+
+# A name that is said more than once -----------------------------------------------------------
+
+TEXT_FIELDS = ("user_id", "event_id", "request_id", "item_id", "session_id")
+FIELDS = {
+    "impressions": ("item_id", "position", "score", "propensity", "items"),
+    "clicks": ("item_id", "position", "feedback", "dwell_ms", "start_ts", "end_ts"),
+    "conversions": ("item_id", "value"),
+    "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),
+}
+REQUIRED = {
+    "impressions": ("ts", "user_id"),
+    "clicks": ("ts", "user_id", "item_id"),
+    "conversions": ("ts", "user_id", "item_id"),
+    "sessions": ("ts", "user_id", "session_id", "action"),
+}
+REQUIRED_OF_ITEM = ("item_id",)
+REASONS = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
+
+
+def check_overwritten(topic: str, value: Object, settings: Settings) -> None:
+    """Its last value counts; but one of a wrong type, or out of bounds, is wrong anywhere."""
+    fields = ("ts", "user_id", "event_id", "request_id", "type", *FIELDS[topic])
+    reasons = {field: REASONS.get(field, field) for field in fields}
+    reasons |= {d.name: "dimension" for d in settings.dimensions}
+    names = settings.events.fields
+    check_pairs(value, names, reasons, REQUIRED[topic], topic)
+
+
+def check_pairs(
+    value: Object,
+    names: Mapping[str, str],
+    reasons: Mapping[str, str],
+    required: tuple[str, ...],
+    topic: str = "",
+) -> None:
+    """Look at the values that are not the last of their name."""
+    if len(value) == len(value.pairs):
+        return
+    ours = {names.get(field, field): field for field in reasons}
+    left = [name for name, _ in value.pairs]
+    for name, said in value.pairs:
+        left.remove(name)
+        if name in left and name in ours and (said is not None or ours[name] in required):
+            check_kind(ours[name], said, reasons[ours[name]], topic, names)
+
+
+def check_kind(field: str, said: Any, reason: str, topic: str, names: Mapping[str, str]) -> None:
+    """Type and bounds of one field's value."""
+    if field in ("ts", "start_ts", "end_ts"):
+        text_ms(said, reason) if isinstance(said, str) else moment_ms(said, reason)
+    elif field in TEXT_FIELDS:
+        identity(said, reason)
+    elif field == "position":
+        position(said, reason)
+    elif field == "dwell_ms":
+        integer(said, 0, DAY_MS, reason)
+    elif field in ("score", "propensity"):
+        check_scores({field: said}.get, reason, reason)
+    elif field == "items":
+        slate(said, names)
+    else:
+        is_right = {
+            "value": type(said) in (int, float) and 0 <= number(said, reason) <= 1e9,
+            "type": LINE_TYPES.get(label_or_none(said)) == topic,
+            "action": said in ACTIONS,
+            "feedback": 1 <= len(label_or_none(said)) <= 64,
+        }
+        if not is_right.get(field, isinstance(said, str)):
+            broken(reason)

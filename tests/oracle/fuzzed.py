@@ -18,20 +18,59 @@ Raw = bytes | None
 
 NUMBERS = (
     *("NaN", "Infinity", "-Infinity", "nan", "-", "+1", "01", "0x10", "1.", ".5", "1e", "1_000"),
-    *("18446744073709551616", "18446744073709551615", "9223372036854775808", "-9223372036854775809"),
+    *(
+        "18446744073709551616",
+        "18446744073709551615",
+        "9223372036854775808",
+        "-9223372036854775809",
+    ),
     *("9007199254740992", "9007199254740993", "-9007199254740993", "1e400", "-1e400", "1e-400"),
-    *("0", "-0", "-0.0", "1.0", "1e0", "1E3", "0.1e1", "1e308", "2e308", "4.9e-324", "1e9", "1e99999"),
+    *(
+        "0",
+        "-0",
+        "-0.0",
+        "1.0",
+        "1e0",
+        "1E3",
+        "0.1e1",
+        "1e308",
+        "2e308",
+        "4.9e-324",
+        "1e9",
+        "1e99999",
+    ),
     *("9" * 400, "9" * 5000, "0." + "3" * 5000, "1" + "0" * 320, "1e" + "9" * 400, "-1", "0.5"),
     *("1700000000000.0", "1.7e12", "1700000000000", "4102444800000", "4102444800001"),
 )
 TEXTS = (
     *('""', '"\\u0000"', '"\\ud800"', '"\\udc00\\ud800"', '"x\\udfff"', '"\\ud83d\\ude00"', '"é"'),
     *('"a\\nb"', '"a\\"b"', '"a\\\\b"', '"A\\n"', '"A\\u000a"', '"{}"', '"a b"', '"a,b=\\"c\\""'),
-    *('"all"', '"other"', '"unknown"', '"__name__"', '"1"', '"true"', '"\\u0041"', '"A\\/B"', '"\\x"'),
+    *(
+        '"all"',
+        '"other"',
+        '"unknown"',
+        '"__name__"',
+        '"1"',
+        '"true"',
+        '"\\u0041"',
+        '"A\\/B"',
+        '"\\x"',
+    ),
     *('"' + "x" * n + '"' for n in (64, 65, 256, 257, 10_000)),
     *('"' + "😀" * n + '"' for n in (64, 256, 257)),
     *('"\\ud83d\\ude00' + "y" * n + '"' for n in (255, 256)),
-    *('"a\nb"', '"a\tb"', '"a\x00b"', '"a\x7fb"', '"\u2028"', '"\ufeff"', "'A'", "A", '"A', '"\\u12"'),
+    *(
+        '"a\nb"',
+        '"a\tb"',
+        '"a\x00b"',
+        '"a\x7fb"',
+        '"\u2028"',
+        '"\ufeff"',
+        "'A'",
+        "A",
+        '"A',
+        '"\\u12"',
+    ),
 )
 MOMENTS = tuple(
     f'"{text}"'
@@ -128,7 +167,17 @@ class Fuzzer:
         return raw + self.dice.choice(seams) + self.dice.choice(ends)
 
     def surround(self, raw: bytes) -> Raw:
-        blanks = (b"", b" ", b"\n", b"\r\n\t ", b"\x0c", b"\xc2\xa0", b"\xef\xbb\xbf", b"\x00", b"[")
+        blanks = (
+            b"",
+            b" ",
+            b"\n",
+            b"\r\n\t ",
+            b"\x0c",
+            b"\xc2\xa0",
+            b"\xef\xbb\xbf",
+            b"\x00",
+            b"[",
+        )
         return self.dice.choice(blanks) + raw + self.dice.choice(blanks)
 
     def encode(self, raw: bytes) -> Raw:
@@ -138,14 +187,23 @@ class Fuzzer:
 
     def plant(self, raw: bytes) -> Raw:
         """Bytes that are no UTF-8, or no characters, inside a text."""
-        planted = (b"\xed\xa0\x80", b"\xed\xb0\x80", b"\xc0\x80", b"\xff", b"\xf4\x90\x80\x80", b"\x80")
+        planted = (
+            b"\xed\xa0\x80",
+            b"\xed\xb0\x80",
+            b"\xc0\x80",
+            b"\xff",
+            b"\xf4\x90\x80\x80",
+            b"\x80",
+        )
         escapes = (b"\\ud800", b"\\udc00x", b"\\uD83D\\uD83D", b"\\u0000", b"\n", b"\x01", b"\\q")
         ends = [i for i, byte in enumerate(raw) if byte == ord('"')]
         at = self.dice.choice(ends) if ends else 0
         return raw[:at] + self.dice.choice(planted + escapes) + raw[at:]
 
     def nothing(self, raw: bytes) -> Raw:
-        return self.dice.choice((None, b"", b" ", b"\n", b"{}", b"[]", b"null", b"0", b'""', b"\x00"))
+        return self.dice.choice(
+            (None, b"", b" ", b"\n", b"{}", b"[]", b"null", b"0", b'""', b"\x00")
+        )
 
     # Fields -----------------------------------------------------------------------------------
 
@@ -196,7 +254,9 @@ class Fuzzer:
 
     def nest(self, raw: bytes) -> Raw:
         """Nesting near the bound, and far beyond."""
-        levels = self.dice.choice((6, 7, 8, 9, 40, 990, 1100) if self.dice.random() < 0.97 else (10_000,))
+        levels = self.dice.choice(
+            (6, 7, 8, 9, 40, 990, 1100) if self.dice.random() < 0.97 else (10_000,)
+        )
         opening, closing = self.dice.choice((("[", "]"), ('{"a":', "}")))
         inside = self.dice.choice(("1", '"]]]]"', '"\\"}}}"', "[]"))
         payload = _object(raw)

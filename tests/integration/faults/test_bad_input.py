@@ -1,0 +1,334 @@
+"""Records that no producer should write: each counted and kept, and nothing else disturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamer.commands.export import listen
+from streamer.config import Settings, Topics, parse
+from streamer.embedded import HOST
+from streamer.events import KINDS
+from streamer.exporter import Exporter
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import readout
+from streamer.store.redis import RedisStore
+from streamer.testing import LogRecord
+from tests.agreement import by_key, differences, to_log
+from tests.integration.cases import CUT_BYTES, LIVE, PARTITIONS, Case, check_states
+from tests.integration.conftest import MakeTopics
+from tests.integration.faults.storm import IS_LONG
+from tests.integration.workers import (
+    Bench,
+    bench,
+    document_of,
+    ends_of,
+    keep_for_ever,
+    read_topic,
+)
+from tests.oracle.fuzzed import Fuzzer
+from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.random_log import random_log
+from tests.oracle.reasons import is_right
+from tests.oracle.shape import Readings
+
+BAD = 1_000_000 if IS_LONG else 100_000
+GOOD = 50_000 if IS_LONG else 20_000
+HEAVY = 60 if IS_LONG else 24
+LIMIT_SECONDS = 1800 if IS_LONG else 240
+REJECTED = "streamer_rejected_total"
+Letters = dict[tuple[str, int, int], tuple[str, bytes | None, str | None]]
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    return fuzzed_case(GOOD, BAD, HEAVY, 11)
+
+
+def fuzzed_case(good: int, bad: int, heavy: int, seed: int) -> Case:
+    """A random log with bad records among its own, and what the oracle makes of it."""
+    settings = parse(LIVE)
+    records = records_of_file(random_log(seed, settings, good), settings, partitions=PARTITIONS)
+    mixed = Fuzzer(seed, settings).mix(records, bad, heavy)
+    dead: list[tuple[Record, str]] = []
+    result = run(mixed, settings, dead_letters=dead)
+    return Case(mixed, to_log(mixed), result.readings, dead)
+
+
+async def configure(brokers: str, names: Sequence[str], settings: Mapping[str, str]) -> None:
+    """Settings of topics."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
+    await admin.start()
+    try:
+        kind = ConfigResourceType.TOPIC
+        resources = [ConfigResource(kind, n, dict(settings)) for n in names]
+        answers = await admin.alter_configs(resources)
+        assert all(code == 0 for answer in answers for code, *_ in answer.resources), answers
+    finally:
+        await admin.close()
+
+
+async def produce(brokers: str, topics: Topics, log: Sequence[LogRecord]) -> None:
+    """Every record as it is; a null value needs a key. Large ones are not compressed away."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=brokers, max_request_size=4_000_000, linger_ms=5, max_batch_size=200_000
+    )
+    await producer.start()
+    try:
+        for start in range(0, len(log), 2000):
+            sent = [
+                await producer.send(
+                    getattr(topics, r.kind),
+                    r.value,
+                    key=b"key" if r.value is None else None,
+                    partition=r.partition,
+                    timestamp_ms=r.record_ms,
+                )
+                for r in log[start : start + 2000]
+            ]
+            await asyncio.gather(*sent)
+    finally:
+        await producer.stop()
+
+
+@asynccontextmanager
+async def exporting(made: Bench) -> AsyncIterator[str]:
+    """The URL of an exporter over the same state."""
+    exporter = Exporter(made.settings, RedisStore(made.settings.redis))
+    runner = web.AppRunner(exporter.app())
+    await runner.setup()
+    try:
+        yield f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    finally:
+        await runner.cleanup()
+
+
+async def get(url: str) -> str:
+    async with aiohttp.ClientSession() as session, session.get(url) as answer:
+        assert answer.status == 200, await answer.text()
+        return await answer.text()
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+async def test_bad_records_among_good_ones(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
+) -> None:
+    names = topics(partitions=PARTITIONS)
+    await keep_for_ever(kafka, names)
+    sources = [str(getattr(names, kind)) for kind in KINDS]
+    await configure(kafka, sources, {"max.message.bytes": "4000000", "retention.ms": "-1"})
+    document = document_of(kafka, names, redis_url, redis_prefix, LIVE)
+    started = time.monotonic()
+    async with bench(tmp_path, document) as made, exporting(made) as url:
+        worker = made.start_worker()
+        for start in range(0, len(case.log), 10_000):
+            await produce(kafka, names, case.log[start : start + 10_000])
+            parsed(await get(f"{url}/metrics"))
+        await made.settle(ends_of(case.log))
+        seconds = time.monotonic() - started
+        assert await get(f"{url}/readyz") == "ready\n"
+        page = await get(f"{url}/metrics?at=stream")
+        assert worker.process.poll() is None
+        await made.stop_workers()  # which looks for tracebacks
+        letters = await read_letters(kafka, names)
+        called = check_letters(letters, names, case, made.settings)
+        await check_numbers(made, case.readings, called)
+        check_page(page, case.readings, called)
+        check_sums(page, case)
+        await promtool_finds_nothing(page)
+        await check_states(made, case)
+        assert sum(m.dead_letters for m in made.reader.manifests.values()) == len(case.dead)
+    by_reason = Counter(reason for (_, reason), n in called.items() for _ in range(n))
+    print(
+        f"{len(case.log)} records in {seconds:.0f} s, {len(letters)} dead letters, "
+        f"{sum(cut is not None for _, _, cut in letters.values())} of them cut: {dict(by_reason)}"
+    )
+
+
+async def read_letters(brokers: str, topics: Topics) -> Letters:
+    """Dead letters by the address of their record; copies have to be equal."""
+    found: Letters = {}
+    for letter in await read_topic(brokers, topics.dead_letters, PARTITIONS):
+        headers = {name: value.decode() for name, value in letter.headers}
+        address = [headers.pop(f"streamer.{x}") for x in ("topic", "partition", "offset")]
+        key = (address[0], int(address[1]), int(address[2]))
+        assert letter.key == "/".join(address).encode()
+        content = (headers.pop("streamer.reason"), letter.value, headers.pop("streamer.cut", None))
+        assert headers == {}
+        assert found.setdefault(key, content) == content, "two letters of one record differ"
+    return found
+
+
+def check_letters(
+    letters: Letters, topics: Topics, case: Case, settings: Settings
+) -> Counter[tuple[str, str]]:
+    """Each refused record is there, unchanged, by a right reason; rejects by topic and reason."""
+    expected = {
+        (str(getattr(topics, r.topic)), r.partition, r.offset): (r, reason)
+        for r, reason in case.dead
+    }
+    assert letters.keys() == expected.keys()
+    called: Counter[tuple[str, str]] = Counter()
+    for key, (record, reason) in expected.items():
+        told, value, cut = letters[key]
+        if told != reason:
+            assert reason not in ("late", "future")
+            assert is_right(told, record.topic, record.raw, settings), (told, reason, record.raw)
+        if told != "late":
+            called[record.topic, told] += 1
+        if cut is None:
+            assert value == record.raw
+        else:
+            assert record.raw is not None
+            assert len(record.raw) > 900_000
+            assert value == record.raw[:CUT_BYTES]
+            assert cut.startswith(f"{len(record.raw)} bytes, crc32 ")
+    return called
+
+
+def with_reasons(readings: Readings, called: Mapping[tuple[str, str], int]) -> Readings:
+    """The oracle's readings, rejects by the reasons that were chosen among the right ones."""
+    changed = {key: value for key, value in readings.items() if key[0] != REJECTED}
+    for (topic, reason), n in called.items():
+        changed[REJECTED, frozenset({("topic", topic), ("reason", reason)})] = n
+    return changed
+
+
+async def check_numbers(
+    made: Bench, expected: Readings, called: Mapping[tuple[str, str], int]
+) -> None:
+    await made.reader.refresh()
+    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
+    found = differences(by_key(result), with_reasons(expected, called))
+    assert not found, (found[:10], made.said())
+
+
+def parsed(page: str) -> Readings:
+    """The samples of a page of metrics, each once."""
+    samples: Readings = {}
+    for family in text_string_to_metric_families(page):
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in samples
+            samples[key] = sample.value
+    assert samples
+    return samples
+
+
+def check_page(page: str, expected: Readings, called: Mapping[tuple[str, str], int]) -> None:
+    """The page shows what the oracle says."""
+    samples = parsed(page)
+    wanted = with_reasons(expected, called)
+    shown = {key: value for key, value in samples.items() if key in wanted}
+    assert not differences(shown, wanted)[:10]
+
+
+def check_sums(page: str, case: Case) -> None:
+    """Events are accepted, duplicates, late or rejected; and each record is an event."""
+    samples = parsed(page)
+
+    def total(name: str, topic: str) -> float:
+        return sum(
+            value
+            for (found, labels), value in samples.items()
+            if found == f"streamer_{name}_total" and ("topic", topic) in labels
+        )
+
+    records = Counter(r.kind for r in case.log)
+    for topic in KINDS:
+        parts = [total(name, topic) for name in ("accepted", "duplicates", "late", "rejected")]
+        assert total("events", topic) == sum(parts) == records[topic]
+        assert all(part > 0 for part in parts), (topic, parts)
+
+
+async def promtool_finds_nothing(page: str) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None, "this test needs promtool (Debian, Ubuntu: apt install prometheus)"
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [promtool, "check", "metrics"],
+        input=page,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    remarks = (done.stdout + done.stderr).splitlines()
+    # Its one remark: quantiles of a gauge, which are no summary, for they are of a window.
+    known = 'streamer_dwell_seconds non-summary metrics should not have "quantile" label'
+    assert [remark for remark in remarks if remark != known] == []
+
+
+# A dead-letter topic that takes little ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        ({"max.message.bytes": "2000"}, 1000),
+        ({"max.message.bytes": "50000"}, 10_000),
+        ({"max.message.bytes": "400"}, 0),
+        ({"cleanup.policy": "compact"}, CUT_BYTES),
+    ],
+    ids=["2000 bytes", "50000 bytes", "400 bytes", "compacted"],
+)
+async def test_a_dead_letter_topic_that_refuses_large_ones(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    settings: dict[str, str],
+    most: int,
+) -> None:
+    """What it refuses is cut, what it takes is whole, and the partition goes on."""
+    names = topics(partitions=1)
+    await keep_for_ever(kafka, names)
+    await configure(kafka, [names.dead_letters], {**settings, "retention.ms": "-1"})
+    await configure(kafka, [names.impressions], {"max.message.bytes": "4000000"})
+    sizes = [30, 900, 1500, 3000, 20_000, 60_000, 500_000, 1_100_000]
+    values: list[bytes | None] = [b"x" * size for size in sizes for _ in range(5)]
+    values += [None, b"", b'{"ts":1700000000000,"user_id":"u","item_id":"i"}']
+    log = [LogRecord("impressions", 0, n, 1_700_000_000_000, v) for n, v in enumerate(values)]
+    document = document_of(kafka, names, redis_url, redis_prefix, {})
+    async with bench(tmp_path, document) as made:
+        worker = made.start_worker()
+        await produce(kafka, names, log)
+        await made.settle(ends_of(log))
+        more = [LogRecord("impressions", 0, len(log), 1_700_000_000_001, b"{")]
+        await produce(kafka, names, more)
+        await made.settle(ends_of(log + more))
+        assert worker.process.poll() is None
+        assert "waits" not in made.said()
+        await made.stop_workers()
+        manifest = made.reader.manifests[0]
+        assert manifest.topics["impressions"].accepted == 1
+        assert manifest.dead_letters == len(log)
+    found = await read_topic(kafka, names.dead_letters, 1)
+    assert len(found) == len(log), "each once: nothing had to be tried again"
+    bound = int(settings.get("max.message.bytes", 1_000_000))
+    for letter in found:
+        headers: dict[str, Any] = {name: value.decode() for name, value in letter.headers}
+        whole = (log + more)[int(headers["streamer.offset"])].value
+        if "streamer.cut" in headers:
+            assert whole is not None
+            assert len(whole) + 300 > bound
+            assert letter.value == whole[: len(letter.value)]
+            assert len(letter.value) in (most, 1000, 0)
+        else:
+            assert letter.value == whole
+            assert len(whole or b"") < bound

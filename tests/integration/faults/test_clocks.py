@@ -1,0 +1,401 @@
+"""Topics that run hours apart, topics without a record, machines whose clock is a day off."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from streamer.commands.run import worker_command, worker_environment
+from streamer.config import Settings, Topics, parse
+from streamer.embedded import HOST
+from streamer.events import KINDS
+from streamer.sources.synthetic import Traffic, generate
+from streamer.testing import LogRecord
+from tests.agreement import DOCUMENTS, to_log
+from tests.integration.cases import (
+    LIVE,
+    Case,
+    case_of,
+    check_dead_letters,
+    check_readings,
+    check_states,
+)
+from tests.integration.conftest import MakeTopics
+from tests.integration.faults.storm import IS_LONG
+from tests.integration.workers import (
+    Bench,
+    bench,
+    document_of,
+    ends_of,
+    keep_for_ever,
+    produce,
+    until,
+)
+from tests.oracle.files import partition_of, peek
+from tests.oracle.oracle import Record, run
+
+LINES = 20_000 if IS_LONG else 4_000
+LIMIT_SECONDS = 900 if IS_LONG else 120
+SHORT = DOCUMENTS["no dimensions, short times"]
+APART = {
+    **SHORT,
+    "time": {**SHORT["time"], "max_skew": "10d"},
+    "limits": {"flush_ms": 50, "gather_rows": 200},
+}
+"""Short horizons; clocks may differ by days, so that a topic may be written hours after another."""
+JOINED = ("impressions", "clicks", "conversions")
+ORDERS = [
+    ("clicks", "impressions", "conversions", "sessions"),
+    ("conversions", "clicks", "impressions", "sessions"),
+    ("sessions", "conversions", "impressions", "clicks"),
+    ("impressions", "sessions", "conversions", "clicks"),
+    ("clicks", "conversions", "sessions", "impressions"),
+    ("impressions", "clicks", "conversions", "sessions"),
+]
+"""Each order of the three topics that are joined."""
+DAY_SECONDS = 24 * 3600
+
+
+def part_of(document: Mapping[str, Any], kinds: Iterable[str], partitions: int, seed: int) -> Case:
+    """A random log of some topics only, over so many partitions."""
+    case = case_of(document, LINES, seed)
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    records = []
+    for record in case.records:
+        if record.topic in kinds:
+            key = (record.topic, record.partition % partitions)
+            records.append(Record(*key, counts[key], record.record_ms, record.raw, record.untyped))
+            counts[key] += 1
+    dead: list[tuple[Record, str]] = []
+    result = run(records, parse(document), dead_letters=dead)
+    return Case(records, to_log(records), result.readings, dead)
+
+
+def of_kind(log: Sequence[LogRecord], kind: str) -> list[LogRecord]:
+    return [record for record in log if record.kind == kind]
+
+
+@asynccontextmanager
+async def stage(
+    brokers: str, names: Topics, url: str, prefix: str, directory: Path, document: Mapping[str, Any]
+) -> AsyncIterator[Bench]:
+    await keep_for_ever(brokers, names)
+    async with bench(directory, document_of(brokers, names, url, prefix, document)) as made:
+        yield made
+
+
+async def check_all(made: Bench, case: Case, brokers: str, names: Topics) -> None:
+    """Stop the workers, and compare everything with the oracle."""
+    await made.settle(ends_of(case.log))
+    await check_readings(made, case.readings)
+    await made.stop_workers()
+    await check_dead_letters(brokers, names, case)
+
+
+# Topics hours apart -------------------------------------------------------------------------------
+
+
+def test_the_orders_are_all_there_are() -> None:
+    found = {tuple(kind for kind in order if kind in JOINED) for order in ORDERS}
+    assert found == set(itertools.permutations(JOINED))
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+@pytest.mark.parametrize(("number", "order"), list(enumerate(ORDERS)), ids=str)
+async def test_a_worker_reads_whole_topics_one_after_the_other(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    number: int,
+    order: Sequence[str],
+) -> None:
+    """The next topic is written when the one before was read to its end."""
+    partitions = 1 if number % 2 else 4
+    case = part_of(APART, KINDS, partitions, seed=20 + number)
+    names = topics(partitions=partitions)
+    async with stage(kafka, names, redis_url, redis_prefix, tmp_path, APART) as made:
+        made.start_worker()
+        written: list[LogRecord] = []
+        for kind in order:
+            await produce(kafka, names, of_kind(case.log, kind))
+            written += of_kind(case.log, kind)
+            await has_applied(made, written)
+        await check_all(made, case, kafka, names)
+        await check_states_of(made, case, partitions)
+
+
+async def has_applied(made: Bench, log: Sequence[LogRecord]) -> None:
+    """Wait until all of it is in the committed state."""
+
+    async def applied() -> bool:
+        await made.reader.refresh()
+        states = made.reader.manifests.values()
+        return sum(t.next_offset for m in states for t in m.topics.values()) == len(log)
+
+    await until(applied, f"{len(log)} records are applied", made.said)
+
+
+async def check_states_of(made: Bench, case: Case, partitions: int) -> None:
+    """``check_states`` counts on four partitions."""
+    if partitions == 4:
+        await check_states(made, case)
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+@pytest.mark.parametrize("last", JOINED)
+async def test_one_topic_trickles_in_while_the_others_are_complete(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, last: str
+) -> None:
+    case = part_of(LIVE, KINDS, 4, seed=31)
+    names = topics(partitions=4)
+    async with stage(kafka, names, redis_url, redis_prefix, tmp_path, LIVE) as made:
+        made.start_worker()
+        written = [record for record in case.log if record.kind != last]
+        await produce(kafka, names, written)
+        await has_applied(made, written)
+        rest = of_kind(case.log, last)
+        for start in range(0, len(rest), 200):
+            await produce(kafka, names, rest[start : start + 200])
+            written += rest[start : start + 200]
+            await has_applied(made, written)
+        await check_all(made, case, kafka, names)
+        await check_states(made, case)
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+@pytest.mark.parametrize("slow", JOINED)
+@pytest.mark.parametrize("partitions", [1, 4])
+async def test_one_topic_is_read_slower_in_catch_up(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    slow: str,
+    partitions: int,
+) -> None:
+    """Short horizons and an ordinary skew: the others are hours ahead, for nothing holds them."""
+    document = {**SHORT, "limits": {"hold_back_ms": 10**9, "flush_ms": 20, "gather_rows": 1}}
+    case = part_of(document, KINDS, partitions, seed=41)
+    padded = with_padding(case, slow, parse(document), 400_000_000 // LINES // 10)
+    names = topics(partitions=partitions)
+    async with stage(kafka, names, redis_url, redis_prefix, tmp_path, document) as made:
+        for kind in (*[k for k in KINDS if k != slow], slow):
+            await produce(kafka, names, of_kind(padded.log, kind), compression=None)
+        made.start_worker()
+        spread_ms = 0
+        reading = asyncio.create_task(made.settle(ends_of(padded.log)))
+        while not reading.done():
+            spread_ms = max(spread_ms, behind_ms(made, slow))
+            await asyncio.sleep(0.01)
+        await reading
+        await check_all(made, padded, kafka, names)
+        assert sum(m.join_gap for m in made.reader.manifests.values()) == 0
+    print(f"{slow} were up to {spread_ms / 3_600_000:.1f} h behind")
+
+
+def with_padding(case: Case, kind: str, settings: Settings, size: int) -> Case:
+    """One topic's events made long by a field that nobody reads."""
+    note = b',"note":"' + b"x" * size + b'"}'
+    records = [
+        Record(r.topic, r.partition, r.offset, r.record_ms, r.raw[:-1] + note, r.untyped)
+        if r.topic == kind and r.raw is not None and r.raw.startswith(b'{"') and len(r.raw) < 9000
+        else r
+        for r in case.records
+    ]
+    dead: list[tuple[Record, str]] = []
+    result = run(records, settings, dead_letters=dead)
+    return Case(records, to_log(records), result.readings, dead)
+
+
+def behind_ms(made: Bench, slow: str) -> int:
+    """How far the clock of one topic is behind the furthest, of those that have begun."""
+    found = 0
+    for manifest in made.reader.manifests.values():
+        clocks = {kind: t.arrival_ms for kind, t in manifest.topics.items() if t.next_offset}
+        if slow in clocks:
+            found = max(found, max(clocks.values()) - clocks[slow])
+    return found
+
+
+# Topics without a record --------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+@pytest.mark.parametrize(
+    "kinds",
+    [("impressions", "clicks"), ("impressions",), ("clicks",), ("conversions", "sessions")],
+    ids=" and ".join,
+)
+@pytest.mark.parametrize("name", ["defaults", "no dimensions, short times"])
+async def test_the_other_topics_never_have_a_record(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    kinds: Sequence[str],
+    name: str,
+) -> None:
+    case = part_of(DOCUMENTS[name], kinds, 4, seed=51)
+    names = topics(partitions=4)
+    async with stage(kafka, names, redis_url, redis_prefix, tmp_path, DOCUMENTS[name]) as made:
+        await produce(kafka, names, case.log)
+        made.start_worker()
+        await check_all(made, case, kafka, names)
+        await check_states(made, case)
+
+
+# Wrong wall clocks --------------------------------------------------------------------------------
+
+_SHIFT = """import os, time
+_by = int(os.environ["SHIFT_SECONDS"])
+_time, _time_ns, _clock = time.time, time.time_ns, time.clock_gettime
+time.time = lambda: _time() + _by
+time.time_ns = lambda: _time_ns() + _by * 10**9
+time.clock_gettime = lambda clock: _clock(clock) + (_by if clock == time.CLOCK_REALTIME else 0)
+"""
+
+
+def shifted(directory: Path, seconds: int, command: Sequence[str]) -> list[str]:
+    """The command on a machine whose wall clock is so far ahead."""
+    (directory / "sitecustomize.py").write_text(_SHIFT)
+    path = os.pathsep.join(x for x in (str(directory), os.environ.get("PYTHONPATH")) if x)
+    return ["env", f"PYTHONPATH={path}", f"SHIFT_SECONDS={seconds}", *command]
+
+
+def live_case(settings: Settings, seconds: int) -> Case:
+    """Traffic of all four kinds that ends now: copies, late events and rejects among it."""
+    now_ms = time.time_ns() // 1_000_000
+    traffic = Traffic(
+        seed=7,
+        start_ms=now_ms - seconds * 1000,
+        events_per_second=5.0,
+        items_form_share=0.2,
+        requestless_click_share=0.1,
+        out_of_order_share=0.05,
+        late_share=0.01,
+        duplicate_share=0.02,
+        broken_share=0.02,
+    )
+    running_ms = 0
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    records = []
+    for kind, raw in generate(traffic, seconds * 5):
+        _, event_ms, user_id = peek(raw, settings)
+        if event_ms is not None and event_ms > now_ms:
+            break
+        running_ms = max(running_ms, event_ms or 0)
+        key = (kind, partition_of(user_id, 4))
+        records.append(Record(*key, counts[key], running_ms, raw))
+        counts[key] += 1
+    dead: list[tuple[Record, str]] = []
+    result = run(records, settings, dead_letters=dead)
+    assert {reason for _, reason in dead} > {"late"}
+    return Case(records, to_log(records), result.readings, dead)
+
+
+class ExporterProcess:
+    """``streamer export`` on a machine whose wall clock is so far ahead."""
+
+    def __init__(self, made: Bench, seconds: int) -> None:
+        command = [sys.executable, "-m", "streamer", "export", "--host", HOST, "--port", "0"]
+        command += ["-c", str(made.config)]
+        self.process = subprocess.Popen(
+            shifted(made.directory, seconds, command),
+            env=worker_environment(None),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.url = ""
+
+    async def readings(self, session: aiohttp.ClientSession, query: str = "") -> Any:
+        """What ``/api/readings`` gives."""
+        if not self.url:
+            assert self.process.stdout is not None
+            line = await asyncio.to_thread(self.process.stdout.readline)
+            found = re.search(r"http://\S+(?=/metrics)", line)
+            assert found is not None, line + self.process.stdout.read()
+            self.url = found[0]
+        async with session.get(f"{self.url}/api/readings{query}") as answer:
+            text = await answer.text()
+            assert answer.status == 200, text
+            return json.loads(text)
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.communicate(timeout=20)
+
+
+def test_the_clock_is_shifted(tmp_path: Path) -> None:
+    """Else the tests below would prove nothing."""
+    say = "import time, logging; print(time.time()); print(time.time_ns())"
+    command = shifted(tmp_path, -DAY_SECONDS, [sys.executable, "-c", say])
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    seconds, nanos = done.stdout.split()
+    assert abs(float(seconds) + DAY_SECONDS - time.time()) < 60
+    assert abs(int(nanos) / 1e9 + DAY_SECONDS - time.time()) < 60
+
+
+@pytest.mark.timeout(LIMIT_SECONDS)
+@pytest.mark.parametrize("seconds", [DAY_SECONDS, -DAY_SECONDS], ids=["ahead", "behind"])
+async def test_wall_clocks_are_a_day_wrong(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, seconds: int
+) -> None:
+    """A worker's, and an exporter's: live traffic is counted and shown as by right clocks."""
+    document: dict[str, Any] = {"windows": {"lengths": ["1m", "1h"]}}
+    names = topics(partitions=4)
+    async with stage(kafka, names, redis_url, redis_prefix, tmp_path, document) as made:
+        case = live_case(made.settings, 1800)
+        await produce(kafka, names, case.log)
+        made.start_worker(shifted(made.directory, seconds, worker_command()))
+        await made.settle(ends_of(case.log))
+        await check_readings(made, case.readings)
+        exporters = [ExporterProcess(made, by) for by in (0, seconds)]
+        try:
+            await same_readings(made, exporters)
+        finally:
+            for exporter in exporters:
+                await asyncio.to_thread(exporter.stop)
+        await made.stop_workers()
+        await check_states(made, case)
+        await check_dead_letters(kafka, names, case)
+        said = made.said()
+    assert ("is the clock of this machine right?" in said) == (seconds > 0)
+    print(f"{len(case.log)} records, {len(case.dead)} dead letters, clock {seconds} s wrong")
+
+
+async def same_readings(made: Bench, exporters: Sequence[ExporterProcess]) -> None:
+    """They show the same once they look at the same second, and windows drain for both."""
+    async with aiohttp.ClientSession() as session:
+
+        async def agree() -> bool:
+            shown = await asyncio.gather(*[e.readings(session) for e in exporters])
+            still = await exporters[0].readings(session, "?at=stream")
+            assert all(s["stream_time_ms"] == still["stream_time_ms"] for s in shown)
+            drained = len(of_window(shown[0], "1m")) < len(of_window(still, "1m"))
+            return drained and all(s == shown[0] for s in shown)
+
+        await until(agree, "both exporters show the same, drained windows", made.said)
+
+
+def of_window(document: Any, window: str) -> list[Any]:
+    return [r for r in document["readings"] if r["labels"].get("window") == window]

@@ -1,0 +1,69 @@
+"""All reasons why a record is no event: where several things are wrong any of them is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamer.config import Settings
+
+from .decoding import MAX_DEPTH, BrokenError, check_overwritten, depth, event_of, parse
+
+ANY = frozenset({"any"})
+"""What is no JSON may be called by whatever was wrong before its first stray character."""
+_SOUND: dict[str, dict[str, Any]] = {
+    "type": {"type": None},
+    "dwell": {"dwell_ms": None, "start_ts": None, "end_ts": None},
+    "position": {"position": None},
+    "score": {"score": None},
+    "propensity": {"propensity": None},
+    "feedback": {"feedback": None},
+    "value": {"value": None},
+    "event_id": {"event_id": None},
+    "request_id": {"request_id": None},
+    "ts": {"ts": 0},
+    "user_id": {"user_id": "u"},
+    "item_id": {"item_id": "i"},
+    "session_id": {"session_id": "s"},
+    "action": {"action": "view"},
+}
+"""Reason → fields, by our names, with values that are right."""
+
+
+def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]:
+    """Mend what is found wrong and look again, until nothing is."""
+    try:
+        value = parse(raw)
+    except BrokenError as error:
+        reason = str(error)
+        if reason == "object" and raw is not None:
+            also = {"json": b"\\u" in raw, "too_deep": raw.count(b"[") > MAX_DEPTH}
+            return frozenset({reason, *(name for name, is_so in also.items() if is_so)})
+        return frozenset({reason}) if reason == "too_large" else ANY
+    found = {"too_deep"} if depth(value) > MAX_DEPTH else set()
+    try:
+        check_overwritten(topic, value, settings)
+    except BrokenError as error:
+        found.add(str(error))
+    names = settings.events.fields
+    sound: dict[str, Any] = dict(value)
+    while True:
+        try:
+            event_of(topic, sound, settings)
+            return frozenset(found)
+        except BrokenError as error:
+            reason = str(error)
+        found.add(reason)
+        if reason == "dimension":
+            sound |= {names.get(d.name, d.name): None for d in settings.dimensions}
+        elif reason == "items":
+            sound[names.get("items", "items")] = None
+            if sound.get(names.get("item_id", "item_id")) is None:
+                sound |= {names.get("item_id", "item_id"): "i"}
+        else:
+            sound |= {names.get(k, k): v for k, v in _SOUND[reason].items()}
+
+
+def is_right(told: str, topic: str, raw: bytes | None, settings: Settings) -> bool:
+    """Whether a reject may be called so."""
+    right = reasons(topic, raw, settings)
+    return right is ANY or told in right
