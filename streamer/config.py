@@ -237,7 +237,7 @@ class Limits(Section, frozen=True):
     hold_back_ms: int = limits.HOLD_BACK_MS
     """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
     inbox_records: int = limits.MAX_INBOX_RECORDS
-    """Records of a partition that may wait before fetching pauses."""
+    """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
     segments: int = limits.MAX_SEGMENTS
     """Combinations of dimension values in a partition."""
     open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
