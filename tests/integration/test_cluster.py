@@ -24,7 +24,6 @@ from tests.integration.workers import (
     bench,
     document_of,
     ends_of,
-    keep_for_ever,
     produce,
     until,
 )
@@ -80,7 +79,6 @@ async def loaded(
     kafka: str, topics: Topics, cluster: Cluster, folder: Path, log: Sequence[LogRecord]
 ) -> AsyncIterator[tuple[Bench, Load]]:
     """Two workers on the cluster, and what to load them with."""
-    await keep_for_ever(kafka, topics)
     prefix = f"cluster-{uuid.uuid4().hex[:8]}"
     document = document_of(kafka, topics, cluster.url, prefix, DOCUMENT)
     document["redis"]["cluster"] = True

@@ -34,7 +34,6 @@ from tests.integration.workers import (
     document_of,
     ends_of,
     halves,
-    keep_for_ever,
     produce,
     until,
 )
@@ -55,7 +54,6 @@ def produced(kafka: str, case: Case) -> Iterator[Topics]:
 
     async def make() -> None:
         await create_topics(kafka, [getattr(topics, n) for n in topics.__struct_fields__], 4)
-        await keep_for_ever(kafka, topics)
         await produce(kafka, topics, case.log)
 
     asyncio.run(make())
@@ -99,7 +97,6 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     more = {**DOCUMENTS["few values"], "limits": {"gather_rows": 1, "flush_ms": 1000}}
     document = document_of(kafka, made_topics, redis_url, redis_prefix, more)
     async with bench(tmp_path, document) as made:
@@ -126,7 +123,6 @@ async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, live: Case
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, LIVE)
     third = len(live.log) // 3
     parts = [live.log[:third], live.log[third : 2 * third], live.log[2 * third :]]
@@ -169,7 +165,6 @@ async def test_redis_goes_away_and_comes_back(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, live: Case
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     server = make_redis(appendonly=True, options={"appendfsync": "always"})
     document = document_of(kafka, made_topics, server.url, f"away-{uuid.uuid4().hex[:8]}", LIVE)
     first, second = halves(live.log)
@@ -197,7 +192,6 @@ async def test_every_compression_is_read(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     made_topics = topics(partitions=1)
-    await keep_for_ever(kafka, made_topics)
     case = case_of(DOCUMENTS["defaults"], 500, 9)
     log = [LogRecord(r.kind, 0, 0, r.record_ms, r.value) for r in case.log]
     compressions = [None, "gzip", "snappy", "lz4", "zstd"]

@@ -32,7 +32,6 @@ from tests.integration.workers import (
     bench,
     document_of,
     ends_of,
-    keep_for_ever,
     produce,
     until,
 )
@@ -152,7 +151,6 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
     small: list[bytes],
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
     command = [sys.executable, "-c", WITHOUT_HOOK, *FAUST[3:], "worker", "--without-web"]
     async with bench(tmp_path, document) as made:
@@ -176,7 +174,6 @@ async def test_sigterm_flushes_and_releases(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
     value = b'{"ts": 1700000000000, "user_id": "u", "item_id": "i"}'
     async with bench(tmp_path, document) as made:
@@ -207,7 +204,6 @@ async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss
 ) -> None:
     # clicks/0: 10 committed | marker | 10 aborted | marker | 10 committed | marker
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
     producer = aiokafka.AIOKafkaProducer(bootstrap_servers=kafka, transactional_id=redis_prefix)
     await producer.start()
@@ -245,7 +241,6 @@ async def test_it_starts_as_any_faust_app_with_its_web_server(
     small: list[bytes],
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, made_topics)
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
     port = free_port()
     web = ["--web-host", HOST, "--web-port", str(port), "--loglevel", "info"]

@@ -41,7 +41,6 @@ from tests.integration.workers import (
     delete_topics,
     document_of,
     ends_of,
-    keep_for_ever,
     produce,
     until,
 )
@@ -118,7 +117,6 @@ async def test_workers_join_and_leave_every_second(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
     names = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, names)
     document = document_of(kafka, names, redis_url, redis_prefix, LIVE)
     document["kafka"]["session_timeout"] = f"{SESSION_SECONDS:g}s"
     dice, changes = Random(1), 0
@@ -185,7 +183,6 @@ async def test_a_log_cut_past_our_offset_is_declared_with_its_range(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     names = topics(partitions=1)
-    await keep_for_ever(kafka, names)
     document = document_of(kafka, names, redis_url, redis_prefix, {})
     async with bench(tmp_path, document) as made:
         made.start_worker()
@@ -241,7 +238,6 @@ async def test_a_topic_made_anew_is_read_from_its_start_and_declared(
     count: int,
 ) -> None:
     names = topics(partitions=1)
-    await keep_for_ever(kafka, names)
     document = document_of(kafka, names, redis_url, redis_prefix, {})
     async with bench(tmp_path, document) as made:
         made.start_worker()

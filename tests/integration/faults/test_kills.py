@@ -24,7 +24,7 @@ from tests.integration.cases import (
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.load import Load
 from tests.integration.faults.storm import IS_LONG, SESSION_SECONDS, Storm
-from tests.integration.workers import Bench, bench, document_of, ends_of, keep_for_ever, until
+from tests.integration.workers import Bench, bench, document_of, ends_of, until
 
 KILLS, PAUSES, LINES = (200, 20, 200_000) if IS_LONG else (20, 3, 30_000)
 NAIVE_KILLS = 8
@@ -41,7 +41,6 @@ async def test_kills_and_pauses_change_no_number(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
     names = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, names)
     document = document_of(kafka, names, redis_url, redis_prefix, LIVE)
     document["kafka"]["session_timeout"] = f"{SESSION_SECONDS:g}s"
     async with bench(tmp_path, document) as made:
@@ -78,7 +77,6 @@ async def test_a_naive_worker_counts_twice_under_the_same_kills(
 ) -> None:
     """Else the harness would prove nothing."""
     names = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, names)
     used = [str(getattr(names, kind)) for kind in KINDS]
     key = f"{redis_prefix}:naive"
     module = "tests.integration.faults.naive_worker"

@@ -35,7 +35,7 @@ from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.faults.load import Load
 from tests.integration.faults.proxy import Proxy
 from tests.integration.faults.storm import IS_LONG
-from tests.integration.workers import Bench, bench, document_of, ends_of, keep_for_ever, until
+from tests.integration.workers import Bench, bench, document_of, ends_of, until
 
 SWALLOWED = 1000 if IS_LONG else 100
 LIMIT_SECONDS = 1800 if IS_LONG else 240
@@ -86,7 +86,6 @@ async def scene(
     kafka: str, names: Topics, server: EmbeddedRedis, directory: Path, case: Case, seconds: float
 ) -> AsyncIterator[Scene]:
     """Under load from the start to the end; then everything is compared."""
-    await keep_for_ever(kafka, names)
     async with Proxy(server.port) as proxy:
         document = document_of(kafka, names, proxy.url, "faults", LIVE)
         async with bench(directory, document) as made:

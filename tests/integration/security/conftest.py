@@ -14,7 +14,7 @@ import pytest
 
 from streamer.config import Topics
 from streamer.embedded import create_topics
-from tests.integration.workers import delete_topics, keep_for_ever
+from tests.integration.workers import delete_topics
 from tests.secured import Certificates, SecuredKafka
 
 USER, PASSWORD = "worker", "kafka-right-password"
@@ -70,7 +70,6 @@ def secured_topics(secured: SecuredKafka) -> Iterator[Topics]:
 
     async def make() -> None:
         await create_topics(secured.brokers, names, 2)
-        await keep_for_ever(secured.brokers, topics)
 
     asyncio.run(make())
     yield topics

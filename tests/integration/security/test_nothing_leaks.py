@@ -32,7 +32,7 @@ from streamer.store.manifest import decode
 from streamer.store.redis import RedisStore
 from tests.integration.security.conftest import COMMAND_SECONDS, LEAVES_OPEN, PASSWORD, USER
 from tests.integration.security.test_exporter_access import basic
-from tests.integration.workers import as_toml, keep_for_ever, until
+from tests.integration.workers import as_toml, until
 from tests.secured import Certificates, SecuredKafka, secured_redis
 
 REDIS_PASSWORD, EXPORTER_PASSWORD = "redis-leak-password", "exporter-leak-password"
@@ -185,7 +185,6 @@ def documents(
     tag = uuid.uuid4().hex[:8]
     topics = {name: f"{name}-{tag}" for name in Topics.__struct_fields__}
     asyncio.run(create_topics(secured.brokers, topics.values(), 2))
-    asyncio.run(keep_for_ever(secured.brokers, Topics(**topics)))
     return {
         "dimensions": [{"name": "variant"}],
         "events": {"fields": {"item_id": "sku", "user_id": "uid"}},

@@ -32,7 +32,6 @@ from tests.integration.workers import (
     bench,
     document_of,
     ends_of,
-    keep_for_ever,
     produce,
     until,
 )
@@ -103,7 +102,6 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
     command: Command,
 ) -> None:
     made_topics = topics(partitions=2)
-    await keep_for_ever(kafka, made_topics)
     records, _ = random_records(11, "few values", 3000, 2)
     log = to_log(records)
     document = document_of(kafka, made_topics, server.url, PREFIX, DOCUMENTS["few values"])
