@@ -122,7 +122,7 @@ class DeadLetters:
         answers: list[asyncio.Future[object]] = []
         refused: list[tuple[_Parcel, KafkaError | None]] = []
         for parcel in parcels:
-            time_ms = time.time_ns() // 1_000_000 - self._back_ms if self._back_ms else None
+            now_ms = time.time_ns() // 1_000_000
             try:
                 answers.append(
                     await producer.send(
@@ -130,7 +130,7 @@ class DeadLetters:
                         parcel.value(),
                         key=parcel.letter.key(),
                         headers=parcel.headers(),
-                        timestamp_ms=time_ms,
+                        timestamp_ms=now_ms - self._back_ms,
                     )
                 )
                 sent.append(parcel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 
 import aiokafka
@@ -15,7 +16,9 @@ from streamer.kafka import client_settings
 from streamer.store.manifest import Witness
 from streamer.witnesses import witness_of
 
-_SECONDS = 15.0
+_SECONDS = 30.0
+_PATIENCE_SECONDS = 5.0
+"""A new leader of a partition may tell an end that it has long passed: for a moment."""
 _FETCH_BYTES = 64 * 1024
 """Kafka answers with one whole batch at least."""
 
@@ -53,22 +56,42 @@ async def _read(
         consumer.seek(tp, offset)
     found: dict[TopicPartition, Witness] = {}
     left = set(offsets)
+    patient_until = time.monotonic() + _PATIENCE_SECONDS
     while left:
         try:
             answer = await consumer.getmany(*left, timeout_ms=500, max_records=1)
         except OffsetOutOfRangeError as error:
-            left.difference_update(error.args[0])
+            beyond = set(error.args[0])
+            await _require_start(consumer, {tp: offsets[tp] for tp in beyond})
+            left -= beyond
             continue
         for tp, records in answer.items():
             first = records[0]
             found[tp] = witness_of(first.offset, first.timestamp, first.value)
             left.discard(tp)
-        left = {tp for tp in left if not await _is_at_end(consumer, tp)}
+        if time.monotonic() > patient_until:
+            left = {tp for tp in left if not await _has_ended(consumer, tp)}
     return found
 
 
-async def _is_at_end(consumer: aiokafka.AIOKafkaConsumer, tp: TopicPartition) -> bool:
-    """By a fetch's answer: asking for the end of a log is not answered rightly by every broker."""
+async def _require_start(
+    consumer: aiokafka.AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]
+) -> None:
+    """An offset outside the log is beyond its end, or retention was faster than we."""
+    starts = await consumer.beginning_offsets(list(offsets))
+    for tp, offset in offsets.items():
+        if offset < starts[tp]:
+            raise BrokerError(
+                f"{tp.topic}/{tp.partition} begins at {starts[tp]} now, after offset {offset} that "
+                "was to be compared"
+            )
+
+
+async def _has_ended(consumer: aiokafka.AIOKafkaConsumer, tp: TopicPartition) -> bool:
+    """Whether the log ends before the record asked for.
+
+    By a fetch's answer: asking for the end of a log is not answered rightly by every broker.
+    """
     end = consumer.last_stable_offset(tp)
     if end is None or end < 0:
         end = consumer.highwater(tp)

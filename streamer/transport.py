@@ -30,6 +30,7 @@ from faust.types import TP, ConsumerMessage
 
 from streamer.chunk import Chunk
 from streamer.config import Settings
+from streamer.errors import BrokerError
 from streamer.kafka import client_settings
 
 _T = TypeVar("_T")
@@ -216,6 +217,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def _in_thread(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run in the consumer's loop. Not through Faust's method queue: a fetch may sit there."""
+        if self.thread_loop.is_closed():
+            work.close()
+            raise BrokerError("the consumer has stopped")
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.thread_loop))
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
