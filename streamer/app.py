@@ -8,6 +8,7 @@ Agents hand chunks to the runner; the runner claims, applies and commits.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import secrets
 import signal
@@ -24,7 +25,7 @@ from faust.types import TP
 from streamer import collector, logs
 from streamer.chunk import Chunk
 from streamer.config import Settings, load
-from streamer.errors import StoreError, StreamerError
+from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.events import KINDS
 from streamer.peek import records_at
 from streamer.runner import Runner
@@ -66,14 +67,18 @@ class ConsumerLog:
     async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
         if self._thread._consumer is None:
             return {}
-        return await self._thread.progress()
+        try:
+            return await self._thread.progress()
+        except BrokerError:
+            return {}  # the worker is stopping
 
     async def tell_kafka(self, offsets: Any) -> None:
-        await self._thread.tell_kafka(offsets)
+        with contextlib.suppress(BrokerError):  # the worker is stopping
+            await self._thread.tell_kafka(offsets)
 
     def take_out_of_range(self) -> set[TopicPartition]:
-        found, self._thread.out_of_range = self._thread.out_of_range, set()
-        return found
+        waiting = self._thread.out_of_range  # the consumer's thread may add to it meanwhile
+        return {waiting.popleft() for _ in range(len(waiting))}
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         return {TP(*tp) for tp in tps} <= self._consumer.assignment()
@@ -92,7 +97,7 @@ class App(faust.App):
     settings: Settings
     store: Store
     _runner: Runner | None = None
-    _partitions_fit = False
+    _count: int | None = None
     _asking: asyncio.Lock
 
     @property
@@ -121,24 +126,21 @@ class App(faust.App):
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
         numbers = {tp.partition for tp in assigned if tp.topic in self.runner.kind_of}
-        self._partitions_fit = False
+        self._count = None
         await self.runner.assign(numbers)
 
     async def require_partitions(self) -> None:
-        """All four topics have as many partitions as when the state began; asked once for each
-        assignment, before anything is adopted.
+        """All four topics have as many partitions as when the state began; asked before anything
+        is adopted (the broker once for each assignment, the store each time: it may have been
+        emptied).
 
         It is the broker that is asked: a member of the group that does not lead it knows of no
         partitions but its own.
         """
         async with self._asking:
-            if not self._partitions_fit:
-                await self._ask_partitions()
-                self._partitions_fit = True
-
-    async def _ask_partitions(self) -> None:
-        count = await partition_count(self.settings.kafka)
-        require_count(await self.store.set_partitions(count), count)
+            if self._count is None:
+                self._count = await partition_count(self.settings.kafka)
+        require_count(await self.store.set_partitions(self._count), self._count)
 
     async def on_stop(self) -> None:
         if self._runner is not None:

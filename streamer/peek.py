@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 
 import aiokafka
@@ -17,8 +16,6 @@ from streamer.store.manifest import Witness
 from streamer.witnesses import witness_of
 
 _SECONDS = 30.0
-_PATIENCE_SECONDS = 5.0
-"""A new leader of a partition may tell an end that it has long passed: for a moment."""
 _FETCH_BYTES = 64 * 1024
 """Kafka answers with one whole batch at least."""
 
@@ -56,7 +53,6 @@ async def _read(
         consumer.seek(tp, offset)
     found: dict[TopicPartition, Witness] = {}
     left = set(offsets)
-    patient_until = time.monotonic() + _PATIENCE_SECONDS
     while left:
         try:
             answer = await consumer.getmany(*left, timeout_ms=500, max_records=1)
@@ -69,8 +65,7 @@ async def _read(
             first = records[0]
             found[tp] = witness_of(first.offset, first.timestamp, first.value)
             left.discard(tp)
-        if time.monotonic() > patient_until:
-            left = {tp for tp in left if not await _has_ended(consumer, tp)}
+        left = {tp for tp in left if not await _has_ended(consumer, tp)}
     return found
 
 
@@ -90,7 +85,8 @@ async def _require_start(
 async def _has_ended(consumer: aiokafka.AIOKafkaConsumer, tp: TopicPartition) -> bool:
     """Whether the log ends before the record asked for.
 
-    By a fetch's answer: asking for the end of a log is not answered rightly by every broker.
+    By a fetch's answer. A new leader may tell an end that the log has long passed; asking for the
+    end of a log, too, is not answered rightly by every broker: who declares anything asks both.
     """
     end = consumer.last_stable_offset(tp)
     if end is None or end < 0:

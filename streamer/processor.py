@@ -45,13 +45,15 @@ def health(reader: Reader, reports: list[Telemetry]) -> Health:
     problems += [
         f"{report.worker}: has been silent for {report.silent_seconds} s"
         for report in reports
-        if not report.is_present
+        if not report.is_present and not owned.issuperset(report.owned)
     ]
+    if present and not reader.count:
+        problems.append("workers are there, but nothing is stored")
     unowned = sorted(set(range(reader.count)) - owned)
     if reports and unowned:  # without any report nobody is missed: all have ended on purpose
         problems.append(f"{_some('partition', unowned)} of {reader.count}: no worker has it")
     if behind := reader.behind:
-        what = "the store holds an older state than was shown; the logs are read again"
+        what = "the store holds an older state than is shown, until it has read as far"
         problems.append(f"{_some('partition', behind)}: {what}")
     return Health(tuple(problems))
 
@@ -111,7 +113,7 @@ def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
     )
     restarts = CounterMetricFamily(
         f"{PREFIX}log_restarts",
-        "Times a log was shorter than what had been read of it: topic recreated.",
+        "Times a log was not the one that had been read: cut, or the topic made anew.",
         labels=["topic"],
     )
     topics = {kind for m in manifests.values() for kind in m.topics}

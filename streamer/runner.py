@@ -9,9 +9,8 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol
 
 import msgspec
 from aiokafka.errors import KafkaError
@@ -25,33 +24,16 @@ from streamer.decode import Decoder
 from streamer.engine.partition import Partition
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
 from streamer.events import KINDS
+from streamer.log import Log
 from streamer.metrics.catalogue import Catalogue
 from streamer.owned import OwnedPartition, Phase
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.journal import adopt
 from streamer.telemetry import Telemetry
-from streamer.witnesses import Records, find_place
+from streamer.witnesses import find_place
 
 logger = logging.getLogger("streamer")
 _TELL_SECONDS = 5.0
-
-
-class Log(Records, Protocol):
-    """What the runner asks of the consumer."""
-
-    async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None: ...
-
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]: ...
-
-    async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None: ...
-
-    def take_out_of_range(self) -> set[TopicPartition]: ...
-
-    def is_assigned(self, tps: Iterable[TopicPartition]) -> bool: ...
-
-    def pause(self, tps: Iterable[TopicPartition]) -> None: ...
-
-    def resume(self, tps: Iterable[TopicPartition]) -> None: ...
 
 
 class Runner:
@@ -82,7 +64,9 @@ class Runner:
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
         self._told_at = 0.0
         self._epochs = itertools.count(1)
-        self._telling: asyncio.Task[None] | None = None
+        self._aside: set[asyncio.Task[None]] = set()
+        self._asked_at = 0.0
+        self._adopting = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
 
     # Assignment ----------------------------------------------------------------------------------
@@ -125,7 +109,8 @@ class Runner:
                 self.telemetry.problems.pop(owned.number, None)
                 return
             try:
-                await self._adopt_once(owned)
+                async with self._adopting:
+                    await self._adopt_once(owned)
                 self.telemetry.problems.pop(owned.number, None)
                 return
             except SettingsError as error:
@@ -175,8 +160,8 @@ class Runner:
                 if owned.has_uncommitted:
                     await self._try_commit(owned, *self._prepare(owned))
                 await self.store.release(owned.number, claim)
-        except (StoreError, BrokerError, TimeoutError) as error:
-            logger.warning("partition %d was not flushed: %s", owned.number, error)
+        except Exception as error:  # it is read again; the others must be given up, too
+            logger.warning("partition %d was not flushed: %r", owned.number, error)
 
     async def stop(self) -> None:
         """Flush, release, close."""
@@ -237,12 +222,38 @@ class Runner:
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         for owned in self.partitions.values():
             owned.at_end, owned.caught_up = self._at_end(owned)
-        if self._telling is None or self._telling.done():
-            self._telling = asyncio.create_task(self._tell_kafka())
+        if not self._aside:
+            for work in (self._tell_kafka(), self._ask_store()):
+                task = asyncio.create_task(work)
+                self._aside.add(task)
+                task.add_done_callback(self._aside.discard)
         for number in {tp.partition for tp in self.log.take_out_of_range()}:
             async with self._lock:
                 if number in self.partitions:
                     await self._adopt_again(self.partitions[number])
+
+    async def _ask_store(self) -> None:
+        """Whether partitions are still ours, and stand where we left them: a store that went back
+        under an idle partition would not be noticed before its next commit."""
+        if _now() - self._asked_at < limits.STANDING_SECONDS:
+            return
+        self._asked_at = _now()
+        quiet = {
+            number: (owned.journal, owned.journal.commit_number)
+            for number, owned in self.partitions.items()
+            if owned.journal is not None and owned.committing is None
+        }
+        try:
+            found = await self.store.standing(list(quiet))
+        except StoreError:
+            return  # the next commit tells
+        for (number, (journal, commit)), standing in zip(quiet.items(), found, strict=True):
+            owned = self.partitions.get(number)
+            if owned is None or owned.journal is not journal or journal.commit_number != commit:
+                continue
+            if standing != (journal.claim, journal.position):
+                logger.warning("partition %d: the store has another state; adopting again", number)
+                owned.is_fenced = True
 
     def _at_end(self, owned: OwnedPartition) -> tuple[frozenset[str], frozenset[str]]:
         """Topics of which everything up to the last stable offset has been applied, and those of
@@ -269,6 +280,8 @@ class Runner:
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         if owned.is_fenced:
+            if owned.committing is not None:
+                owned.committing.cancel()
             owned.forget(Phase.FENCED)
             self._start_adoption(owned.number, 1.0)
         if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:
@@ -325,6 +338,10 @@ class Runner:
                     self.telemetry.problems[owned.number] = str(error)
                     await asyncio.sleep(delay_seconds)
                     delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+        except Exception as error:  # whatever it is: what memory holds is not what is stored
+            self.telemetry.problems[owned.number] = type(error).__name__
+            logger.exception("partition %d: a commit failed; adopting again", owned.number)
+            owned.is_fenced = True
         finally:
             owned.committing = None
             self._wake.set()

@@ -16,6 +16,7 @@ records come as its public ``ConsumerRecord``: slower, the same otherwise.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
@@ -137,7 +138,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         super().__post_init__()
         self.epochs: dict[TopicPartition, int] = {}
         self.handed_out: dict[TopicPartition, int] = {}
-        self.out_of_range: set[TopicPartition] = set()
+        self.out_of_range: deque[TopicPartition] = deque()
 
     @property
     def _settings(self) -> Settings:
@@ -194,7 +195,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         except NoOffsetForPartitionError:
             return {}  # not sought yet: the partition is still being adopted
         except OffsetOutOfRangeError as error:
-            self.out_of_range.update(error.args[0] if error.args else ())
+            self.out_of_range.extend(error.args[0] if error.args else ())
             return {}
         chunks = {}
         for tp, batch in records.items():

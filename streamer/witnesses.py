@@ -28,6 +28,7 @@ from typing import Protocol
 from aiokafka.structs import TopicPartition
 
 from streamer.engine.partition import Partition
+from streamer.errors import BrokerError
 from streamer.store.journal import Journal
 from streamer.store.manifest import Witness
 
@@ -65,6 +66,7 @@ class _Suspect:
     """A log whose retained witnesses are being compared, the newest first."""
 
     start: int
+    end: int
     next_offset: int
     left: list[Witness]
     is_other_log: bool = False
@@ -73,8 +75,15 @@ class _Suspect:
         """What follows from the record found at the newest witness; None: ask for the next one.
 
         A later record than asked for proves nothing: compaction may have removed the one.
+        BrokerError where Kafka says that the log goes on, and gives no record: the new leader of a
+        partition may do so for a while.
         """
         witness = self.left.pop()
+        if found is None and witness.offset < self.end:
+            raise BrokerError(
+                f"Kafka gives no record from offset {witness.offset} on, of a log that, it says, "
+                f"ends at {self.end}"
+            )
         if found == witness:
             offset = witness.offset + 1 if self.is_other_log else self.next_offset
             return Resumption(offset, is_other_log=self.is_other_log)
@@ -105,7 +114,7 @@ async def resume(
         if offset < start:
             result[tp] = Resumption(start, lost=(offset, start - 1))
         elif retained:
-            suspects[tp] = _Suspect(start, offset, retained)
+            suspects[tp] = _Suspect(start, end, offset, retained)
         elif end < offset:
             result[tp] = Resumption(start, is_other_log=True)
         else:

@@ -19,6 +19,7 @@ from streamer.readout.readout import readout
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.journal import Journal, adopt
 from streamer.store.manifest import decode
+from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 from streamer.telemetry import Telemetry
 from streamer.testing import Engines, chunks_of
@@ -133,8 +134,11 @@ class StoreSuite:
         blobs = {f"n{i}": b"%d" % i for i in range(count)}
         assert await store.commit(0, step(claim, b"", b"p1", blobs)) == Answer.OK
         assert await store.blobs(0, list(blobs)) == list(blobs.values())
-        commit = step(claim, b"p1", b"p2", {"last": b"x"}, tuple(blobs))
-        assert await store.commit(0, commit) == Answer.OK
+        most, names = limits.MAX_SCRIPT_KEYS, tuple(blobs)
+        for i in range(0, count, most):
+            positions = b"p%d" % (i // most + 1), b"p%d" % (i // most + 2)
+            commit = step(claim, *positions, {"last": b"x"}, names[i : i + most])
+            assert await store.commit(0, commit) == Answer.OK
         assert await store.blobs(0, list(blobs)) == [None] * count
         assert await store.blobs(0, ["last"]) == [b"x"]
         assert await store.sweep(0, claim, {"last"}) == 0
@@ -384,3 +388,35 @@ class ReaderSuite:
             assert all(offsets[kind] >= t.next_offset for kind, t in shown.topics.items())
         await reader.refresh()
         assert reader.views[0].header.commit == again.journals[0].commit_number
+
+    async def test_a_reader_forgets_partitions_that_a_new_state_has_not(self, store: Store) -> None:
+        run = await start(store, SETTINGS["defaults"], 2)
+        records, _ = random_records(2, "defaults", 200, 2)
+        for chunk in chunks_of(to_log(records), 50, 1):
+            run.engines.feed(chunk)
+        for number in range(2):
+            await commit(store, run, number)
+        reader = Reader(store)
+        await reader.refresh()
+        assert (len(reader.views), reader.behind) == (2, [])
+        reader.store = MemoryStore()  # another one, as after a wipe
+        await start(reader.store, SETTINGS["defaults"], 1)
+        await reader.refresh()
+        assert (len(reader.views), reader.behind) == (1, [0])
+
+    async def test_a_state_from_before_a_log_began_anew_is_not_shown(self, store: Store) -> None:
+        run = await start(store, SETTINGS["defaults"], 1)
+        records, _ = random_records(2, "defaults", 200, 1)
+        for chunk in chunks_of(to_log(records), 50, 1):
+            run.engines.feed(chunk)
+        await commit(store, run, 0)
+        before = await store.read(0)
+        run.engines.partitions[0].logs["impressions"].restart(3)
+        await commit(store, run, 0)
+        reader = Reader(store)
+        await reader.refresh()
+        claim, now = await store.claim(0)
+        await store.commit(0, Commit(claim, now.position, b"went back", before.manifest))
+        await reader.refresh()
+        assert reader.behind == [0]
+        assert reader.views[0].header.topics["impressions"].restarts == 1

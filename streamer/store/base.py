@@ -30,7 +30,7 @@ class Commit:
     """One step: blobs to write first, then the manifest and position to flip to.
 
     ``expected`` is the position that the step continues (b"": none yet); ``delete`` names blobs
-    that the new manifest no longer refers to.
+    that the new manifest no longer refers to, at most ``limits.MAX_SCRIPT_KEYS``.
     """
 
     claim: str
@@ -87,6 +87,10 @@ class Store(Protocol):
 
     async def positions(self, partitions: Sequence[int]) -> list[bytes]:
         """The positions of partitions, cheaply."""
+        ...
+
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        """Claim and position of partitions, cheaply."""
         ...
 
     async def owner(self, partition: int) -> str | None:

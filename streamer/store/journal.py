@@ -57,6 +57,7 @@ class Journal:
         self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
         self._blob_number = 0
         self._oldest: list[int] = []
+        self._delete_later: list[str] = []
 
     # Writing -----------------------------------------------------------------------------------
 
@@ -82,6 +83,11 @@ class Journal:
         self._put_panes(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
+        delete = self._delete_later + delete
+        delete, self._delete_later = (
+            delete[: limits.MAX_SCRIPT_KEYS],
+            delete[limits.MAX_SCRIPT_KEYS :],
+        )
         self.commit_number += 1
         manifest = self._manifest()
         expected, self.position = self.position, self._position(manifest)

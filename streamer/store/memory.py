@@ -83,6 +83,9 @@ class MemoryStore:
     async def positions(self, partitions: Sequence[int]) -> list[bytes]:
         return [(await self.read(p)).position for p in partitions]
 
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        return [(self.claims.get(p), (await self.read(p)).position) for p in partitions]
+
     async def owner(self, partition: int) -> str | None:
         return self.claims.get(partition)
 

@@ -60,6 +60,8 @@ class Reader:
         """Read what was committed since the last call. StoreError, CodecError as the store has."""
         self.count = await self.store.partitions() or self.count
         numbers = range(self.count)
+        for number in [n for n in self._copies if n >= self.count]:
+            del self._copies[number]  # a state begun anew with fewer partitions
         positions = await self.store.positions(numbers) if numbers else []
         for number, position in zip(numbers, positions, strict=True):
             copy = self._copies.setdefault(number, _Copy())
@@ -99,12 +101,12 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
     """Whether the store holds an older state than we have shown, not yet read past again.
 
     By the offsets: an older state's commits are numbered on, and soon pass the number we showed. A
-    log that was recreated is read from its start again, and the state says so.
+    log that was made anew is read from its start again, and the state says so.
     """
     if old is None:
         return False
     return any(
-        topic.next_offset < old.topics[kind].next_offset
-        and topic.restarts <= old.topics[kind].restarts
+        (topic.restarts, topic.next_offset)
+        < (old.topics[kind].restarts, old.topics[kind].next_offset)
         for kind, topic in new.topics.items()
     )

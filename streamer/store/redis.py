@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import Any, cast
 
 import msgspec
-from redis.exceptions import NoPermissionError, ReadOnlyError
 
 from streamer import limits
 from streamer.config import Redis as RedisSettings
@@ -21,6 +20,7 @@ from streamer.telemetry import Telemetry
 MIN_VERSION = 7
 _TRIAL_MS = 10_000
 _BLOBS_PER_CALL = 500
+_REPORTS_PER_TIDYING = 100
 _FORGET_SECONDS = 3600
 """After so long without a word a worker is not missed any more."""
 
@@ -35,6 +35,7 @@ class RedisStore:
         lua = files("streamer.store") / "lua"
         self._commit = self.redis.register_script((lua / "commit.lua").read_text())
         self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
+        self._reports = 0
         self._release = self.redis.register_script((lua / "release.lua").read_text())
 
     def _errors(self, doing: str) -> AbstractContextManager[None]:
@@ -114,35 +115,28 @@ class RedisStore:
                 f"manifest of partition {partition} has {len(commit.manifest)} bytes; "
                 f"at most {limits.MAX_MANIFEST_BYTES} are written in one step"
             )
-        delete = commit.delete[: limits.MAX_SCRIPT_KEYS]
-        later = commit.delete[limits.MAX_SCRIPT_KEYS :]
         keys = [
             self.keys.claim(partition),
             self.keys.state(partition),
             self.keys.blobs(partition),
-            *(self.keys.blob(partition, name) for name in (*commit.blobs, *delete)),
+            *(self.keys.blob(partition, name) for name in (*commit.blobs, *commit.delete)),
         ]
         state = [commit.claim, commit.expected, commit.position, commit.manifest]
         with self._errors(f"cannot commit partition {partition}"):
             await self._write_blobs(partition, commit)
-            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *delete])
-            result = Answer(answer.decode())
-            if result in (Answer.OK, Answer.ALREADY):
-                await self._delete_rest(partition, later)
-        return result
+            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *commit.delete])
+        return Answer(answer.decode())
 
     async def _write_blobs(self, partition: int, commit: Commit) -> None:
         names = list(commit.blobs)
         for start in range(0, len(names), _BLOBS_PER_CALL):
             some = names[start : start + _BLOBS_PER_CALL]
-            await self.redis.sadd(self.keys.blobs(partition), *some)
-            await self.redis.mset({self.keys.blob(partition, n): commit.blobs[n] for n in some})
-
-    async def _delete_rest(self, partition: int, names: Sequence[str]) -> None:
-        for start in range(0, len(names), _BLOBS_PER_CALL):
-            some = names[start : start + _BLOBS_PER_CALL]
-            await self.redis.unlink(*(self.keys.blob(partition, n) for n in some))
-            await self.redis.srem(self.keys.blobs(partition), *some)
+            blobs = {self.keys.blob(partition, name): commit.blobs[name] for name in some}
+            pipeline = self.redis.pipeline(transaction=False)
+            pipeline.sadd(self.keys.blobs(partition), *some)  # none is written without its name
+            pipeline.mset(blobs)
+            pipeline.sadd(self.keys.blobs(partition), *some)  # a sweep in between took the names
+            await pipeline.execute()
 
     async def release(self, partition: int, claim: str) -> None:
         with self._errors(f"cannot release partition {partition}"):
@@ -163,6 +157,16 @@ class RedisStore:
                 pipeline.hget(self.keys.state(partition), "position")
             return [position or b"" for position in await pipeline.execute()]
 
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        with self._errors("cannot read who has partitions"):
+            pipeline = self.redis.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.get(self.keys.claim(partition))
+                pipeline.hget(self.keys.state(partition), "position")
+            found = await pipeline.execute()
+        claims = [claim.decode() if claim else None for claim in found[::2]]
+        return list(zip(claims, [position or b"" for position in found[1::2]], strict=True))
+
     async def owner(self, partition: int) -> str | None:
         with self._errors(f"cannot read the owner of partition {partition}"):
             claim = await self.redis.get(self.keys.claim(partition))
@@ -173,6 +177,12 @@ class RedisStore:
             seconds, _ = await self._time()
             data = msgspec.json.encode([seconds, telemetry])
             await self.redis.hset(self.keys.workers, telemetry.worker, data)
+            if self._reports % _REPORTS_PER_TIDYING == 0:
+                told = _decoded(seconds, await self.redis.hgetall(self.keys.workers))
+                gone = [t.worker for t in told if t.silent_seconds > _FORGET_SECONDS]
+                if gone:
+                    await self.redis.hdel(self.keys.workers, *gone)
+            self._reports += 1
 
     async def _time(self) -> tuple[int, int]:
         """The clock of the node that holds the reports: of a cluster always the same one's."""
@@ -190,15 +200,7 @@ class RedisStore:
     async def reports(self) -> list[Telemetry]:
         with self._errors("cannot read reports"):
             seconds, _ = await self._time()
-            found = await self.redis.hgetall(self.keys.workers)
-            told = [msgspec.json.decode(x, type=tuple[int, Telemetry]) for x in found.values()]
-            for at, telemetry in told:
-                telemetry.silent_seconds = max(0, int(seconds) - at)
-            gone = [t.worker for _, t in told if t.silent_seconds > _FORGET_SECONDS]
-            if gone:  # tidied by whoever may write: an exporter may be a user who only reads
-                with suppress(NoPermissionError, ReadOnlyError):
-                    await self.redis.hdel(self.keys.workers, *gone)
-        return [telemetry for _, telemetry in told]
+            return _decoded(seconds, await self.redis.hgetall(self.keys.workers))
 
     async def leave(self, worker: str) -> None:
         with self._errors("cannot withdraw a report"):
@@ -206,3 +208,11 @@ class RedisStore:
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()
+
+
+def _decoded(now_seconds: int, found: dict[bytes, bytes]) -> list[Telemetry]:
+    """Reports with their age."""
+    told = [msgspec.json.decode(data, type=tuple[int, Telemetry]) for data in found.values()]
+    for at, telemetry in told:
+        telemetry.silent_seconds = max(0, now_seconds - at)
+    return [telemetry for _, telemetry in told]

@@ -22,7 +22,6 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streamer.canonical import Canonical, canonical
 from streamer.commands.run import worker_command, worker_environment
@@ -216,18 +215,6 @@ def as_toml(document: Mapping[str, Any]) -> str:
         return json.dumps(value)
 
     return "".join(f"{key} = {inline(value)}\n" for key, value in document.items())
-
-
-async def keep_for_ever(brokers: str, topics: Topics) -> None:
-    """Kafka deletes by record time, and the events of these tests are years old."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
-    await admin.start()
-    try:
-        names = [getattr(topics, name) for name in Topics.__struct_fields__]
-        kind = ConfigResourceType.TOPIC
-        await admin.alter_configs([ConfigResource(kind, n, {"retention.ms": "-1"}) for n in names])
-    finally:
-        await admin.close()
 
 
 async def delete_topics(brokers: str, names: list[str]) -> None:

@@ -118,6 +118,14 @@ class StaleChunkTaken(World):
             super().offer(chunk)
 
 
+class IdleAsksNothing(World):
+    """A partition without traffic does not look whether the store still holds its state."""
+
+    class runner_type(Runner):  # noqa: N801
+        async def _ask_store(self) -> None:
+            """Only commits tell."""
+
+
 class DeadLettersAfterCommit(World):
     """Dead letters are sent when the commit that counts them is done."""
 
@@ -138,5 +146,6 @@ BUGS: dict[str, type[World]] = {
     "a sweep that does not compare the claim": SweptWithoutClaim,
     "a commit that does not look for its blobs": BlobsNotLookedFor,
     "a stale chunk taken": StaleChunkTaken,
+    "an idle partition that asks nothing": IdleAsksNothing,
     "dead letters sent after the commit": DeadLettersAfterCommit,
 }

@@ -46,6 +46,11 @@ class Server:
     def keep_copy(self) -> None:
         self._older = copy.deepcopy(self.memory)
 
+    def wipe(self) -> None:
+        """Everything is gone, as with a Redis without a file."""
+        memory = self.memory
+        memory.claims, memory.states, memory.held, memory.count = {}, {}, {}, None
+
     def roll_back(self) -> bool:
         """Go back to the copy, as a fail-over to a replica that lags does."""
         older, self._older = self._older, None
@@ -145,6 +150,9 @@ class SimStore:
 
     async def positions(self, partitions: Sequence[int]) -> list[bytes]:
         return await self._ask(lambda: self.memory.positions(partitions))
+
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        return await self._ask(lambda: self.memory.standing(partitions))
 
     async def owner(self, partition: int) -> str | None:
         return await self._ask(lambda: self.memory.owner(partition))

@@ -7,7 +7,6 @@ logs without any fault, holds; that engine's readings are the oracle's.
 from __future__ import annotations
 
 import asyncio
-import functools
 import hashlib
 import logging
 import traceback
@@ -16,74 +15,22 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from streamer.canonical import Canonical, canonical
-from streamer.config import Settings, parse
+from streamer.canonical import canonical
 from streamer.deadletters import DeadLetter
 from streamer.engine.partition import Partition
 from streamer.errors import BrokerError, StreamerError
-from streamer.metrics.catalogue import Catalogue
 from streamer.runner import Runner
 from streamer.store.journal import adopt
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
-from streamer.testing import LogRecord
-from tests.agreement import differences, read_engines, run_engines, states, to_log
-from tests.oracle.oracle import records_of_file, run
-from tests.oracle.random_log import random_log
+from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
 
-PARTITIONS = 2
-_LINES = 60
-_LOGS = 48
-"""Different logs; each is run under many schedules."""
 _FAULT_SECONDS = 30.0
 _SETTLE_SECONDS = 400.0
 _SESSION_SECONDS = 10.0
-_LIVE = "written meanwhile"
-_NAMES = ("written before", _LIVE)
-
-
-def settings_of(name: str) -> Settings:
-    """Short horizons where all is there at the start; a wide skew where clocks are borrowed while
-    the logs still grow much faster than their time."""
-    is_live = name == _LIVE
-    return parse(
-        {
-            "dimensions": [{"name": "variant", "max_values": 2}],
-            "windows": {"lengths": ["30m"]},
-            "attribution": {"click": "10m", "conversion": "1h"},
-            "time": {
-                "max_lateness": "10m",
-                "max_skew": "240h" if is_live else "1m",
-                "dedup_horizon": "20m",
-            },
-            "limits": {"gather_rows": 15, "flush_ms": 2000},
-        }
-    )
-
-
-@dataclass(frozen=True)
-class Case:
-    """Logs, and what has to come of them."""
-
-    settings: Settings
-    catalogue: Catalogue
-    log: list[LogRecord]
-    states: list[Canonical]
-    dead: set[tuple[str, int, int]]
-
-
-@functools.lru_cache(maxsize=2 * _LOGS)
-def case_of(number: int, name: str) -> Case:
-    """A random log, run once without faults and held against the oracle."""
-    settings = settings_of(name)
-    records = records_of_file(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
-    engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
-    assert not differences(read_engines(engines), run(records, settings).readings)
-    dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}
-    return Case(settings, engines.catalogue, to_log(records), states(engines), dead)
 
 
 @dataclass
@@ -129,7 +76,7 @@ class World:
         self.dice = dice
         self.outcome = Outcome(seed)
         self.is_live = dice.random() < 0.5
-        self.case = case_of(dice.randrange(_LOGS), _NAMES[self.is_live])
+        self.case = case_of(dice.randrange(LOGS), NAMES[self.is_live])
         self.logs = Logs(self.case.log, PARTITIONS)
         self.server = Server(self.memory_type(), dice)
         self.workers: list[Worker] = []
@@ -244,9 +191,13 @@ class World:
         self.server.weather.is_down = False
 
     async def roll_back(self) -> None:
+        if self.dice.random() < 0.1:
+            self.server.wipe()
+            self.tell("the store is empty")
+            return
         self.server.keep_copy()
         await asyncio.sleep(self.dice.random() * 10)
-        if self.server.roll_back():
+        if self.dice.random() < 0.7 and self.server.roll_back():
             self.tell("the store goes back")
 
     # The run ----------------------------------------------------------------------------------
@@ -290,12 +241,25 @@ class World:
                 task.result()
 
     async def _settle(self) -> None:
-        """Read to the ends, or be stuck; then compare."""
+        """Read to the ends, or be stuck; then compare. Some stores go back once more, when all is
+        read and nothing would be committed any more."""
         for worker in self.workers:
             worker.log.go_on()
         if not self.workers:
             self.start_worker()
         await self.rebalance()
+        await self._read_to_the_end()
+        if not self.outcome.wrong and self.dice.random() < 0.3:
+            if self.dice.random() < 0.2:
+                self.server.wipe()
+            else:
+                self.server.roll_back()
+            self.tell("the store goes back at the end")
+            await self._read_to_the_end()
+        if not self.outcome.wrong:
+            await self._compare()
+
+    async def _read_to_the_end(self) -> None:
         deadline = asyncio.get_running_loop().time() + _SETTLE_SECONDS
         while not self._is_read():
             if asyncio.get_running_loop().time() > deadline:
@@ -303,7 +267,6 @@ class World:
                 self.outcome.wrong.append(f"stuck: not read to the end; {said}")
                 return
             await asyncio.sleep(1.0)
-        await self._compare()
 
     def _is_read(self) -> bool:
         for number, expected in enumerate(self.case.states):

@@ -56,7 +56,6 @@ class Consumer:
 
 
 async def ask(consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(peek, "_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(peek, "aiokafka", SimpleNamespace(AIOKafkaConsumer=lambda **_: consumer))
     return await peek.records_at(Kafka(), {TP: 7})
 
@@ -66,15 +65,8 @@ async def test_a_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == {TP: witness_of(7, 70, b"seven")}
 
 
-async def test_a_new_leader_that_lags_is_given_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer = Consumer([{}, {}, {}, {TP: [RECORD]}], 3)
-    assert await ask(consumer, monkeypatch) == {TP: witness_of(7, 70, b"seven")}
-
-
 @pytest.mark.parametrize("end", [3, 7])
-async def test_a_log_that_stays_shorter_has_no_record(
-    monkeypatch: pytest.MonkeyPatch, end: int
-) -> None:
+async def test_a_shorter_log_has_no_record(monkeypatch: pytest.MonkeyPatch, end: int) -> None:
     assert await ask(Consumer([], end), monkeypatch) == {}
 
 

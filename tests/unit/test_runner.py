@@ -105,6 +105,8 @@ class Bench:
             event = {"ts": at_ms, "user_id": f"u{offset}", "item_id": "i"}
             raw = json.dumps(event).encode() if value is None else value
             records.append(SimpleNamespace(offset=offset, timestamp=at_ms, value=raw))
+            tp = TopicPartition(kind, 0)
+            self.log.records[tp, offset] = witness_of(offset, at_ms, raw)
         self.sent[kind] += n
         self.log.handed_out[TopicPartition(kind, 0)] = self.sent[kind]
         self.runner.offer(Chunk(kind, 0, self.owned.epochs.get(kind, 0), records))
@@ -192,6 +194,40 @@ async def test_a_partition_taken_away_is_not_claimed_again() -> None:
         await asyncio.sleep(0.3)
         assert await bench.store.owner(0) == claim
         assert bench.runner.telemetry.problems == {}
+
+
+async def test_an_idle_partition_notices_that_the_store_went_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "STANDING_SECONDS", 0.05)
+    store = MemoryStore()
+    bench = Bench(store)
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        store.claims.clear()
+        store.states.clear()
+        store.held.clear()
+        await until(lambda: len(bench.log.starts) == 2, "adopted again")
+        assert bench.log.starts[-1][TPS[0]] == 0
+
+
+async def test_whatever_ends_a_commit_leads_to_a_new_adoption() -> None:
+    store = MemoryStore()
+    commit = store.commit
+
+    async def broken(partition: int, step: Commit) -> Answer:
+        store.commit = commit  # type: ignore[method-assign]
+        raise RuntimeError("a client's own mistake")
+
+    store.commit = broken  # type: ignore[assignment, method-assign]
+    bench = Bench(store)
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: len(bench.log.starts) == 2, "adopted again")
+        await until(lambda: bench.runner.telemetry.problems == {}, "no problem is left")
 
 
 async def test_a_stale_chunk_is_not_taken() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 from aiokafka.structs import TopicPartition
 
+from streamer.errors import BrokerError
 from streamer.store.manifest import Witness
 from streamer.witnesses import Resumption, resume, witness_of
 
@@ -87,6 +88,18 @@ async def test_an_unchanged_log_is_asked_for_one_record() -> None:
     logs = Logs(0, OLD)
     await resume(logs, {TP: 100}, {TP: WITNESSES})
     assert logs.asked == [99]
+
+
+async def test_a_log_that_both_ends_and_goes_on_is_asked_again() -> None:
+    """The new leader of a partition, which does not know yet how far the log is."""
+    logs = Logs(0, OLD)
+
+    async def nothing(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Witness]:
+        return {}
+
+    logs.records_at = nothing  # type: ignore[method-assign]
+    with pytest.raises(BrokerError, match="no record from offset 99 on"):
+        await resume(logs, {TP: 100}, {TP: WITNESSES})
 
 
 async def test_a_log_without_witnesses_goes_by_its_bounds() -> None:

@@ -38,7 +38,6 @@ from tests.integration.workers import (
     bench,
     document_of,
     ends_of,
-    keep_for_ever,
     read_topic,
 )
 from tests.oracle.fuzzed import Fuzzer
@@ -129,7 +128,6 @@ async def test_bad_records_among_good_ones(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
     names = topics(partitions=PARTITIONS)
-    await keep_for_ever(kafka, names)
     sources = [str(getattr(names, kind)) for kind in KINDS]
     await configure(kafka, sources, {"max.message.bytes": "4000000", "retention.ms": "-1"})
     document = document_of(kafka, names, redis_url, redis_prefix, LIVE)
@@ -297,7 +295,6 @@ async def test_a_dead_letter_topic_that_refuses_large_ones(
 ) -> None:
     """What it refuses is cut, what it takes is whole, and the partition goes on."""
     names = topics(partitions=1)
-    await keep_for_ever(kafka, names)
     await configure(kafka, [names.dead_letters], {**settings, "retention.ms": "-1"})
     await configure(kafka, [names.impressions], {"max.message.bytes": "4000000"})
     sizes = [30, 900, 1500, 3000, 20_000, 60_000, 500_000, 1_100_000]

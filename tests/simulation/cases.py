@@ -1,0 +1,62 @@
+"""The logs that are simulated, and what has to come of them."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from streamer.canonical import Canonical
+from streamer.config import Settings, parse
+from streamer.metrics.catalogue import Catalogue
+from streamer.testing import LogRecord
+from tests.agreement import differences, read_engines, run_engines, states, to_log
+from tests.oracle.oracle import records_of_file, run
+from tests.oracle.random_log import random_log
+
+PARTITIONS = 2
+LOGS = 48
+"""Different logs; each is run under many schedules."""
+LIVE = "written meanwhile"
+NAMES = ("written before", LIVE)
+_LINES = 60
+
+
+def settings_of(name: str) -> Settings:
+    """Short horizons where all is there at the start; a wide skew where clocks are borrowed while
+    the logs still grow much faster than their time."""
+    is_live = name == LIVE
+    return parse(
+        {
+            "dimensions": [{"name": "variant", "max_values": 2}],
+            "windows": {"lengths": ["30m"]},
+            "attribution": {"click": "10m", "conversion": "1h"},
+            "time": {
+                "max_lateness": "10m",
+                "max_skew": "240h" if is_live else "1m",
+                "dedup_horizon": "20m",
+            },
+            "limits": {"gather_rows": 15, "flush_ms": 2000},
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Case:
+    """Logs, and what has to come of them."""
+
+    settings: Settings
+    catalogue: Catalogue
+    log: list[LogRecord]
+    states: list[Canonical]
+    dead: set[tuple[str, int, int]]
+
+
+@functools.lru_cache(maxsize=2 * LOGS)
+def case_of(number: int, name: str) -> Case:
+    """A random log, run once without faults and held against the oracle."""
+    settings = settings_of(name)
+    records = records_of_file(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
+    engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
+    assert not differences(read_engines(engines), run(records, settings).readings)
+    dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}
+    return Case(settings, engines.catalogue, to_log(records), states(engines), dead)
