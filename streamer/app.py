@@ -76,8 +76,8 @@ class ConsumerLog:
         with contextlib.suppress(BrokerError):  # the worker is stopping
             await self._thread.tell_kafka(offsets)
 
-    def take_out_of_range(self) -> set[TopicPartition]:
-        waiting = self._thread.out_of_range  # the consumer's thread may add to it meanwhile
+    def take_doubted(self) -> set[TopicPartition]:
+        waiting = self._thread.doubted  # the consumer's thread may add to it meanwhile
         return {waiting.popleft() for _ in range(len(waiting))}
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:

@@ -66,6 +66,7 @@ class Runner:
         self._epochs = itertools.count(1)
         self._aside: set[asyncio.Task[None]] = set()
         self._asked_at = 0.0
+        self._doubted: set[int] = set()
         self._adopting = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
         self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
 
@@ -227,10 +228,10 @@ class Runner:
                 task = asyncio.create_task(work)
                 self._aside.add(task)
                 task.add_done_callback(self._aside.discard)
-        for number in {tp.partition for tp in self.log.take_out_of_range()}:
+        self._doubted |= {tp.partition for tp in self.log.take_doubted()}
+        for number in sorted(self._doubted):
             async with self._lock:
-                if number in self.partitions:
-                    await self._adopt_again(self.partitions[number])
+                await self._adopt_again(number)
 
     async def _ask_store(self) -> None:
         """Whether partitions are still ours, and stand where we left them: a store that went back
@@ -271,12 +272,16 @@ class Runner:
                     ended.add(kind)
         return frozenset(ended), frozenset(caught_up)
 
-    async def _adopt_again(self, owned: OwnedPartition) -> None:
-        """The consumer fell out of a log: keep what was read of it, then compare and go on."""
-        if owned.phase is Phase.OWNED:
+    async def _adopt_again(self, number: int) -> None:
+        """A log may have changed: keep what was read of it, then compare and go on."""
+        owned = self.partitions.get(number)
+        if owned is not None and owned.phase is not Phase.OWNED:
+            return  # looked at again when its adoption is done
+        self._doubted.discard(number)
+        if owned is not None:
             await self._give_up(owned)
             owned.forget(Phase.ASSIGNED)
-            self._start_adoption(owned.number, 0.0)
+            self._start_adoption(number, 0.0)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         if owned.is_fenced:

@@ -1,11 +1,12 @@
 """The columnar Faust transport: one Faust message is a whole fetched chunk of a partition.
 
-It subclasses Faust's aiokafka driver at four points (each held by a test):
+It subclasses Faust's aiokafka driver at five points (each held by a test):
 
 - ``Transport.Consumer`` → ``Consumer._new_consumer_thread``: our consumer and its thread;
 - ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, every
   security setting, no reset of offsets behind our back;
 - ``_fetch_records``: ``{tp: [records]}`` becomes ``{tp: [one chunk]}``;
+- ``watch_fetches``: a failed fetch may mean that a topic was made anew;
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app is told that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -36,8 +37,16 @@ from streamer.kafka import client_settings
 
 _T = TypeVar("_T")
 FETCH_MAX_WAIT_MS = 200
+METADATA_MAX_AGE_MS = 10_000
+"""How soon it is seen that a topic which was missing is there again."""
 FETCH_BYTES = 4 * 1024 * 1024
 """Of one partition in one fetch: about 20,000 events of 200 bytes."""
+_FETCH = 1
+"""The fetch request's number in Kafka's protocol."""
+_MOVED = frozenset({3, 6, 74, 75, 100, 103})
+"""Its error codes: topic or partition unknown, another leader or its epoch, another topic id."""
+_DOUBTED = -1
+"""The epoch of what is fetched from a log that may have changed."""
 
 
 def _raw_records(data: Any) -> Any:
@@ -121,6 +130,35 @@ def keep_batches_whole() -> bool:
     return True
 
 
+def watch_fetches(client: Any, doubt: Callable[[list[TopicPartition]], None]) -> None:
+    """Tell of partitions whose fetch failed in a way that a topic made anew would explain.
+
+    A consumer knows a topic by its name: once a new one of that name has grown past our position,
+    fetches go on as if nothing had happened. Before that, one has failed.
+    """
+    send = client.send
+
+    async def watched(node_id: Any, request: Any, **kwargs: Any) -> Any:
+        if getattr(request, "API_KEY", None) != _FETCH:
+            return await send(node_id, request, **kwargs)
+        try:
+            response = await send(node_id, request, **kwargs)
+        except KafkaError:
+            doubt([TopicPartition(t, p) for t, asked in request.topics for p, *_ in asked])
+            raise
+        doubtful = [
+            TopicPartition(topic, partition)
+            for topic, partitions in response.topics
+            for partition, code, *_ in partitions
+            if code in _MOVED
+        ]
+        if doubtful:
+            doubt(doubtful)
+        return response
+
+    client.send = watched
+
+
 class ChunkSchema(Schema):  # type: ignore[type-arg]
     """A topic's values are chunks: nothing is left to decode."""
 
@@ -138,7 +176,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         super().__post_init__()
         self.epochs: dict[TopicPartition, int] = {}
         self.handed_out: dict[TopicPartition, int] = {}
-        self.out_of_range: deque[TopicPartition] = deque()
+        self.doubted: deque[TopicPartition] = deque()
 
     @property
     def _settings(self) -> Settings:
@@ -151,7 +189,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         options: dict[str, Any] = {}
         if keep_batches_whole():
             options["key_deserializer"] = _raw_records
-        return aiokafka.AIOKafkaConsumer(
+        consumer = aiokafka.AIOKafkaConsumer(
             **client_settings(kafka),
             **options,
             client_id=conf.broker_client_id,
@@ -164,12 +202,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             max_poll_records=None,
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=FETCH_MAX_WAIT_MS,
+            metadata_max_age_ms=METADATA_MAX_AGE_MS,
             check_crcs=kafka.check_crcs,
             session_timeout_ms=int(conf.broker_session_timeout * 1000),
             heartbeat_interval_ms=int(conf.broker_heartbeat_interval * 1000),
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             request_timeout_ms=int(conf.broker_request_timeout * 1000),
         )
+        watch_fetches(consumer._client, self.doubt)
+        return consumer
+
+    def doubt(self, tps: Iterable[TopicPartition]) -> None:
+        """The log may not be the one that was read: what is fetched from now on counts only after
+        the partition has been adopted again. Runs in the consumer's thread."""
+        for tp in tps:
+            if self.epochs.get(tp, _DOUBTED) != _DOUBTED:
+                self.epochs[tp] = _DOUBTED
+                self.doubted.append(tp)
 
     async def getmany(
         self,
@@ -195,7 +244,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         except NoOffsetForPartitionError:
             return {}  # not sought yet: the partition is still being adopted
         except OffsetOutOfRangeError as error:
-            self.out_of_range.extend(error.args[0] if error.args else ())
+            self.doubt(error.args[0] if error.args else ())
             return {}
         chunks = {}
         for tp, batch in records.items():

@@ -131,12 +131,9 @@ class RedisStore:
         names = list(commit.blobs)
         for start in range(0, len(names), _BLOBS_PER_CALL):
             some = names[start : start + _BLOBS_PER_CALL]
-            blobs = {self.keys.blob(partition, name): commit.blobs[name] for name in some}
-            pipeline = self.redis.pipeline(transaction=False)
-            pipeline.sadd(self.keys.blobs(partition), *some)  # none is written without its name
-            pipeline.mset(blobs)
-            pipeline.sadd(self.keys.blobs(partition), *some)  # a sweep in between took the names
-            await pipeline.execute()
+            await self.redis.sadd(self.keys.blobs(partition), *some)  # none without its name
+            await self.redis.mset({self.keys.blob(partition, n): commit.blobs[n] for n in some})
+            await self.redis.sadd(self.keys.blobs(partition), *some)  # a sweep may have taken it
 
     async def release(self, partition: int, claim: str) -> None:
         with self._errors(f"cannot release partition {partition}"):

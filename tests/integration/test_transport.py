@@ -8,14 +8,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import aiokafka
 import faust
 import pytest
+from aiokafka.client import AIOKafkaClient
 from aiokafka.consumer.fetcher import PartitionRecords
 from aiokafka.consumer.subscription_state import TopicPartitionState
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.structs import TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
 from streamer import transport
@@ -114,6 +119,36 @@ def test_aiokafka_tells_how_far_a_partition_is() -> None:
         assert hasattr(TopicPartitionState, name) or name in (
             TopicPartitionState.__init__.__code__.co_names
         )
+
+
+async def test_a_failed_fetch_casts_doubt_on_its_logs() -> None:
+    assert parameters(AIOKafkaClient.send) == ["self", "node_id", "request", "group"]
+    asked = [("clicks", [(0, 5, 1000), (1, 7, 1000)])]
+    request = FetchRequest(100, 1, 1000, 0, asked)
+    assert request.API_KEY == 1
+    assert request.topics == asked
+    doubted: list[TopicPartition] = []
+    answers: list[Any] = [
+        SimpleNamespace(topics=[("clicks", [(0, 0, 9, b""), (1, 3, -1, b"")])]),
+        SimpleNamespace(topics=[("clicks", [(0, 6, -1, b""), (1, 0, 9, b"")])]),
+        KafkaConnectionError("gone"),
+    ]
+
+    class Client:
+        async def send(self, node_id: int, request: Any) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    client = Client()
+    transport.watch_fetches(client, doubted.extend)
+    for _ in range(2):
+        await client.send(1, request)
+    assert doubted == [TopicPartition("clicks", 1), TopicPartition("clicks", 0)]
+    with pytest.raises(KafkaConnectionError):
+        await client.send(1, request)
+    assert doubted[2:] == [TopicPartition("clicks", 0), TopicPartition("clicks", 1)]
 
 
 def test_faust_finds_the_transport_by_its_scheme() -> None:

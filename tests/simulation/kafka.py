@@ -91,7 +91,7 @@ class SimLog(Process):
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Informative only."""
 
-    def take_out_of_range(self) -> set[TopicPartition]:
+    def take_doubted(self) -> set[TopicPartition]:
         return set()
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:

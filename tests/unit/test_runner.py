@@ -65,7 +65,7 @@ class ScriptedLog:
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Nobody looks."""
 
-    def take_out_of_range(self) -> set[TopicPartition]:
+    def take_doubted(self) -> set[TopicPartition]:
         gone, self.gone = self.gone, set()
         return gone
 
