@@ -57,7 +57,7 @@ def cpu_seconds(pid: int) -> float:
 async def committed(store: RedisStore) -> int:
     """Offsets that the store holds, of all partitions together (the logs start at 0)."""
     count = await store.partitions() or 0
-    positions = await store.positions(range(count)) if count else []
+    positions = [p for _, p in await store.standing(range(count))] if count else []
     return sum(sum(msgspec.msgpack.decode(p)[1].values()) for p in positions if p)
 
 

@@ -37,6 +37,7 @@ from streamer.topics import partition_count, require_count
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
 _TELEMETRY_SECONDS = 2.0
+_STORE_SECONDS = 5.0
 
 
 class ConsumerLog:
@@ -99,6 +100,8 @@ class App(faust.App):
     _runner: Runner | None = None
     _count: int | None = None
     _asking: asyncio.Lock
+    _reporting: asyncio.Lock
+    _has_left = False
 
     @property
     def runner(self) -> Runner:
@@ -118,7 +121,7 @@ class App(faust.App):
             await self.store.check()
         except StreamerError as error:
             raise SystemExit(f"streamer: {error}") from None
-        self._asking = asyncio.Lock()
+        self._asking, self._reporting = asyncio.Lock(), asyncio.Lock()
         self._runner = Runner(
             self.settings, self.store, ConsumerLog(self), worker_name(), self.require_partitions
         )
@@ -145,16 +148,23 @@ class App(faust.App):
     async def on_stop(self) -> None:
         if self._runner is not None:
             await self._runner.stop()
-            await self._leave(self._runner.telemetry.worker)
+            await self.leave()
         await super().on_stop()
         await self.store.close()
 
-    async def _leave(self, worker: str) -> None:
-        try:
-            async with asyncio.timeout(_TELEMETRY_SECONDS):
-                await self.store.leave(worker)
-        except (StoreError, TimeoutError):
-            return  # readers see that the worker is silent
+    async def report(self) -> None:
+        """Tell readers what this worker does, until it has taken its leave."""
+        with contextlib.suppress(StoreError, TimeoutError):  # told as soon as the store is back
+            async with asyncio.timeout(_STORE_SECONDS), self._reporting:
+                if not self._has_left:
+                    await self.store.report(self.runner.telemetry)
+
+    async def leave(self) -> None:
+        """Withdraw the report; where that fails readers see that the worker is silent."""
+        self._has_left = True
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_STORE_SECONDS), self._reporting:
+                await self.store.leave(self.runner.telemetry.worker)
 
 
 def worker_name() -> str:
@@ -208,17 +218,14 @@ def _add_tasks(app: App) -> None:
         collector.calm()
         await app.runner.run()
 
-    supervisor = os.getppid() if os.environ.get(SUPERVISED) else None
+    supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []
 
     @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
     async def report() -> None:
-        if supervisor is not None and os.getppid() != supervisor:
+        if supervisor and supervisor != [os.getppid()]:
+            supervisor.clear()  # once: a second signal would not let us finish
             os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
-        try:
-            async with asyncio.timeout(_TELEMETRY_SECONDS):
-                await app.store.report(app.runner.telemetry)
-        except (StoreError, TimeoutError):
-            return  # the store is away: telemetry says so as soon as it is back
+        await app.report()
 
     @app.on_partitions_revoked.connect
     async def on_revoked(*args: Any, **kwargs: Any) -> None:

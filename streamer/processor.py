@@ -49,8 +49,8 @@ def health(reader: Reader, reports: list[Telemetry]) -> Health:
     ]
     if present and not reader.count:
         problems.append("workers are there, but nothing is stored")
-    unowned = sorted(set(range(reader.count)) - owned)
-    if reports and unowned:  # without any report nobody is missed: all have ended on purpose
+    needed = set(range(reader.count)) if reports else reader.claimed
+    if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
         problems.append(f"{_some('partition', unowned)} of {reader.count}: no worker has it")
     if behind := reader.behind:
         what = "the store holds an older state than is shown, until it has read as far"

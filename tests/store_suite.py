@@ -66,7 +66,7 @@ class StoreSuite:
         assert stored.seen_ms > 1_600_000_000_000
         assert await store.blobs(0, ["b", "x", "a"]) == [b"", None, b"\x00\xff"]
         assert await store.blobs(1, ["a"]) == [None]
-        assert await store.positions([1, 0]) == [b"", b"p1"]
+        assert await store.standing([1, 0]) == [(None, b""), (claim, b"p1")]
 
     async def test_a_repeated_commit_is_already_done(self, store: Store) -> None:
         claim, _ = await store.claim(0)

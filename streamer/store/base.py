@@ -85,10 +85,6 @@ class Store(Protocol):
 
     async def read(self, partition: int) -> Stored: ...
 
-    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
-        """The positions of partitions, cheaply."""
-        ...
-
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         """Claim and position of partitions, cheaply."""
         ...

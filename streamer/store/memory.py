@@ -80,9 +80,6 @@ class MemoryStore:
     async def read(self, partition: int) -> Stored:
         return self.states.get(partition, Stored(b"", b"", 0))
 
-    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
-        return [(await self.read(p)).position for p in partitions]
-
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         return [(self.claims.get(p), (await self.read(p)).position) for p in partitions]
 

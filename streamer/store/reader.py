@@ -33,6 +33,8 @@ class Reader:
         self._copies: dict[int, _Copy] = {}
         self.count = 0
         """Partitions of each topic; 0 where nothing was stored yet."""
+        self.claimed: set[int] = set()
+        """Partitions that a worker has taken and not given back."""
         self.moved_ms = 0
         """Store time of the commit in which stream time last moved."""
         self.stream_ms = 0
@@ -62,8 +64,9 @@ class Reader:
         numbers = range(self.count)
         for number in [n for n in self._copies if n >= self.count]:
             del self._copies[number]  # a state begun anew with fewer partitions
-        positions = await self.store.positions(numbers) if numbers else []
-        for number, position in zip(numbers, positions, strict=True):
+        standing = await self.store.standing(numbers) if numbers else []
+        self.claimed = {n for n, (claim, _) in enumerate(standing) if claim is not None}
+        for number, (_, position) in zip(numbers, standing, strict=True):
             copy = self._copies.setdefault(number, _Copy())
             if position == copy.position:
                 copy.is_behind = False

@@ -147,13 +147,6 @@ class RedisStore:
         position, manifest, seen_ms = fields
         return Stored(position or b"", manifest or b"", int(seen_ms or 0))
 
-    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
-        with self._errors("cannot read positions"):
-            pipeline = self.redis.pipeline(transaction=False)
-            for partition in partitions:
-                pipeline.hget(self.keys.state(partition), "position")
-            return [position or b"" for position in await pipeline.execute()]
-
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         with self._errors("cannot read who has partitions"):
             pipeline = self.redis.pipeline(transaction=False)

@@ -214,7 +214,10 @@ async def test_a_partition_without_worker_is_told_by_readyz(site: Site) -> None:
     assert (status, "host:1:a: has been silent for" in text) == (503, True)
     assert "partitions 0, 1 of 2: no worker has it" in text
     await store.leave("host:1:a")
-    await store.leave("host:2:b")  # nobody is there, and nobody is missed
+    await store.leave("host:2:b")
+    assert "partitions 0, 1 of 2: no worker has it" in (await site.get("/readyz"))[1]
+    for number in range(PARTITIONS):  # given back: nobody is there, and nobody is missed
+        await store.redis.delete(store.keys.claim(number))
     assert (await site.get("/readyz"))[0] == 200
     await store.close()
 

@@ -148,9 +148,6 @@ class SimStore:
     async def read(self, partition: int) -> Stored:
         return await self._ask(lambda: self.memory.read(partition))
 
-    async def positions(self, partitions: Sequence[int]) -> list[bytes]:
-        return await self._ask(lambda: self.memory.positions(partitions))
-
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         return await self._ask(lambda: self.memory.standing(partitions))
 

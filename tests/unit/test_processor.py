@@ -21,6 +21,14 @@ async def test_nobody_is_there_and_nobody_is_missed() -> None:
     assert health(await reader_of(2), []).is_ready
 
 
+async def test_a_partition_that_was_not_given_back_is_missed() -> None:
+    """Its worker may never have got round to a report."""
+    reader = await reader_of(2)
+    reader.claimed = {1}
+    assert health(reader, []).problems == ("partition 1 of 2: no worker has it",)
+    assert health(reader, [Telemetry("a", {0: "owned", 1: "owned"})]).is_ready
+
+
 async def test_a_silent_worker_is_missed_while_nobody_else_has_its_partitions() -> None:
     reader = await reader_of(2)
     killed = Telemetry("a", {0: "owned", 1: "owned"}, silent_seconds=60)

@@ -101,6 +101,7 @@ async def scene(
             ):
                 stage = Scene(made, load, proxy, session, url)
                 await _commits(stage, 2)
+                await stage.recovers()
                 yield stage
                 await load.finish()
                 await made.settle(ends_of(case.log))
@@ -205,14 +206,14 @@ async def test_full_memory_and_a_read_only_replica(
     async with scene(kafka, names, server, tmp_path, case, 60.0) as stage:
         await _commits(stage, 2)
         async with Redis.from_url(server.url, decode_responses=True) as there:
-            await there.config_set("maxmemory", 1_000_000)
-            await stage.says("has been silent")
+            await there.config_set("maxmemory", 1)
+            await stage.says("no worker has it")
             await there.config_set("maxmemory", 0)
         await stage.recovers()
         await _commits(stage, 2)
         stage.proxy.target = replica.port
         stage.proxy.cut_all()
-        await stage.says("has been silent")
+        await stage.says("no worker has it")
         stage.proxy.target = server.port
         stage.proxy.cut_all()
         await stage.recovers()

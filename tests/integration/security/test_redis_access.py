@@ -310,7 +310,7 @@ async def test_the_documented_rights_on_a_cluster(tmp_path: Path) -> None:
         for number in range(3):
             claims[number], _ = await store.claim(number)
             await store.commit(number, Commit(claims[number], b"", b"1", b"m", blobs))
-        assert await store.positions(range(3)) == [b"1"] * 3
+        assert [position for _, position in await store.standing(range(3))] == [b"1"] * 3
         assert await store.blobs(2, list(blobs)) == [b"x"] * 9
         slot = cluster.slot_of("{2}")
         target = next(n for n in cluster.nodes if n is not cluster.master_of(slot))
