@@ -123,7 +123,12 @@ class App(faust.App):
             raise SystemExit(f"streamer: {error}") from None
         self._asking, self._reporting = asyncio.Lock(), asyncio.Lock()
         self._runner = Runner(
-            self.settings, self.store, ConsumerLog(self), worker_name(), self.require_partitions
+            self.settings,
+            self.store,
+            ConsumerLog(self),
+            worker_name(),
+            before_adoption=self.require_partitions,
+            after_adoption=self.report,  # readiness need not wait for the timer
         )
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:

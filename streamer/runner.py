@@ -46,9 +46,10 @@ class Runner:
         log: Log,
         worker: str,
         before_adoption: Callable[[], Awaitable[None]] | None = None,
+        after_adoption: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.settings, self.store, self.log = settings, store, log
-        self.before_adoption = before_adoption
+        self.before_adoption, self.after_adoption = before_adoption, after_adoption
         self.catalogue = Catalogue(settings)
         self.decoder = Decoder(settings)
         self.dead_letters = DeadLetters(settings)
@@ -113,6 +114,9 @@ class Runner:
                 async with self._adopting:
                     await self._adopt_once(owned)
                 self.telemetry.problems.pop(owned.number, None)
+                self.telemetry.owned[owned.number] = str(owned.phase)
+                if self.after_adoption is not None:
+                    await self.after_adoption()
                 return
             except SettingsError as error:
                 self.telemetry.problems[owned.number] = str(error)

@@ -166,7 +166,7 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
             return total(fetched(f"{url}/metrics"), "streamer_clicks_total") == 200
 
         until(read_all, 60, "everything was counted")
-        assert fetched(f"{url}/readyz") == "ready\n"
+        assert until(lambda: fetched(f"{url}/readyz"), 30, "all is ready") == "ready\n"
         assert "owner" in done("inspect", *at)
         answer = json.loads(fetched(f"{url}/api/readings?at=stream"))
 
