@@ -134,6 +134,8 @@ async def test_slots_move_and_a_node_dies_under_load(
             moved.append(cluster.migrate(slot, target, halfway=lambda: time.sleep(HALFWAY_SECONDS)))
 
         async with loaded(kafka, made_topics, cluster, tmp_path, log) as (made, load):
+            await load.during(0.1, lambda: None)
+            await counted(made)
             for slot in slots:
                 await load.during(0.1, lambda slot=slot: move(slot))  # type: ignore[misc]
             victim = cluster.master_of(slots[0])
@@ -166,6 +168,7 @@ async def test_a_stale_replica_takes_over_under_load(
             master = cluster.master_of(slot)
             replica = cluster.replica_of(master)
             await load.during(0.2, lambda: None)
+            await counted(made)
             cluster.stop_replicating(master)
             before = await position(made, number)
             await load.during(0.3, lambda: None)
@@ -182,6 +185,16 @@ async def test_a_stale_replica_takes_over_under_load(
             await load.rest()
             await check(made, log, readings)
             assert "adopting again" in made.said() or "is not adopted yet" in made.said()
+
+
+async def counted(made: Bench) -> None:
+    """Wait until the busy partitions have a state."""
+
+    async def have() -> bool:
+        await made.reader.refresh()
+        return set(BUSY) <= made.reader.manifests.keys()
+
+    await until(have, "the busy partitions are committed", made.said)
 
 
 async def position(made: Bench, number: int) -> int:
