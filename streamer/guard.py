@@ -19,6 +19,7 @@ from typing import Any
 from aiohttp import web
 
 from streamer.config import Exporter
+from streamer.credentials import unusable
 from streamer.errors import SettingsError
 
 OPEN = frozenset({"/healthz"})
@@ -39,9 +40,8 @@ def tls_context(exporter: Exporter) -> ssl.SSLContext | None:
     try:  # an encrypted key fails here, instead of asking on the terminal
         context.load_cert_chain(exporter.tls_certfile, exporter.tls_keyfile, lambda: "")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
         paths = ", ".join(p for p in (exporter.tls_certfile, exporter.tls_keyfile) if p is not None)
-        raise SettingsError(f"cannot use exporter.tls_certfile: {reason}; at {paths}") from None
+        raise unusable("exporter.tls_certfile", paths, error) from None
     return context
 
 

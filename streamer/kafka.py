@@ -9,13 +9,13 @@ import asyncio
 import importlib.util
 import logging
 import ssl
-from pathlib import Path
 from typing import Any, Self
 
 from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismError
 
 from streamer.config import Kafka
+from streamer.credentials import secret_of, unusable
 from streamer.errors import SettingsError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -30,7 +30,7 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
 
     async def token(self) -> str:
         """The token; SettingsError where the file cannot be read."""
-        return await asyncio.to_thread(_secret, "sasl_oauth_token_file", self._path)
+        return await asyncio.to_thread(secret_of, "kafka.sasl_oauth_token_file", self._path)
 
 
 def client_settings(kafka: Kafka) -> dict[str, Any]:
@@ -59,24 +59,13 @@ def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> str:
     return value.upper()
 
 
-def _secret(key: str, path: str) -> str:
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise SettingsError(f"cannot read kafka.{key}: {reason}; at {path}") from None
-    if not text:
-        raise SettingsError(f"kafka.{key} is an empty file; at {path}")
-    return text
-
-
 def _ssl_context(kafka: Kafka) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if kafka.ssl_cafile is not None:
         try:  # its authorities only, not those of the system
             context = ssl.create_default_context(cafile=kafka.ssl_cafile)
         except (OSError, ValueError) as error:
-            raise _unusable("ssl_cafile", kafka.ssl_cafile, error) from None
+            raise unusable("kafka.ssl_cafile", kafka.ssl_cafile, error) from None
     context.check_hostname = kafka.ssl_check_hostname
     if kafka.ssl_certfile is None:
         if kafka.ssl_keyfile is not None:
@@ -84,18 +73,13 @@ def _ssl_context(kafka: Kafka) -> ssl.SSLContext:
         return context
     password = ""  # an encrypted key then fails here, instead of asking on the terminal
     if kafka.ssl_keyfile_password_file is not None:
-        password = _secret("ssl_keyfile_password_file", kafka.ssl_keyfile_password_file)
+        password = secret_of("kafka.ssl_keyfile_password_file", kafka.ssl_keyfile_password_file)
     try:
         context.load_cert_chain(kafka.ssl_certfile, kafka.ssl_keyfile, lambda: password)
     except (OSError, ValueError) as error:
         paths = ", ".join(p for p in (kafka.ssl_certfile, kafka.ssl_keyfile) if p is not None)
-        raise _unusable("ssl_certfile", paths, error) from None
+        raise unusable("kafka.ssl_certfile", paths, error) from None
     return context
-
-
-def _unusable(key: str, path: str, error: Exception) -> SettingsError:
-    reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-    return SettingsError(f"cannot use kafka.{key}: {reason}; at {path}")
 
 
 def _sasl(kafka: Kafka) -> dict[str, Any]:
@@ -111,7 +95,7 @@ def _sasl(kafka: Kafka) -> dict[str, Any]:
             raise SettingsError(
                 "kafka.sasl_mechanism = 'OAUTHBEARER' needs kafka.sasl_oauth_token_file"
             )
-        _secret("sasl_oauth_token_file", kafka.sasl_oauth_token_file)
+        secret_of("kafka.sasl_oauth_token_file", kafka.sasl_oauth_token_file)
         settings["sasl_oauth_token_provider"] = TokenFile(kafka.sasl_oauth_token_file)
     else:
         settings["sasl_plain_username"], settings["sasl_plain_password"] = _login(kafka, mechanism)
@@ -127,7 +111,7 @@ def _login(kafka: Kafka, mechanism: str) -> tuple[str, str]:
             "and kafka.sasl_password"
         )
     if kafka.sasl_password_file is not None:
-        return kafka.sasl_username, _secret("sasl_password_file", kafka.sasl_password_file)
+        return kafka.sasl_username, secret_of("kafka.sasl_password_file", kafka.sasl_password_file)
     return kafka.sasl_username, kafka.sasl_password or ""
 
 

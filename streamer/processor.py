@@ -16,10 +16,9 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.store.manifest import Manifest
 from streamer.store.reader import Reader
 from streamer.telemetry import COMMIT_BUCKETS_SECONDS, Telemetry
+from streamer.words import partitions_in_words
 
 _BOUNDS = [*map(str, COMMIT_BUCKETS_SECONDS), "+Inf"]
-_SHOWN = 8
-"""Partition numbers named in one line."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +50,11 @@ def health(reader: Reader, reports: list[Telemetry]) -> Health:
         problems.append("workers are there, but nothing is stored")
     needed = set(range(reader.count)) if reports else reader.claimed
     if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
-        problems.append(f"{_some('partition', unowned)} of {reader.count}: no worker has it")
+        problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker has it")
     if behind := reader.behind:
         what = "the store holds an older state than is shown, until it has read as far"
-        problems.append(f"{_some('partition', behind)}: {what}")
+        problems.append(f"{partitions_in_words(behind)}: {what}")
     return Health(tuple(problems))
-
-
-def _some(noun: str, numbers: list[int]) -> str:
-    shown = ", ".join(map(str, numbers[:_SHOWN])) + (" …" if len(numbers) > _SHOWN else "")
-    return f"{noun}{'s' if len(numbers) > 1 else ''} {shown}"
 
 
 def processor_metrics(reader: Reader, reports: list[Telemetry], now: Health) -> Iterator[Metric]:

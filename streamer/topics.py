@@ -33,20 +33,22 @@ async def admin_client(kafka: Kafka) -> AsyncIterator[Any]:
         await client.close()
 
 
-async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, int]:
-    """Partitions of those of the topics that exist. (Asking for one by name could create it.)"""
+async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Partitions, described, of those of the topics that exist. (Asking for one by name could
+    create it.)"""
     existing = set(await client.list_topics())
     wanted = [name for name in names if name in existing]
-    described = await client.describe_topics(wanted) if wanted else []
-    counts = {t["topic"]: len(t["partitions"]) for t in described}
-    return {name: counts.get(name, 0) for name in wanted}
+    answer = await client.describe_topics(wanted) if wanted else []
+    described = {topic["topic"]: topic["partitions"] for topic in answer}
+    return {name: described.get(name, []) for name in wanted}
 
 
 async def partition_count(kafka: Kafka) -> int:
     """Partitions of the four topics; BrokerError where one is missing or they are not equal."""
     names = [str(getattr(kafka.topics, kind)) for kind in KINDS]
     async with admin_client(kafka) as client:
-        counts = await partitions_of(client, names)
+        described = await partitions_of(client, names)
+    counts = {name: len(partitions) for name, partitions in described.items()}
     missing = [name for name in names if name not in counts]
     if missing:
         raise BrokerError(f"no topic {missing[0]!r} at {kafka.brokers}: create it, or set its name")

@@ -12,7 +12,8 @@ from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.config import Settings
 from streamer.errors import CodecError, SettingsError, StoreAccessError, StoreError
 from streamer.metrics.catalogue import Catalogue
-from streamer.store.manifest import Manifest, decode, fingerprint, require_same
+from streamer.store.manifest import Manifest, fingerprint, require_same
+from streamer.store.reader import manifests_of
 from streamer.store.redis import MIN_VERSION, RedisStore
 from streamer.topics import require_count
 
@@ -143,10 +144,7 @@ async def _state_findings(
         if stored is None:
             yield Finding(OK, f"{place}: nothing yet")
             return
-        for number in range(stored):
-            found = await store.read(number)
-            if found.manifest:
-                manifests[number] = decode(found.manifest)
+        manifests.update(await manifests_of(store, stored))
         if count is not None:
             require_count(stored, count)
         for manifest in manifests.values():

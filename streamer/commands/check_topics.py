@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from streamer import limits
 from streamer.commands.finding import ERROR, OK, WARN, Finding
@@ -11,11 +11,10 @@ from streamer.commands.sampling import Sample
 from streamer.config import Settings
 from streamer.deadletters import CUT_BYTES
 from streamer.events import KINDS
+from streamer.words import partitions_in_words
 
 _HEADERS_BYTES = 2_000
 """What a dead letter has beside its value, at most."""
-_SHOWN = 8
-"""Partition numbers named in one line."""
 _MIN_RETENTION_MS = 24 * 3600 * 1000
 """A log that keeps less is gone after an outage, or a rollback of Redis, of a day."""
 
@@ -52,7 +51,7 @@ def _stamp_finding(topic: TopicFacts) -> Finding:
     if topic.is_stamped_by_broker:
         return Finding(OK, f"{what} the broker's")
     for name in ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms"):
-        limit_ms = topic.limit_ms(name)
+        limit_ms = topic.limit(name)
         if limit_ms is not None:
             return Finding(OK, f"{what} the producer's, at most {limit_ms / 1000:g} s ahead")
     mend = "set message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms=300000"
@@ -65,7 +64,7 @@ def _retention_findings(topic: TopicFacts) -> Iterator[Finding]:
     if topic.is_compacted:
         mend = "set cleanup.policy=delete: of all events of a user the last one would be left"
         yield Finding(ERROR, f"{what}cleanup.policy is {topic.settings['cleanup.policy']}", mend)
-    retention_ms = topic.limit_ms("retention.ms")
+    retention_ms = topic.limit("retention.ms")
     if topic.deletes and retention_ms is not None and retention_ms < _MIN_RETENTION_MS:
         mend = "set retention.ms above the longest outage: what is deleted unread is lost"
         yield Finding(WARN, f"{what}keeps records for {_hours(retention_ms)} only", mend)
@@ -146,16 +145,18 @@ def unread_findings(
         }
         if gone:
             mend = "raise its retention.ms, and start workers; what is lost will be counted"
-            text = f"{sum(gone.values())} records of {_partitions(gone)} were deleted unread"
+            text = (
+                f"{sum(gone.values())} records of {partitions_in_words(gone)} were deleted unread"
+            )
             yield Finding(ERROR, what + text, mend)
         cut = [n for n, end in sample.ends.items() if end < read.get((kind, n), 0)]
         if cut:
             mend = (
                 "if it was made anew set another redis.prefix; workers count what they read again"
             )
-            text = f"{_partitions(cut)}: the log ends before what was read"
+            text = f"{partitions_in_words(cut)}: the log ends before what was read"
             yield Finding(WARN, what + text, mend)
-        retention_ms = facts[kind].limit_ms("retention.ms")
+        retention_ms = facts[kind].limit("retention.ms")
         if not facts[kind].deletes or retention_ms is None:
             continue
         age_ms = now_ms - min(sample.unread_ms.values(), default=now_ms)
@@ -191,13 +192,6 @@ def partitioner_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
         by = f", by {kinds.pop()} of user_id" if kinds else ""
         what = f"{len(places)} sampled users are each on one partition number in all topics"
         yield Finding(OK, what + by)
-
-
-def _partitions(numbers: Collection[int]) -> str:
-    shown = ", ".join(map(str, sorted(numbers)[:_SHOWN]))
-    return f"partition{'s' if len(numbers) > 1 else ''} {shown}" + (
-        " …" if len(numbers) > _SHOWN else ""
-    )
 
 
 def _hours(milliseconds: int) -> str:

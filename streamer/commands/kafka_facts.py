@@ -11,6 +11,7 @@ from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streamer.errors import BrokerError
+from streamer.topics import partitions_of
 
 LOG_APPEND_TIME = "LogAppendTime"
 _ALREADY_EXISTS = 36
@@ -44,14 +45,10 @@ class TopicFacts:
         return "delete" in self.settings.get("cleanup.policy", "delete")
 
     def limit(self, name: str) -> int | None:
-        """A number of its settings; None where it is unlimited or unknown."""
+        """A number of its settings (bytes, milliseconds); None where it is unlimited or unknown."""
         text = self.settings.get(name, "")
         limit = int(text) if text.lstrip("-").isdigit() else -1
         return None if limit < 0 or limit >= 2**62 else limit
-
-    def limit_ms(self, name: str) -> int | None:
-        """A duration in milliseconds; None where it is unlimited or unknown."""
-        return self.limit(name)
 
 
 def quiet() -> None:
@@ -61,13 +58,11 @@ def quiet() -> None:
 
 
 async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts]:
-    """Facts of those of the topics that exist. (Asking for one by name could create it.)"""
-    existing = set(await client.list_topics())
-    wanted = [name for name in names if name in existing]
-    if not wanted:
+    """Facts of those of the topics that exist."""
+    described = await partitions_of(client, names)
+    if not described:
         return {}
-    places = {t["topic"]: t["partitions"] for t in await client.describe_topics(wanted)}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in wanted]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in described]
     settings: dict[str, dict[str, str]] = {}
     for answer in await client.describe_configs(resources):
         for code, _, _, name, entries in answer.resources:
@@ -76,11 +71,11 @@ async def topic_facts(client: Any, names: Iterable[str]) -> dict[str, TopicFacts
     return {
         name: TopicFacts(
             name,
-            len(places.get(name, [])),
+            len(partitions),
             settings.get(name, {}),
-            min((len(p["replicas"]) for p in places.get(name, [])), default=1),
+            min((len(p["replicas"]) for p in partitions), default=1),
         )
-        for name in wanted
+        for name, partitions in described.items()
     }
 
 

@@ -205,7 +205,7 @@ def refuse_old(
                 "message.timestamp.type=LogAppendTime, so it would count as late: "
                 "use topics with CreateTime, or `streamer replay`"
             )
-        retention_ms = topic.limit_ms("retention.ms")
+        retention_ms = topic.limit("retention.ms")
         deletes = "delete" in topic.settings.get("cleanup.policy", "delete")
         if deletes and retention_ms is not None and age_ms > retention_ms:
             raise BrokerError(

@@ -16,7 +16,8 @@ from streamer.commands.kafka_facts import quiet
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
 from streamer.metrics.catalogue import Catalogue
-from streamer.store.manifest import decode, fingerprint, require_same
+from streamer.store.manifest import fingerprint, require_same
+from streamer.store.reader import manifests_of
 from streamer.store.redis import RedisStore
 from streamer.telemetry import SUPERVISED
 from streamer.topics import partition_count, require_count
@@ -51,10 +52,8 @@ async def preflight(settings: Settings) -> None:
 async def require_same_settings(settings: Settings, store: RedisStore, count: int) -> None:
     """SettingsError where a partition was written with settings that its state depends on."""
     ours = fingerprint(settings, Catalogue(settings).layout)
-    for number in range(count):
-        stored = await store.read(number)
-        if stored.manifest:
-            require_same(decode(stored.manifest).fingerprint, ours, settings.redis.prefix)
+    for manifest in (await manifests_of(store, count)).values():
+        require_same(manifest.fingerprint, ours, settings.redis.prefix)
 
 
 def worker_command() -> list[str]:

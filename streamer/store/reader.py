@@ -113,3 +113,9 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
         < (old.topics[kind].restarts, old.topics[kind].next_offset)
         for kind, topic in new.topics.items()
     )
+
+
+async def manifests_of(store: Store, count: int) -> dict[int, Manifest]:
+    """What is stored of each partition that has been committed."""
+    stored = {number: await store.read(number) for number in range(count)}
+    return {number: decode(found.manifest) for number, found in stored.items() if found.manifest}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -24,6 +23,7 @@ from redis.exceptions import (
 )
 
 from streamer.config import Redis as RedisSettings
+from streamer.credentials import secret_of, unusable
 from streamer.errors import SettingsError, StoreAccessError, StoreError
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
@@ -68,14 +68,7 @@ def _password(settings: RedisSettings) -> str | None:
         raise SettingsError("redis.url holds a password, and another one is set: use one")
     if path is None:
         return settings.password
-    try:
-        text = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise SettingsError(f"cannot read redis.password_file: {why}; at {path}") from None
-    if not text:
-        raise SettingsError(f"redis.password_file is an empty file; at {path}")
-    return text
+    return secret_of("redis.password_file", path)
 
 
 def _has_password(url: str) -> bool:
@@ -104,8 +97,7 @@ def _certificates(settings: RedisSettings) -> dict[str, Any]:
             key = "ssl_certfile"
             context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, lambda: "")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-        raise SettingsError(f"cannot use redis.{key}: {reason}; at {given[key]}") from None
+        raise unusable(f"redis.{key}", given[key], error) from None
     return given
 
 
