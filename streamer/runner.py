@@ -113,11 +113,7 @@ class Runner:
             try:
                 async with self._adopting:
                     await self._adopt_once(owned)
-                self.telemetry.problems.pop(owned.number, None)
-                self.telemetry.owned[owned.number] = str(owned.phase)
-                if self.after_adoption is not None:
-                    await self.after_adoption()
-                return
+                break
             except SettingsError as error:
                 self.telemetry.problems[owned.number] = str(error)
                 logger.error("partition %d: %s", owned.number, error)
@@ -129,6 +125,10 @@ class Runner:
                 logger.exception("partition %d is not adopted yet", owned.number)
             owned.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
+        self.telemetry.problems.pop(owned.number, None)
+        self.telemetry.owned[owned.number] = str(owned.phase)
+        if self.after_adoption is not None:
+            await self.after_adoption()
 
     async def _adopt_once(self, owned: OwnedPartition) -> None:
         owned.phase = Phase.ADOPTING
@@ -160,8 +160,8 @@ class Runner:
         claim = owned.journal.claim
         try:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
-                if owned.committing is not None:
-                    await owned.committing
+                if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
+                    await asyncio.wait({owned.committing})
                 if owned.has_uncommitted:
                     await self._try_commit(owned, *self._prepare(owned))
                 await self.store.release(owned.number, claim)
@@ -246,7 +246,7 @@ class Runner:
         quiet = {
             number: (owned.journal, owned.journal.commit_number)
             for number, owned in self.partitions.items()
-            if owned.journal is not None and owned.committing is None
+            if owned.phase is Phase.OWNED and owned.journal is not None and owned.committing is None
         }
         try:
             found = await self.store.standing(list(quiet))
