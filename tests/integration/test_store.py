@@ -12,7 +12,8 @@ from streamer.errors import StoreError
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.redis import RedisStore
 from tests.integration.conftest import MakeRedis
-from tests.store_suite import JournalSuite, ReaderSuite, StoreSuite, step
+from tests.reader_suite import ReaderSuite
+from tests.store_suite import JournalSuite, StoreSuite, step
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import pytest
 
 from streamer.store.base import Answer, Store
 from streamer.store.memory import MemoryStore
-from tests.store_suite import JournalSuite, ReaderSuite, StoreSuite, step
+from tests.reader_suite import ReaderSuite
+from tests.store_suite import JournalSuite, StoreSuite, step
 
 
 @pytest.fixture

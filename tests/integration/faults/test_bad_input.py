@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -33,6 +31,7 @@ from tests.agreement import by_key, differences, to_log
 from tests.integration.cases import CUT_BYTES, LIVE, PARTITIONS, Case, check_states
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.storm import IS_LONG
+from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import (
     Bench,
     bench,
@@ -252,23 +251,6 @@ def check_sums(page: str, case: Case) -> None:
         parts = [total(name, topic) for name in ("accepted", "duplicates", "late", "rejected")]
         assert total("events", topic) == sum(parts) == records[topic]
         assert all(part > 0 for part in parts), (topic, parts)
-
-
-async def promtool_finds_nothing(page: str) -> None:
-    promtool = shutil.which("promtool")
-    assert promtool is not None, "this test needs promtool (Debian, Ubuntu: apt install prometheus)"
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [promtool, "check", "metrics"],
-        input=page,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    remarks = (done.stdout + done.stderr).splitlines()
-    # Its one remark: quantiles of a gauge, which are no summary, for they are of a window.
-    known = 'streamer_dwell_seconds non-summary metrics should not have "quantile" label'
-    assert [remark for remark in remarks if remark != known] == []
 
 
 # A dead-letter topic that takes little ------------------------------------------------------------

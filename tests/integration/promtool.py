@@ -1,0 +1,24 @@
+"""Prometheus' own opinion of a page of metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+
+
+async def promtool_finds_nothing(page: str) -> None:
+    promtool = shutil.which("promtool")
+    assert promtool is not None, "this test needs promtool (Debian, Ubuntu: apt install prometheus)"
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [promtool, "check", "metrics"],
+        input=page,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    remarks = (done.stdout + done.stderr).splitlines()
+    # Its one remark: quantiles of a gauge, which are no summary, for they are of a window.
+    known = 'streamer_dwell_seconds non-summary metrics should not have "quantile" label'
+    assert [remark for remark in remarks if remark != known] == []

@@ -1,0 +1,110 @@
+"""What readers show of every store: one suite, inherited for each of them."""
+
+from __future__ import annotations
+
+from streamer.readout.readout import readout
+from streamer.store.base import Commit, Store
+from streamer.store.memory import MemoryStore
+from streamer.store.reader import Reader
+from streamer.testing import chunks_of
+from tests.agreement import SETTINGS, by_key, differences, random_records, to_log
+from tests.store_suite import commit, start
+
+
+class ReaderSuite:
+    """Reading without owning."""
+
+    async def test_a_reader_shows_whole_commits_and_fetches_what_changed(
+        self, store: Store
+    ) -> None:
+        settings = SETTINGS["defaults"]
+        records, expected = random_records(2, "defaults", 600, 2)
+        run = await start(store, settings, 2)
+        reader = Reader(store)
+        await reader.refresh()
+        assert reader.views == []
+        for chunk in chunks_of(to_log(records), 50, 1):
+            run.engines.feed(chunk)
+            await commit(store, run, chunk.partition)
+            await reader.refresh()
+        run.engines.finish()
+        for number in range(2):
+            await commit(store, run, number)
+        asked: list[str] = []
+        original = store.blobs
+
+        async def counted(number: int, names: list[str]) -> list[bytes | None]:
+            asked.extend(names)
+            return await original(number, names)
+
+        store.blobs = counted  # type: ignore[method-assign,assignment]
+        await reader.refresh()
+        first = len(asked)
+        await reader.refresh()
+        assert len(asked) == first
+        panes = sum(len(m.panes) for m in reader.manifests.values())
+        assert first < panes
+        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
+        assert not differences(shown, expected)
+
+    async def test_a_reader_keeps_its_copy_when_a_commit_number_goes_back(
+        self, store: Store
+    ) -> None:
+        records, _ = random_records(2, "defaults", 400, 1)
+        log = to_log(records)
+        run = await start(store, SETTINGS["defaults"], 1)
+        chunks = list(chunks_of(log, 40, 1))
+        reader = Reader(store)
+        snapshots = []
+        for chunk in chunks[:-1]:
+            run.engines.feed(chunk)
+            await commit(store, run, 0)
+            snapshots.append(await store.read(0))
+        await reader.refresh()
+        shown = reader.views[0].header
+        # The store is restored from an old copy: the state starts again, and is read past.
+        empty = Commit((await store.claim(0))[0], snapshots[-1].position, b"", b"")
+        await store.commit(0, empty)
+        again = await start(store, SETTINGS["defaults"], 1)
+        assert again.journals[0].commit_number == 0
+        for chunk in chunks:
+            again.engines.feed(chunk)
+            await commit(store, again, 0)
+            await reader.refresh()
+            header = reader.views[0].header
+            offsets = {kind: topic.next_offset for kind, topic in header.topics.items()}
+            assert all(offsets[kind] >= t.next_offset for kind, t in shown.topics.items())
+        await reader.refresh()
+        assert reader.views[0].header.commit == again.journals[0].commit_number
+
+    async def test_a_reader_forgets_partitions_that_a_new_state_has_not(self, store: Store) -> None:
+        run = await start(store, SETTINGS["defaults"], 2)
+        records, _ = random_records(2, "defaults", 200, 2)
+        for chunk in chunks_of(to_log(records), 50, 1):
+            run.engines.feed(chunk)
+        for number in range(2):
+            await commit(store, run, number)
+        reader = Reader(store)
+        await reader.refresh()
+        assert (len(reader.views), reader.behind) == (2, [])
+        reader.store = MemoryStore()  # another one, as after a wipe
+        await start(reader.store, SETTINGS["defaults"], 1)
+        await reader.refresh()
+        assert (len(reader.views), reader.behind) == (1, [0])
+
+    async def test_a_state_from_before_a_log_began_anew_is_not_shown(self, store: Store) -> None:
+        run = await start(store, SETTINGS["defaults"], 1)
+        records, _ = random_records(2, "defaults", 200, 1)
+        for chunk in chunks_of(to_log(records), 50, 1):
+            run.engines.feed(chunk)
+        await commit(store, run, 0)
+        before = await store.read(0)
+        run.engines.partitions[0].logs["impressions"].restart(3)
+        await commit(store, run, 0)
+        reader = Reader(store)
+        await reader.refresh()
+        claim, now = await store.claim(0)
+        await store.commit(0, Commit(claim, now.position, b"went back", before.manifest))
+        await reader.refresh()
+        assert reader.behind == [0]
+        assert reader.views[0].header.topics["impressions"].restarts == 1
