@@ -51,6 +51,8 @@ class Columns:
     feedback: I64
     dwell_ms: I64
     value_micros: I64
+    session: U64
+    action: I64
     rejects: Rejects
 
 
@@ -59,7 +61,8 @@ class Batch:
     """Events of one topic-partition in offset order, texts as 64-bit hashes (0: missing).
 
     Units are in the names; ``segment`` indexes the interner's tuples; ``feedback`` is the index of
-    the configured kind, or -1; ``dwell_ms`` is -1 where there is none.
+    the configured kind, or -1; ``dwell_ms`` is -1 where there is none; ``action`` indexes
+    ``events.ACTIONS``. Columns that the topic does not have are empty.
     """
 
     kind: str
@@ -79,6 +82,8 @@ class Batch:
     event_id: U64
     request: U64
     item: U64
+    session: U64
+    action: I64
 
 
 def hash_texts(columns: Sequence[Sequence[str]]) -> list[U64]:
@@ -138,4 +143,6 @@ def _join(kind: str, group: list[Columns]) -> Batch:
         event_id=np.concatenate([c.event_id for c in group]),
         request=np.concatenate([c.request for c in group]),
         item=np.concatenate([c.item for c in group]),
+        session=np.concatenate([c.session for c in group]),
+        action=np.concatenate([c.action for c in group]),
     )

@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from streamer.engine.groups import group_texts
 from streamer.engine.partition import Partition
+from streamer.engine.user_sums import first_key, parts_of
 
 Canonical = dict[str, Any]
 
 
 def canonical(partition: Partition) -> Canonical:
-    """Everything that is stored, decoded."""
+    """Everything that is stored, decoded, once the users are filed."""
+    partition.file_users()
     return {
         "stream_ms": partition.stream_ms,
         "unattributed": dict(partition.unattributed),
@@ -26,6 +29,10 @@ def canonical(partition: Partition) -> Canonical:
         "impressions": _impressions(partition),
         "clicked": _clicked(partition),
         "feedback": _feedback(partition),
+        "sessions": _sessions(partition),
+        "viewings": _viewings(partition),
+        "user_items": _user_items(partition),
+        "user_sums": _user_sums(partition),
     }
 
 
@@ -92,3 +99,61 @@ def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
     target[joined >= 0] = partition.clicked.rows["offset"][joined[joined >= 0]]
     names = ("topic", "offset", "item", "event_ms", "position", "settled", "final")
     return _rows([*(rows[name][live] for name in names), target[live]])
+
+
+def _sessions(partition: Partition) -> list[tuple[Any, ...]]:
+    table, rows = partition.sessions, partition.sessions.rows
+    live = rows["high_ms"] + table.reach_ms >= partition.logs["sessions"].arrival_ms
+    live &= rows["alive"]
+    texts = partition.segments.texts()
+    names = ("key", "low_ms", "high_ms", "offset", "views", "is_end", "segment")
+    found = _rows([rows[name][live] for name in names])
+    return sorted((*row[:-1], texts[row[-1]]) for row in found)
+
+
+def _viewings(partition: Partition) -> list[tuple[Any, ...]]:
+    table, rows = partition.viewings, partition.viewings.rows
+    live = rows["high_ms"] + table.reach_ms >= partition.viewing_clock_ms()
+    live &= rows["alive"]
+    texts = partition.segments.texts()
+    found = []
+    segments = ("click_segment", "session_segment")
+    names = [name for name in table.evidence if name not in segments]
+    for row in zip(*(rows[n][live].tolist() for n in (*names, *segments)), strict=True):
+        told = dict(zip((*names, *segments), row, strict=True))
+        for source in ("click", "session"):
+            is_told = told[f"{source}_dwell_ms"] >= 0
+            told[f"{source}_segment"] = texts[told[f"{source}_segment"]] if is_told else ()
+        found.append(tuple(told.values()))
+    return sorted(found)
+
+
+def _user_items(partition: Partition) -> dict[tuple[Any, ...], list[int]]:
+    """Last times by (user, pair, segment), of rows that a window still covers."""
+    items, texts = partition.users.items, partition.segments.texts()
+    oldest = partition.users.oldest_unit(partition.stream_ms)
+    columns = items.versions(0, items.epoch + 1)
+    names = [name for name in columns if name.startswith("time_")]
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in zip(*(c.tolist() for c in columns.values()), strict=True):
+        told = dict(zip(columns, row, strict=True))
+        times = [told[name] if told[name] >= oldest else 0 for name in names]
+        if any(times):
+            key = (told["user"], told["pair"], texts[told["segment"]])
+            known = found.setdefault(key, [0] * len(names))
+            found[key] = [max(pair) for pair in zip(known, times, strict=True)]
+    return dict(sorted(found.items()))
+
+
+def _user_sums(partition: Partition) -> dict[tuple[Any, ...], int]:
+    users = partition.users
+    texts = group_texts(users.groups.tuples, partition.segments.dump())
+    found: dict[tuple[Any, ...], int] = {}
+    for ring, (key, value) in zip(users.rings, users.sums, strict=True):
+        held = key >= first_key(ring.oldest(partition.stream_ms))
+        pane, group, stat = parts_of(key[held])
+        columns = (pane.tolist(), group.tolist(), stat.tolist(), value[held].tolist())
+        for p, g, s, v in zip(*columns, strict=True):
+            place = (ring.label, p, texts[g], s)
+            found[place] = found.get(place, 0) + v
+    return dict(sorted((k, v) for k, v in found.items() if v))

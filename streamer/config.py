@@ -244,6 +244,10 @@ class Limits(Section, frozen=True):
     """Shown items of a partition that feedback can still join."""
     open_feedback: int = limits.MAX_OPEN_FEEDBACK
     """Feedback of a partition that can still move, or that a conversion may need."""
+    open_sessions: int = limits.MAX_OPEN_SESSIONS
+    """Sessions of a partition that events can still join; as many viewings of items."""
+    user_items: int = limits.MAX_USER_ITEMS
+    """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
     event_ids: int = limits.MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""
 
@@ -269,6 +273,12 @@ class Settings(Section, frozen=True):
         """Configured kinds of the clicks topic, ``click`` first."""
         kinds = [x for x in self.metrics.feedback if x not in ("click", "conversion")]
         return ("click", *kinds)
+
+    @property
+    def user_feedback_kinds(self) -> tuple[str, ...]:
+        """Kinds of the positive rate; conversions, if configured, come last."""
+        conversion = ("conversion",) if "conversion" in self.metrics.feedback else ()
+        return (*self.feedback_kinds, *conversion)
 
     @property
     def rollups(self) -> tuple[tuple[str, ...], ...]:

@@ -19,7 +19,7 @@ import numpy as np
 from streamer import limits
 from streamer.batch import I32, I64, U64, Columns, Rejects, hash_texts
 from streamer.config import Settings
-from streamer.events import REASON_OF_FIELD, REASONS, event_type
+from streamer.events import ACTIONS, REASON_OF_FIELD, REASONS, event_type
 from streamer.rules import LABEL, RULES, depth, epoch_ms, is_suspect
 
 __all__ = ["Decoder", "Interner", "epoch_ms"]
@@ -188,9 +188,9 @@ class Decoder:
                 raise ValueError("dimension")
         part = _Part(rows, _moments(column["ts"]), np.array(codes, np.int32))
         items = _EXTRACT[kind](part, column, self._kinds)
-        part.user, part.event_id, part.request, part.item = hash_texts(
-            [column["user_id"], _texts(column["event_id"]), _texts(column["request_id"]), items]
-        )
+        texts = [column["user_id"], _texts(column["event_id"]), _texts(column["request_id"]), items]
+        texts.append(column.get("session_id", []))
+        part.user, part.event_id, part.request, part.item, part.session = hash_texts(texts)
         return part
 
 
@@ -201,12 +201,14 @@ class _Part:
     event_id: U64
     request: U64
     item: U64
+    session: U64
     owner: I64 | None = None
 
     def __init__(self, row: I64, event_ms: I64, segment: I32) -> None:
         self.row, self.event_ms, self.segment = row, event_ms, segment
         none = np.zeros(0, np.int64)
         self.position, self.feedback, self.dwell_ms, self.value_micros = none, none, none, none
+        self.action = none
 
 
 def _texts(column: list[str | None]) -> list[str]:
@@ -296,12 +298,14 @@ def _conversions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str
 
 def _sessions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str]:
     part.dwell_ms = _dwells(column)
+    part.action = np.array([_ACTION[action] for action in column["action"]], np.int64)
     for action, item in zip(column["action"], column["item_id"], strict=True):
         if action == "dwell" and not item:
             raise ValueError("item_id")
     return _texts(column["item_id"])
 
 
+_ACTION = {action: i for i, action in enumerate(ACTIONS)}
 _EXTRACT: dict[str, Callable[[_Part, _Texts, dict[str, int]], list[str]]] = {
     "impressions": _impressions,
     "clicks": _clicks,
@@ -338,5 +342,7 @@ def _concatenate(
         feedback=array("feedback"),
         dwell_ms=array("dwell_ms"),
         value_micros=array("value_micros"),
+        session=array("session").astype(np.uint64),
+        action=array("action"),
         rejects=rejects,
     )

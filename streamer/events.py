@@ -7,7 +7,7 @@ event. Missing texts are ``""`` and missing integers 0 or -1, so that columns ne
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -31,6 +31,9 @@ REASONS = (
     *("session_id", "action", "dimension", "future"),
 )
 """Every reason for which a record can be rejected."""
+Action = Literal["start", "view", "dwell", "end"]
+ACTIONS: tuple[str, ...] = get_args(Action)
+"""What a session event can tell."""
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
 """Fields whose reason is not their own name."""
 
@@ -60,7 +63,7 @@ _FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
     "conversions": [("item_id", Id, msgspec.NODEFAULT), ("value", Value, 0.0)],
     "sessions": [
         ("session_id", Id, msgspec.NODEFAULT),
-        ("action", Literal["start", "view", "dwell", "end"], msgspec.NODEFAULT),
+        ("action", Action, msgspec.NODEFAULT),
         ("item_id", Id | None, ""),
         ("dwell_ms", DwellMs, -1),
         ("start_ts", Moment | None, None),

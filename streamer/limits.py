@@ -63,6 +63,12 @@ MAX_OPEN_IMPRESSIONS = 8_000_000
 """Shown items that feedback can still join; about 60 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
+MAX_USER_ITEMS = 8_000_000
+"""(user, item, segment) touched within the longest window; beyond it a sample of the users."""
+MAX_OPEN_SESSIONS = 2_000_000
+"""Sessions that an event can still join, and viewings that a dwell time can."""
+MAX_SESSION_MS = 31 * 24 * 3600 * 1000
+"""Longer sessions count as this long in quantiles (means are exact)."""
 MAX_EVENT_IDS = 8_000_000
 """Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
 SEGMENT_CACHE = 65_536
@@ -79,6 +85,8 @@ HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
 MAX_INBOX_RECORDS = 400_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions."""
+FILING_PARTS = 10
+"""Bringing the sums over users up to date takes at most one in so many parts of a worker's time."""
 COMMIT_ROWS = 200_000
 """Rows applied after which a commit is due whatever the time; none more while one is under way."""
 MAX_DEAD_LETTERS = 50_000

@@ -52,6 +52,7 @@ class OwnedPartition:
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
     committed: dict[str, int] = field(default_factory=dict)
+    file_at: float = 0.0
     _settled_at: tuple[object, ...] = ()
 
     def rows(self, kind: str) -> int:
@@ -145,6 +146,12 @@ class OwnedPartition:
         seen = any(log.arrival_ms > NEVER for log in self.partition.logs.values())
         return seen and bool(self.at_end) and self._clocks() != self._settled_at
 
+    def may_file(self, now: float) -> bool:
+        """Whether the sums over users are to be brought up to date."""
+        return (
+            self.partition is not None and self.partition.users.is_unfiled and now >= self.file_at
+        )
+
     @property
     def has_uncommitted(self) -> bool:
         """Whether something was applied that no commit holds yet."""
@@ -165,6 +172,7 @@ class OwnedPartition:
         self.dead, self.dirty, self.rows_since_commit = [], False, 0
         self.is_stuck = self.is_fenced = False
         self.committed = {}
+        self.file_at = 0.0
         self.at_end, self._settled_at = frozenset(), ()
         self.epochs = {}
         for queue in self.queues.values():

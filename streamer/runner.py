@@ -305,12 +305,23 @@ class Runner:
         is_due = _now() - owned.committed_at >= bounds.flush_ms / 1000
         is_due |= owned.rows_since_commit >= limits.COMMIT_ROWS
         is_due |= len(owned.dead) >= limits.MAX_DEAD_LETTERS
+        may_file = owned.committing is None and owned.may_file(_now())
+        if may_file and (is_tick or (owned.dirty and is_due)):
+            await self._file_users(owned)
         if owned.dirty and is_due and owned.committing is None:
             loop = asyncio.get_running_loop()
             owned.committed_at = _now()
             prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
             owned.committing = asyncio.create_task(self._commit(owned, *prepared))
         return bool(taken)
+
+    async def _file_users(self, owned: OwnedPartition) -> None:
+        """Bring the sums over users up to date; not again before it is worth its time."""
+        assert owned.partition is not None
+        started, loop = _now(), asyncio.get_running_loop()
+        await loop.run_in_executor(self._pool, owned.partition.file_users)
+        pause = limits.FILING_PARTS * (_now() - started) * len(self.partitions)
+        owned.file_at, owned.dirty = _now() + pause, True
 
     def _resume(self, owned: OwnedPartition) -> None:
         bound = self._inbox_bound // 2

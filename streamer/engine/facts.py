@@ -1,31 +1,49 @@
-"""What the engine tells the metric families after an apply: columns of facts.
+"""What the parts of the engine tell each other after an apply: columns of facts.
 
-A family turns facts into amounts of its statistics; it never sees events or tables.
+A metric family turns facts into amounts of its statistics; it never sees events or tables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Self
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.batch import I64, U64, Bools
+
+CONVERSION = -2
+"""The kind of a conversion; other kinds are indices, -1 for those that are not configured."""
+
+
+class _Columns:
+    """Rows of equal length; what is no array holds for all of them."""
+
+    def where(self, mask: Bools | I64) -> Self:
+        """Some of the rows."""
+        columns = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        chosen = {n: c[mask] for n, c in columns.items() if isinstance(c, np.ndarray)}
+        return replace(self, **chosen)  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownFacts:
+class ShownFacts(_Columns):
     """Shown items (repeats too), each once."""
 
     event_ms: I64
     segment: I64
     position: I64
+    user: U64
+    item: U64
 
 
 @dataclass(frozen=True, slots=True)
-class FeedbackFacts:
+class FeedbackFacts(_Columns):
     """Feedback under its effective segment and position; ``sign`` -1 takes an earlier fact back.
 
-    ``kind``: index of the configured kind, -1 for others, -2 for conversions.
+    ``kind``: index of the configured kind, -1 for others, CONVERSION for conversions. ``is_new``:
+    told for the first time, not moved. ``slate`` is 0 without a request id; ``dwell_ms`` is -1
+    where there is none. ``offset`` is that of the event in its topic.
     """
 
     event_ms: I64
@@ -33,23 +51,17 @@ class FeedbackFacts:
     position: I64
     kind: I64
     value_micros: I64
+    user: U64
+    slate: U64
+    item: U64
+    offset: I64
     dwell_ms: I64
+    is_new: Bools
     sign: int
-
-    def where(self, mask: np.ndarray) -> FeedbackFacts:
-        return FeedbackFacts(
-            self.event_ms[mask],
-            self.segment[mask],
-            self.position[mask],
-            self.kind[mask],
-            self.value_micros[mask],
-            self.dwell_ms[mask],
-            self.sign,
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class OutcomeFacts:
+class OutcomeFacts(_Columns):
     """Impressions whose outcome changed: +1, 0 or -1 for clicked and for converted."""
 
     event_ms: I64
@@ -58,5 +70,25 @@ class OutcomeFacts:
     converted: I64
 
 
-CONVERSION = -2
-Fact = ShownFacts | FeedbackFacts | OutcomeFacts
+@dataclass(frozen=True, slots=True)
+class DwellFacts(_Columns):
+    """Times spent on items, each viewing once; ``sign`` -1 takes an earlier fact back."""
+
+    event_ms: I64
+    segment: I64
+    dwell_ms: I64
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts(_Columns):
+    """Sessions under the time at which they end; ``sign`` -1 takes an earlier fact back."""
+
+    event_ms: I64
+    segment: I64
+    length_ms: I64
+    views: I64
+    sign: int
+
+
+Fact = ShownFacts | FeedbackFacts | OutcomeFacts | DwellFacts | SessionFacts

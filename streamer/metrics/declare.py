@@ -41,6 +41,10 @@ class Sums(Protocol):
         """The statistic over all segments: () or (width,)."""
         ...
 
+    def users(self, stat: int) -> I64:
+        """A statistic of ``engine.user_sums``, scaled to all users: (segments,)."""
+        ...
+
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         """Over those panes only that are mature for the horizon; None where there is none."""
         ...

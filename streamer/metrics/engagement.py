@@ -1,4 +1,4 @@
-"""Engagement: time spent on items.
+"""Engagement: time spent on items; what users do and how sessions go stands next door.
 
 Source: P the recommender-evaluation primer (dwell time: end minus start).
 """
@@ -8,37 +8,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from streamer import limits
 from streamer.engine.cells import Deltas
-from streamer.engine.facts import Fact, FeedbackFacts
+from streamer.engine.facts import DwellFacts, Fact, FeedbackFacts, SessionFacts
 from streamer.engine.layout import Layout, Stat
-from streamer.metrics import sketch
+from streamer.metrics import sessions, sketch, users
 from streamer.metrics.declare import Declarations, Family, Series, Sums, count, ratio
 
-QUANTILES = {"0.5": (1, 2), "0.9": (9, 10), "0.99": (99, 100)}
-"""Shown quantiles, as text and as a fraction."""
+CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
+"""Upper bounds of the classes of dwell times; one more is beyond them all."""
+_CLASS_LABELS = (*map(str, CLASSES_SECONDS), "inf")
+_CLASS_BOUNDS_MS = 1000 * np.array(CLASSES_SECONDS, np.int64)
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     return (
-        Stat("dwells", "events with a dwell time"),
+        Stat("dwells", "viewings with a dwell time"),
         Stat("dwell_ms", "milliseconds", largest=limits.MAX_DWELL_MS),
-        Stat("dwell_bucket", "events by bucket of dwell time", width=sketch.BUCKETS),
+        *(Stat(f"dwell_class_{i}", "viewings") for i in range(len(_CLASS_LABELS))),
+        Stat("dwell_bucket", "viewings by bucket of dwell time", width=sketch.BUCKETS),
+        *users.stats(settings),
+        *sessions.stats(settings),
     )
 
 
 def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
-    if not isinstance(fact, FeedbackFacts):
-        return
-    has_dwell = fact.dwell_ms >= 0
-    if not has_dwell.any():
-        return
-    spent = fact.where(has_dwell)
+    if isinstance(fact, DwellFacts):
+        _collect_dwell(fact, layout, deltas)
+    elif isinstance(fact, FeedbackFacts):
+        users.collect(fact, layout, deltas)
+    elif isinstance(fact, SessionFacts):
+        sessions.collect(fact, layout, deltas)
+
+
+def _collect_dwell(fact: DwellFacts, layout: Layout, deltas: Deltas) -> None:
     at = layout.at
-    deltas.add(spent.event_ms, spent.segment, at["dwells"], spent.sign)
-    deltas.add(spent.event_ms, spent.segment, at["dwell_ms"], spent.sign * spent.dwell_ms)
-    stat = at["dwell_bucket"] + sketch.bucket(spent.dwell_ms)
-    deltas.add(spent.event_ms, spent.segment, stat, spent.sign)
+    place = np.searchsorted(_CLASS_BOUNDS_MS, fact.dwell_ms, "left")
+    for stat, amount in (
+        (at["dwells"], fact.sign),
+        (at["dwell_ms"], fact.sign * fact.dwell_ms),
+        (at["dwell_class_0"] + place, fact.sign),
+        (at["dwell_bucket"] + sketch.bucket(fact.dwell_ms), fact.sign),
+    ):
+        deltas.add(fact.event_ms, fact.segment, stat, amount)
 
 
 metric = Declarations()
@@ -53,16 +67,14 @@ metric = Declarations()
     labels=("quantile",),
 )
 def dwell(w: Sums) -> Iterator[Series]:
-    """Quantiles of the time spent on an item; relative error at most 1 % (bucketed sketch)."""
-    buckets, present = w("dwell_bucket"), w("dwells") != 0
-    for label, (numerator, denominator) in QUANTILES.items():
-        values = sketch.quantile(buckets, numerator, denominator) / 1000
-        yield Series({"quantile": label}, values, present)
+    """Quantiles of the time spent on an item, told by clicks or sessions, the longest time once
+    for an item of a request; relative error at most 1 % (bucketed sketch)."""
+    yield from sketch.quantiles(w("dwell_bucket"), w("dwells") != 0)
 
 
 @metric(
     "dwell_mean_seconds",
-    formula="sum of dwell / events with a dwell",
+    formula="sum of dwell / viewings with a dwell",
     unit="seconds",
     empty="absent without dwell times",
     source="P",
@@ -72,10 +84,25 @@ def dwell_mean(w: Sums) -> Iterator[Series]:
     yield ratio(w("dwell_ms"), 1000 * w("dwells"))
 
 
-@metric("window_dwells", formula="events with a dwell", unit="events", empty="absent")
+@metric("window_dwells", formula="viewings with a dwell", unit="viewings", empty="absent")
 def window_dwells(w: Sums) -> Iterator[Series]:
     """Support of the dwell metrics."""
     yield count(w("dwells"))
 
 
-FAMILY = Family("engagement", _stats, _collect, tuple(metric.metrics))
+@metric(
+    "window_dwell_distribution",
+    formula="viewings with a dwell above the class before and up to this one's bound",
+    unit="viewings",
+    empty="absent",
+    labels=("upto_seconds",),
+)
+def dwell_distribution(w: Sums) -> Iterator[Series]:
+    """Times spent on items by class, for heat maps: exact counts, not cumulative."""
+    for i, label in enumerate(_CLASS_LABELS):
+        yield count(w(f"dwell_class_{i}"), upto_seconds=label)
+
+
+FAMILY = Family(
+    "engagement", _stats, _collect, (*metric.metrics, *users.METRICS, *sessions.METRICS)
+)

@@ -8,20 +8,25 @@ Memory: one integer a bucket, only for blocks of 64 buckets that hold something.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 
 from streamer import limits
-from streamer.batch import I64
+from streamer.batch import I64, Bools
+from streamer.metrics.declare import Series
 
 Values = npt.NDArray[np.float64]
 
 RELATIVE_ERROR = 0.01
+QUANTILES = {"0.5": (1, 2), "0.9": (9, 10), "0.99": (99, 100)}
+"""Shown quantiles, as text and as a fraction."""
 
 
 def _upper_bounds() -> I64:
     bounds = [0]
-    while bounds[-1] < limits.MAX_DWELL_MS:
+    while bounds[-1] < limits.MAX_SESSION_MS:
         low = bounds[-1] + 1
         bounds.append(max(low, low * 101 // 99))
     return np.array(bounds, np.int64)
@@ -31,13 +36,13 @@ UPPER_MS = _upper_bounds()
 """Largest value of each bucket, in milliseconds."""
 LOWER_MS = np.concatenate(([0], UPPER_MS[:-1] + 1))
 MIDDLE_MS = np.where(
-    UPPER_MS > 0, 2 * LOWER_MS * UPPER_MS / np.maximum(LOWER_MS + UPPER_MS, 1), 0.0
+    UPPER_MS > 0, 2.0 * LOWER_MS * UPPER_MS / np.maximum(LOWER_MS + UPPER_MS, 1), 0.0
 )
 BUCKETS = len(UPPER_MS)
 
 
 def bucket(value_ms: I64) -> I64:
-    """The bucket of each value, 0 to MAX_DWELL_MS milliseconds.
+    """The bucket of each value, 0 to MAX_SESSION_MS milliseconds.
 
     >>> UPPER_MS[bucket(np.array([0, 7, 1000]))].tolist()
     [0, 7, 1003]
@@ -59,3 +64,10 @@ def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     at = (cumulative < rank[:, None]).sum(axis=1)
     values: Values = MIDDLE_MS[np.minimum(at, BUCKETS - 1)]
     return values
+
+
+def quantiles(counts: I64, present: Bools) -> Iterator[Series]:
+    """A series of each shown quantile, in seconds."""
+    for label, (numerator, denominator) in QUANTILES.items():
+        values = quantile(counts, numerator, denominator) / 1000
+        yield Series({"quantile": label}, values, present)

@@ -44,7 +44,7 @@ def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
     elif isinstance(fact, OutcomeFacts):
         deltas.add(fact.event_ms, fact.segment, at["clicked"], fact.clicked)
         deltas.add(fact.event_ms, fact.segment, at["converted"], fact.converted)
-    else:
+    elif isinstance(fact, FeedbackFacts):
         _collect_feedback(settings, fact, layout, deltas)
 
 

@@ -144,6 +144,13 @@ def _join_gap(known: Known) -> Iterator[Sample]:
     yield (), sum(h.join_gap for h in known.headers)
 
 
+@_declare("user_sample_ratio", formula="share of the users, by hash", unit="ratio")
+def _user_sample(known: Known) -> Iterator[Sample]:
+    """Share of the users that metrics of users are computed from, in the partition with the
+    smallest share; 1: all of them."""
+    yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
+
+
 @_declare(
     "identity_exact",
     formula="1 if no bound was hit, no log was cut and join_gap_total is 0, else 0",
@@ -154,6 +161,7 @@ def _identity(known: Known) -> Iterator[Sample]:
     exact = all(
         h.join_gap == 0
         and h.dropped == 0
+        and h.sample_bits == 0
         and all(t.lost == 0 and t.restarts == 0 for t in h.topics.values())
         for h in known.headers
     )

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamer.batch import I64
+from streamer.engine.groups import group_texts
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
 
 Panes = dict[int, tuple[I64, I64]]
 """(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""
+
+
+UserSums = dict[int, tuple[I64, I64]]
+"""ring → keys (see ``engine.user_sums``) and values."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,10 @@ class Header:
     capped: tuple[int, ...]
     kept: tuple[tuple[str, ...], ...]
     segments: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Segment groups of the sums over users: ``all`` outside of their rollup."""
+    sample_bits: int = 0
+    """Users in the sums are one in 2**sample_bits."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class View:
 
     header: Header
     panes: Panes = field(default_factory=dict)
+    users: UserSums = field(default_factory=dict)
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
@@ -81,9 +91,13 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         capped=tuple(v.capped for v in values),
         kept=tuple(tuple(sorted(v.hashes)) for v in values),
         segments=tuple(partition.segments.texts()),
+        groups=group_texts(partition.users.groups.tuples, partition.segments.dump()),
+        sample_bits=partition.users.sample_bits,
     )
 
 
 def view_of(partition: Partition) -> View:
-    """A partition in memory, as a reader would see it after a commit."""
-    return View(header_of(partition), partition.cells.dump(partition.cells.live_panes()))
+    """A partition in memory, as a reader would see it after a commit that filed the users."""
+    partition.file_users()
+    panes = partition.cells.dump(partition.cells.live_panes())
+    return View(header_of(partition), panes, dict(enumerate(partition.users.sums, 1)))

@@ -11,6 +11,7 @@ from streamer.batch import I64, hash_texts
 from streamer.config import Settings
 from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.layout import Layout
+from streamer.engine.user_sums import USERS, added, first_key, parts_of
 from streamer.readout.view import View
 
 _STAT_BITS = 14
@@ -29,11 +30,14 @@ class Numbering:
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
-        self.maps = [self._map(view) for view in views]
+        self.maps = [self._map(view.header.segments) for view in views]
+        self.size = len(self.segments)
+        """How many of the segments events have; those after them are groups with ``all``."""
+        self.group_maps = [self._map(view.header.groups) for view in views]
 
-    def _map(self, view: View) -> I64:
+    def _map(self, segments: Sequence[Segment]) -> I64:
         numbers = []
-        for texts in view.header.segments:
+        for texts in segments:
             number = self._raw.get(texts)
             if number is None:
                 segment = tuple(
@@ -56,7 +60,7 @@ def _values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
             digests = hash_texts([kept])[0].tolist()
             ranked = sorted(zip(digests, kept, strict=True))
             kept = [text for _, text in ranked[: dimension.max_values]]
-        shown.append({*kept, *dimension.values, "unknown", OTHER})
+        shown.append({*kept, *dimension.values, "unknown", OTHER, ALL})
     return shown
 
 
@@ -67,7 +71,7 @@ def sum_panes(
 
     Partition by partition, straight into the sums: what is held at once is one partition's panes.
     """
-    flat = np.zeros(len(numbering.segments) * size, np.int64)
+    flat = np.zeros(numbering.size * size, np.int64)
     first, last = ring << 32 | max(oldest, 0), ring << 32 | newest
     for view, numbers in zip(views, numbering.maps, strict=True):
         chosen = [entry for pane, entry in view.panes.items() if first <= pane <= last]
@@ -76,7 +80,26 @@ def sum_panes(
             place = (numbers * size)[codes >> _STAT_BITS]
             place += codes & _STAT_MASK
             np.add.at(flat, place, np.concatenate([values for _, values in chosen]))
-    return flat.reshape(len(numbering.segments), size)
+    return flat.reshape(numbering.size, size)
+
+
+def sum_users(
+    views: Sequence[View], numbering: Numbering, ring: int, oldest: int
+) -> dict[int, dict[Segment, int]]:
+    """Statistic → segment group → the sum of a ring's panes from ``oldest`` on, without an end;
+    scaled up where a partition holds a sample of its users."""
+    found: dict[int, dict[Segment, int]] = {}
+    parts = []
+    for view, numbers in zip(views, numbering.group_maps, strict=True):
+        key, value = view.users.get(ring, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        start = np.searchsorted(key, first_key(oldest))
+        _, group, stat = parts_of(key[start:])
+        parts.append((stat << 32 | numbers[group], value[start:] << view.header.sample_bits))
+    if parts:
+        for key, value in zip(*(a.tolist() for a in added(parts)), strict=True):
+            segment = numbering.segments[key & 0xFFFFFFFF]
+            found.setdefault(key >> 32, {})[segment] = value
+    return found
 
 
 class Window:
@@ -105,6 +128,13 @@ class Window:
     def _sum(self, newest: int) -> I64:
         size = self.layout.size
         return sum_panes(self._views, self._numbering, size, self._number, self._oldest, newest)
+
+    @cached_property
+    def users(self) -> dict[int, dict[Segment, int]]:
+        """Sums over users: statistic → segment group → value."""
+        if self._ring is None:
+            return {}
+        return sum_users(self._views, self._numbering, self._number, self._oldest)
 
     @cached_property
     def overall(self) -> I64:
@@ -146,13 +176,16 @@ class Rolled:
             for s in window.segments
         ]
         self._group = np.array(rows, np.int64)
+        for segment in window.users.get(USERS, ()):
+            if all((value != ALL) == keep for value, keep in zip(segment, kept, strict=True)):
+                groups.setdefault(segment, len(groups))
         self.segments = list(groups)
         self._matrix = self._grouped(window.matrix)
 
     def _grouped(self, matrix: I64) -> I64:
         if len(self.segments) == len(matrix):
             return matrix
-        if len(self.segments) == 1:
+        if len(self.segments) == 1 and len(matrix):
             total: I64 = matrix.sum(axis=0, keepdims=True)
             return total
         result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
@@ -173,6 +206,10 @@ class Rolled:
 
     def overall(self, name: str) -> I64:
         return self._pick(self.window.overall, name)
+
+    def users(self, stat: int) -> I64:
+        found = self.window.users.get(stat, {})
+        return np.array([found.get(segment, 0) for segment in self.segments], np.int64)
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         matrix = self.window.mature(horizon_ms)

@@ -53,6 +53,7 @@ class Journal:
         self.position = b""
         self.tables: dict[str, list[_Held]] = {name: [] for name in TABLES}
         self.panes: dict[int, str] = {}
+        self.users: dict[int, str] = {}
         self.witnesses: dict[str, list[Witness]] = {kind: [] for kind in KINDS}
         self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
         self._blob_number = 0
@@ -80,7 +81,9 @@ class Journal:
         """The next commit: everything that changed since the last one."""
         blobs: dict[str, bytes] = {}
         delete: list[str] = []
+        self.partition.seal()
         self._put_panes(blobs, delete)
+        self._put_users(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
         delete = self._delete_later + delete
@@ -124,6 +127,15 @@ class Journal:
             else:
                 gone.add(pane)
         delete += [self.panes.pop(pane) for pane in gone if pane in self.panes]
+
+    def _put_users(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        for ring in self.partition.users.take_changed():
+            number, (key, value) = ring + 1, self.partition.users.sums[ring]
+            if number in self.users:
+                delete.append(self.users.pop(number))
+            if len(key):
+                self.users[number] = self._name()
+                blobs[self.users[number]] = codec.encode({"key": key, "value": value})
 
     def _put_table(
         self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
@@ -208,13 +220,13 @@ class Journal:
             unsettled=dict(header.unsettled),
             join_gap=p.join_gap,
             dropped=header.dropped,
-            evicted_early={
-                "impressions": p.impressions.evicted_early,
-                "feedback": p.feedback.evicted_early,
-            },
+            evicted_early=p.evicted_early,
             dead_letters=self.dead_letters,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
             panes=self.panes,
+            users=self.users,
+            groups=[list(codes) for codes in p.users.groups.tuples],
+            sample_bits=p.users.sample_bits,
         )
 
 
@@ -247,16 +259,18 @@ async def adopt(
             journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
     partition.rejoin()
     partition.cells.take_touched()
+    journal.users = dict(manifest.users)
     await store.sweep(number, claim, manifest.blob_names())
     return journal
 
 
 def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
     partition.stream_ms = manifest.stream_ms
-    partition.unattributed = dict(manifest.unattributed)
+    partition.unattributed.update(manifest.unattributed)
     partition.join_gap = manifest.join_gap
-    partition.impressions.evicted_early = manifest.evicted_early["impressions"]
-    partition.feedback.evicted_early = manifest.evicted_early["feedback"]
+    partition.users.sample_bits = manifest.sample_bits
+    for name, early in manifest.evicted_early.items():
+        getattr(partition, name).evicted_early = early
     for kind, topic in manifest.topics.items():
         log = partition.logs[kind]
         log.next_offset, log.arrival_ms = topic.next_offset, topic.arrival_ms

@@ -8,13 +8,14 @@ import cramjam
 import msgspec
 
 from streamer.config import Settings
+from streamer.engine.groups import group_texts
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
 from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
-VERSION = 2
+VERSION = 3
 
 
 class Witness(msgspec.Struct, array_like=True, frozen=True):
@@ -71,6 +72,9 @@ class Manifest(msgspec.Struct):
     dead_letters: int
     tables: dict[str, list[BlobRef]]
     panes: dict[int, str]
+    users: dict[int, str]
+    groups: list[list[int]]
+    sample_bits: int
 
     def encode(self) -> bytes:
         return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
@@ -100,11 +104,13 @@ class Manifest(msgspec.Struct):
             capped=tuple(self.capped),
             kept=tuple(tuple(x) for x in self.kept),
             segments=tuple(segment_texts(self.segments)),
+            groups=group_texts(self.groups, self.segments),
+            sample_bits=self.sample_bits,
         )
 
     def blob_names(self) -> set[str]:
         tables = {ref.name for refs in self.tables.values() for ref in refs}
-        return tables | set(self.panes.values())
+        return tables | set(self.panes.values()) | set(self.users.values())
 
 
 def decode(data: bytes) -> Manifest:
@@ -127,7 +133,7 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         "windows.lengths": repr([(r.label, r.pane_ms, r.panes) for r in rings_of(settings)]),
         "attribution": repr((join.click_ms, join.conversion_ms, join.session_gap_ms)),
         "time": repr((time.max_lateness_ms, time.max_skew_ms, time.dedup_horizon_ms)),
-        "metrics.feedback": repr(settings.feedback_kinds),
+        "metrics.feedback": repr(settings.user_feedback_kinds),
         "metrics.families": layout.fingerprint,
     }
 

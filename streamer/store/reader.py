@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streamer import limits
+from streamer.batch import I64
 from streamer.errors import CodecError
-from streamer.readout.view import Panes, View
+from streamer.readout.view import View
 from streamer.store import codec
 from streamer.store.base import Store
+from streamer.store.codec import Columns
 from streamer.store.manifest import Manifest, decode
 
 
@@ -18,8 +21,7 @@ class _Copy:
 
     position: bytes = b""
     manifest: Manifest | None = None
-    names: dict[int, str] = field(default_factory=dict)
-    panes: Panes = field(default_factory=dict)
+    blobs: dict[str, Columns] = field(default_factory=dict)
     view: View | None = None
     seen_ms: int = 0
     is_behind: bool = False
@@ -82,22 +84,31 @@ class Reader:
             copy.is_behind = _went_back(copy.manifest, manifest)
             if copy.is_behind:
                 return
-            changed = {p: n for p, n in manifest.panes.items() if copy.names.get(p) != n}
-            found = await self.store.blobs(number, list(changed.values()))
-            fresh = [(p, codec.decode(d)) for p, d in zip(changed, found, strict=True) if d]
+            wanted = [*manifest.panes.values(), *manifest.users.values()]
+            changed = [name for name in wanted if name not in copy.blobs]
+            found = await self.store.blobs(number, changed)
+            fresh = {n: codec.decode(d) for n, d in zip(changed, found, strict=True) if d}
             if len(fresh) == len(changed):
                 break
         else:
             raise CodecError(
                 f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read"
             )
-        panes = {p: entry for p, entry in copy.panes.items() if p in manifest.panes}
-        panes |= {p: (columns["code"], columns["value"]) for p, columns in fresh}
-        copy.position, copy.manifest, copy.names = stored.position, manifest, manifest.panes
-        copy.panes, copy.seen_ms = panes, stored.seen_ms
-        copy.view = View(manifest.header(), panes)
+        copy.blobs = {name: fresh[name] if name in fresh else copy.blobs[name] for name in wanted}
+        copy.position, copy.manifest, copy.seen_ms = stored.position, manifest, stored.seen_ms
+        copy.view = View(
+            manifest.header(),
+            _pairs(manifest.panes, copy.blobs, "code"),
+            _pairs(manifest.users, copy.blobs, "key"),
+        )
         if manifest.stream_ms > self.stream_ms:
             self.stream_ms, self.moved_ms = manifest.stream_ms, stored.seen_ms
+
+
+def _pairs(
+    names: Mapping[int, str], blobs: Mapping[str, Columns], first: str
+) -> dict[int, tuple[I64, I64]]:
+    return {place: (blobs[name][first], blobs[name]["value"]) for place, name in names.items()}
 
 
 def _went_back(old: Manifest | None, new: Manifest) -> bool:

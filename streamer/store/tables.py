@@ -13,6 +13,7 @@ import numpy as np
 from streamer.batch import I64
 from streamer.engine import clicked, feedback
 from streamer.engine.impressions import Shown
+from streamer.engine.intervals import IntervalTable
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.store.manifest import BlobRef
@@ -137,9 +138,72 @@ class _Joined:
             partition.feedback.add(columns, n, partition.segments)
 
 
+class _Intervals:
+    """Tables whose rows change: stored in versions, of which the newest counts."""
+
+    def __init__(self, attribute: str, segments: tuple[str, ...]) -> None:
+        self.attribute, self.segments = attribute, segments
+
+    def _table(self, partition: Partition) -> IntervalTable:
+        table: IntervalTable = getattr(partition, self.attribute)
+        return table
+
+    def first_serial(self, partition: Partition) -> int:
+        return 0
+
+    def next_serial(self, partition: Partition) -> int:
+        return self._table(partition).epoch
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        return self._table(partition).versions(first, end)
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        return int(columns["high_ms"].max()), 0
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        clock_ms = {
+            "sessions": partition.logs["sessions"].arrival_ms,
+            "viewings": partition.viewing_clock_ms(),
+        }
+        reach_ms = self._table(partition).reach_ms
+        return ref.latest_event_ms + reach_ms < clock_ms[self.attribute]
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        for name in self.segments:
+            columns[name] = moves[columns[name]]
+        self._table(partition).load(columns)
+
+
+class _UserItems:
+    """Last times: versions of a row merge by the largest."""
+
+    def first_serial(self, partition: Partition) -> int:
+        return 0
+
+    def next_serial(self, partition: Partition) -> int:
+        return partition.users.items.epoch
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        return partition.users.items.versions(first, end)
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        units = max(int(c.max()) for n, c in columns.items() if n.startswith("time_"))
+        return units, 0
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        return ref.latest_event_ms < partition.users.oldest_unit(partition.stream_ms)
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        columns["segment"] = moves[columns["segment"]]
+        partition.users.load(columns, partition.stream_ms)
+
+
 TABLES: Mapping[str, StoredTable] = {
     **{f"ids_{kind}": _EventIds(kind) for kind in KINDS},
     "impressions": _Impressions(),
     "clicked": _Joined("clicked", (*clicked.EVIDENCE, "segment"), "segment"),
     "feedback": _Joined("feedback", feedback.EVIDENCE, "own_segment"),
+    "sessions": _Intervals("sessions", ("segment",)),
+    "viewings": _Intervals("viewings", ("click_segment", "session_segment")),
+    "user_items": _UserItems(),
 }

@@ -20,6 +20,7 @@ class Kept:
     def __init__(self, events: list[Event], settings: Settings) -> None:
         self.settings = settings
         self.known: dict[Dims, set[Segment]] = {}
+        self.known_groups: dict[tuple[int, Dims], set[Segment]] = {}
         carried: dict[tuple[int, int], set[str]] = defaultdict(set)
         for event in events:
             for i, value in enumerate(event.dims):
@@ -48,11 +49,34 @@ class Kept:
         return self.known[dims]
 
     def make_segments(self, dims: Dims) -> set[Segment]:
-        shown = dict(zip(self.settings.dimension_names, self.shown(dims), strict=True))
+        return self.rolled_up(self.shown(dims))
+
+    def rolled_up(self, values: tuple[str, ...]) -> set[Segment]:
+        named = dict(zip(self.settings.dimension_names, values, strict=True))
         return {
-            frozenset((name, shown[name] if name in rollup else "all") for name in shown)
+            frozenset((name, named[name] if name in rollup else "all") for name in named)
             for rollup in self.settings.rollups
         }
+
+    def groups(self, partition: int, dims: Dims) -> set[Segment]:
+        """As ``segments``, by what the partition alone keeps: within these users are told apart."""
+        key = (partition, dims)
+        if key not in self.known_groups:
+            values = tuple(
+                "unknown" if v is None else v if v in self.by_partition[i, partition] else "other"
+                for i, v in enumerate(dims)
+            )
+            self.known_groups[key] = self.rolled_up(values)
+        return self.known_groups[key]
+
+    def folded(self, group: Segment) -> Segment:
+        """The segment in which readers see a partition's group."""
+        always = {"all", "other", "unknown"}
+        number = {name: i for i, name in enumerate(self.settings.dimension_names)}
+        return frozenset(
+            (name, value if value in always | self.overall[number[name]] else "other")
+            for name, value in group
+        )
 
     def capped(self, event: Event, i: int) -> bool:
         """The event carries a value of dimension i that its partition does not keep."""

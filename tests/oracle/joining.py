@@ -102,6 +102,14 @@ def newest(rows: list[Row]) -> Row | None:
     return max(rows, key=lambda row: row.newness, default=None)
 
 
+def effective_dims(event: Event, joins: Joins) -> tuple[str | None, ...]:
+    """Own values; feedback takes what is missing from the row it joined."""
+    row = joins.joined.get(event.address)
+    if row is None:
+        return event.dims
+    return tuple(row.event.dims[i] if own is None else own for i, own in enumerate(event.dims))
+
+
 def is_final(event: Event, joins: Joins, verdict: Acceptance, settings: Settings) -> bool:
     """No record that may still come can change what the event joins."""
     row = joins.joined[event.address]

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable
 from random import Random
-from typing import Any
 
 from streamer.config import Dimension, Settings
 
 from .broken_lines import broken_line
+from .random_visits import Payload, Timed, Visits, time_text
 
 START_MS = 1_700_000_000_000
 FAR_MS = 3_000_000_000_000
 """Later than any wall clock of these tests: the year 2065."""
 UNCONFIGURED = ("share", "skip")
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-Payload = dict[str, Any]
+NEVER_SHOWN = "hidden"
 
 
 def random_log(seed: int, settings: Settings, n: int) -> list[bytes]:
@@ -40,6 +38,7 @@ class _Log:
         self.kinds = [k for k in settings.metrics.feedback if k not in ("click", "conversion")]
         self.pools = {d.name: _pool(d) for d in settings.dimensions}
         self.serial = 0
+        self.visits = Visits(random, settings, self.items, self.fresh, self.corrected)
         self.tail = random.choice((0.0, 0.0, 0.05))
         self.timed: list[tuple[float, int, Payload | bytes]] = []
 
@@ -69,7 +68,7 @@ class _Log:
     # One user's visit -------------------------------------------------------------------------
 
     def episode(self, at_ms: int) -> None:
-        """A slate, perhaps shown again, feedback of all kinds, conversions, a session, noise."""
+        """A slate, perhaps shown again, feedback, conversions, a session, noise."""
         r = self.random
         if r.random() < 0.5:
             at_ms -= at_ms % 1000  # equal times happen
@@ -85,9 +84,11 @@ class _Log:
             if r.random() < 0.35:
                 self.respond(at_ms, user, request, item)
         if r.random() < 0.2:
-            self.respond(at_ms, user, self.fresh("ghost"), r.choice(self.items))
-        if r.random() < 0.3:
-            self.session(at_ms, user, dims)
+            self.respond(at_ms, user, self.fresh("ghost"), r.choice([*self.items, NEVER_SHOWN]))
+        if r.random() < 0.2:
+            self.elsewhere(self.later(at_ms, 0.9), user, items[: r.randint(1, 3)])
+        if r.random() < 0.4:
+            self.visit(self.visits.session(at_ms, user, dims))
         if r.random() < 0.5:
             self.add(at_ms, broken_line(r, self.settings, user, at_ms, self.fresh("b")))
 
@@ -133,13 +134,16 @@ class _Log:
         if request is not None and r.random() < 0.55:
             base["request_id"] = request
         for _ in range(r.choice((1, 1, 1, 2, 3))):
-            click = base | {"type": "click"} | self.dwell(time_ms)
+            length_ms = self.visits.length_ms()
+            click = base | {"type": "click"} | self.visits.dwell(time_ms, length_ms)
             kind = r.choice((None, "click", *self.kinds, *self.kinds, r.choice(UNCONFIGURED)))
             if kind is not None:
                 click["feedback"] = kind
             if r.random() < 0.15:
                 click["position"] = r.randint(1, 60)
             self.event(time_ms, click)
+            if r.random() < 0.4:
+                self.visit(self.visits.reports(time_ms, click, length_ms))
             time_ms = self.later(time_ms, 0.3)
         for _ in range(r.choice((0, 0, 0, 1, 2))):
             span_ms = r.choice((horizon_ms, self.settings.attribution.conversion_ms * 1.1))
@@ -149,25 +153,18 @@ class _Log:
                 conversion["value"] = r.choice((0, 5, 19.99, 0.0000005, round(r.random() * 99, 6)))
             self.event(when_ms, conversion)
 
-    def dwell(self, at_ms: int) -> Payload:
+    def elsewhere(self, at_ms: int, user: str, items: list[str]) -> None:
+        """The same items for the same user in another segment, in a request of its own."""
         r = self.random
-        length_ms = int(r.lognormvariate(9, 2)) % 86_400_000
-        return r.choice(
-            (
-                {},
-                {"dwell_ms": length_ms},
-                {"start_ts": at_ms, "end_ts": at_ms + length_ms},
-                {"start_ts": _text(at_ms), "end_ts": at_ms},
-            )
-        )
+        request = self.fresh("r")
+        dims = {name: self.pick(name) for name in self.pools}
+        self.show(at_ms, user, request, items, dims)
+        for item in r.sample(items, r.randint(0, len(items))):
+            self.respond(at_ms, user, request, item)
 
-    def session(self, at_ms: int, user: str, dims: Payload) -> None:
-        r = self.random
-        base = {"type": "session", "user_id": user, "session_id": self.fresh("s"), **dims}
-        for action in ("start", *["view"] * r.randint(0, 3), "dwell", "end")[: r.randint(1, 6)]:
-            extra = {"item_id": r.choice(self.items), "dwell_ms": 5} if action == "dwell" else {}
-            self.event(at_ms, base | {"action": action} | extra)
-            at_ms = self.later(at_ms, 0.2)
+    def visit(self, timed: Iterable[Timed]) -> None:
+        for at_ms, payload, delay_ms in timed:
+            self.event(at_ms, payload, delay_ms)
 
     # Pieces -----------------------------------------------------------------------------------
 
@@ -193,8 +190,8 @@ class _Log:
         """Up to a share of the click horizon later."""
         return at_ms + int(self.random.random() * share * self.settings.attribution.click_ms)
 
-    def event(self, at_ms: int, payload: Payload) -> None:
-        """File one event, with its delay, its id, and perhaps copies of it."""
+    def event(self, at_ms: int, payload: Payload, wanted_ms: float | None = None) -> None:
+        """File one event, with its delay (``wanted_ms``, if given), its id, perhaps copies."""
         r = self.random
         time = self.settings.time
         payload = {**payload, "ts": at_ms}
@@ -204,6 +201,7 @@ class _Log:
             delay_ms = r.random() * min(600_000, time.max_lateness_ms)  # minutes
         elif share < 0.27:
             delay_ms = r.random() * time.max_lateness_ms * 1.5  # late, many of them
+        delay_ms = delay_ms if wanted_ms is None else wanted_ms
         if r.random() < 0.004:
             payload["ts"] = FAR_MS + at_ms - START_MS
         if r.random() < 0.5:
@@ -230,7 +228,7 @@ class _Log:
         r = self.random
         payload = dict(payload)
         if r.random() < 0.1 and payload["ts"] < FAR_MS:
-            payload["ts"] = _text(payload["ts"], r.choice(("Z", "+00:00", "+05:30", "-03:00")))
+            payload["ts"] = time_text(payload["ts"], r.choice(("Z", "+00:00", "+05:30", "-03:00")))
         return encode_line(payload, self.settings, r)
 
 
@@ -252,12 +250,3 @@ def _pool(dimension: Dimension) -> tuple[list[str], list[str]]:
     """(often seen values, all values: more than will be kept)."""
     pool = [f"{dimension.name}-{i}" for i in range(min(dimension.max_values, 200) + 6)]
     return [*dimension.values, *pool[:3]], pool
-
-
-def _text(time_ms: int, zone: str = "Z") -> str:
-    """RFC 3339 text of epoch milliseconds."""
-    moment = EPOCH + timedelta(milliseconds=time_ms)
-    if zone[0] in "+-":
-        minutes = int(zone[1:3]) * 60 + int(zone[4:])
-        moment += timedelta(minutes=minutes if zone[0] == "+" else -minutes)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}{zone}"

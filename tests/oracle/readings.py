@@ -10,12 +10,13 @@ from streamer.config import Settings
 
 from .acceptance import Acceptance
 from .dimensions import Kept, Segment
-from .joining import Joins, is_feedback
+from .engagement import Engagement
+from .joining import Joins, effective_dims, is_feedback
 from .shape import KINDS, Event, Readings, Row
+from .sink import Sink
+from .span import span_of
 
-PANES = 60
 POSITIONS = 50
-QUANTILES = {"0.5": Fraction(1, 2), "0.9": Fraction(9, 10), "0.99": Fraction(99, 100)}
 MATURITIES = ("provisional", "mature")
 
 
@@ -30,7 +31,6 @@ class Cell:
     feedback: Counter[str] = field(default_factory=Counter)
     position_impressions: Counter[str] = field(default_factory=Counter)
     position_clicks: Counter[str] = field(default_factory=Counter)
-    dwells_ms: list[int] = field(default_factory=list)
     ctr_impressions: Counter[str] = field(default_factory=Counter)
     ctr_clicked: Counter[str] = field(default_factory=Counter)
     cvr_clicked: Counter[str] = field(default_factory=Counter)
@@ -46,33 +46,13 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     stream_ms = verdict.stream_time_ms()
     if stream_ms is not None:
         out.put("stream_time_seconds", {}, stream_ms / 1000)
+        engagement = Engagement(verdict.events, joins, kept, settings)
         for label in settings.windows.lengths:
-            Window(label, stream_ms, verdict, joins, kept, settings).read(out)
+            window = Window(label, stream_ms, verdict, joins, kept, settings)
+            window.read(out)
+            clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
+            engagement.read(out, window.span, clicks)
     return out.readings
-
-
-class Sink:
-    """Collects readings; a series that comes twice is a mistake of the oracle."""
-
-    def __init__(self) -> None:
-        self.readings: Readings = {}
-
-    def put(self, name: str, labels: dict[str, str], value: int | float) -> None:
-        key = (f"streamer_{name}", frozenset(labels.items()))
-        assert key not in self.readings, key
-        self.readings[key] = value
-
-    def support(self, name: str, labels: dict[str, str], value: int | float) -> None:
-        """A count; absent when 0."""
-        if value:
-            self.put(name, labels, value)
-
-    def ratio(
-        self, name: str, labels: dict[str, str], top: int | Fraction, bottom: int | Fraction
-    ) -> None:
-        """A ratio, rounded once; absent when the denominator is 0."""
-        if bottom:
-            self.put(name, labels, float(Fraction(top) / Fraction(bottom)))
 
 
 def read_counters(
@@ -100,14 +80,7 @@ def read_counters(
         out.put("label_values_capped_total", {"dimension": dimension.name}, capped)
     out.put("join_gap_total", {}, 0)
     out.put("identity_exact", {}, 1)
-
-
-def effective_dims(event: Event, joins: Joins) -> tuple[str | None, ...]:
-    """Own values; feedback takes what is missing from the row it joined."""
-    row = joins.joined.get(event.address)
-    if row is None:
-        return event.dims
-    return tuple(row.event.dims[i] if own is None else own for i, own in enumerate(event.dims))
+    out.put("user_sample_ratio", {}, 1.0)
 
 
 def read_totals(
@@ -161,30 +134,23 @@ class Window:
         kept: Kept,
         settings: Settings,
     ) -> None:
-        self.label = label
         self.stream_ms = stream_ms
         self.joins = joins
         self.kept = kept
         self.settings = settings
-        length_ms = settings.windows.lengths_ms[label]
-        self.pane_ms = max(1000, length_ms // PANES)
-        self.last = stream_ms // self.pane_ms
-        self.first = self.last - length_ms // self.pane_ms + 1
+        self.span = span_of(label, stream_ms, settings)
         self.cells: dict[Segment, Cell] = defaultdict(Cell)
         self.whole = Cell()
         for event in verdict.events:
-            if event.topic != "sessions" and self.covers(event.event_ms):
+            if event.topic != "sessions" and self.span.covers(event.event_ms):
                 self.add_event(event)
         for row in joins.rows:
-            if self.covers(row.event.event_ms):
+            if self.span.covers(row.event.event_ms):
                 self.add_row(row)
-
-    def covers(self, event_ms: int) -> bool:
-        return self.first <= event_ms // self.pane_ms <= self.last
 
     def is_mature(self, event_ms: int, horizon_ms: int) -> bool:
         """Feedback on what happened in that pane can no longer come."""
-        end_ms = (event_ms // self.pane_ms + 1) * self.pane_ms
+        end_ms = self.span.pane_end_ms(event_ms)
         return end_ms + horizon_ms + self.settings.time.max_lateness_ms <= self.stream_ms
 
     def places(self, dims: tuple[str | None, ...]) -> list[Cell]:
@@ -201,8 +167,6 @@ class Window:
                 position = self.effective_position(event)
                 if event.kind == "click" and position is not None:
                     cell.position_clicks[position_class(position)] += 1
-                if event.dwell_ms is not None:
-                    cell.dwells_ms.append(event.dwell_ms)
 
     def effective_position(self, event: Event) -> int | None:
         row = self.joins.joined.get(event.address)
@@ -225,11 +189,10 @@ class Window:
 
     def read(self, out: Sink) -> None:
         for segment, cell in self.cells.items():
-            labels = {"window": self.label, **dict(segment)}
+            labels = {"window": self.span.label, **dict(segment)}
             read_traffic(out, labels, cell)
             read_attributed(out, labels, cell)
             read_positions(out, labels, cell, self.whole)
-            read_dwell(out, labels, cell)
 
 
 def read_traffic(out: Sink, labels: dict[str, str], cell: Cell) -> None:
@@ -274,14 +237,3 @@ def read_positions(out: Sink, labels: dict[str, str], cell: Cell, whole: Cell) -
             expected += shown * share
     out.support("window_coec_expected_clicks", labels, float(expected))
     out.ratio("coec_ratio", labels, sum(cell.position_clicks.values()), expected)
-
-
-def read_dwell(out: Sink, labels: dict[str, str], cell: Cell) -> None:
-    dwells = sorted(cell.dwells_ms)
-    if not dwells:
-        return
-    out.put("window_dwells", labels, len(dwells))
-    out.put("dwell_mean_seconds", labels, float(Fraction(sum(dwells), 1000 * len(dwells))))
-    for text, q in QUANTILES.items():
-        rank = max(1, -(-q.numerator * len(dwells) // q.denominator))
-        out.put("dwell_seconds", {"quantile": text, **labels}, dwells[rank - 1] / 1000)

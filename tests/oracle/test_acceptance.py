@@ -168,8 +168,8 @@ def test_random_logs_have_every_complication() -> None:
             "events": {"fields": {"item_id": "sku", "ts": "time"}},
         }
     )
-    lines = random_log(7, settings, 6000)
-    assert lines == random_log(7, settings, 6000)
+    lines = random_log(6, settings, 6000)
+    assert lines == random_log(6, settings, 6000)
     assert len(lines) == 6000
     result = run(records_of_file(lines, settings, partitions=3), settings)
     reasons = {r[3] for r in result.rejects}

@@ -49,6 +49,13 @@ class Log:
     def bought(self, event_ms: int, arrival_ms: int | None = None, **fields: Any) -> Log:
         return self.add("conversions", event_ms, arrival_ms, **fields)
 
+    def visited(
+        self, event_ms: int, arrival_ms: int | None = None, action: str = "view", **fields: Any
+    ) -> Log:
+        """An event of the sessions topic, of session s and, if it is a dwell, item x."""
+        named = {"session_id": "s"} | ({"item_id": "x"} if action == "dwell" else {})
+        return self.add("sessions", event_ms, arrival_ms, action=action, **{**named, **fields})
+
     def run(self, settings: Settings = PLAIN) -> OracleResult:
         return run(self.records, settings)
 

@@ -1,0 +1,109 @@
+"""Means over people: how many of them respond, and to how much of what they saw.
+
+Sources: P the recommender-evaluation primer (clicks per user, hit rate), G Gorse's evaluation page
+(positive feedback rate; ``docs`` as its text says, ``gorse-0.5`` as its release 0.5 computes).
+Exact, or over a uniform sample of the users (by hash) where ``limits.user_items`` was reached:
+both parts are scaled by the inverse of ``user_sample_ratio`` q. Of n users in the sample the
+relative standard error of a count of users is sqrt((1 - q) / n), and the standard error of a mean
+over users sqrt(1 - q) s / sqrt(n), s being the standard deviation over users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamer.engine.cells import Deltas
+from streamer.engine.facts import FeedbackFacts
+from streamer.engine.layout import Layout, Stat
+from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.metrics.declare import Declarations, Series, Sums, count, ratio
+
+
+def stats(settings: Any) -> tuple[Stat, ...]:
+    """Statistics of events; those of users are kept apart (``engine.user_sums``)."""
+    return (Stat("user_clicks", "clicks"),)
+
+
+def collect(fact: FeedbackFacts, layout: Layout, deltas: Deltas) -> None:
+    """Count clicks."""
+    clicks = fact.where(fact.kind == 0)
+    deltas.add(clicks.event_ms, clicks.segment, layout.at["user_clicks"], clicks.sign)
+
+
+metric = Declarations()
+
+
+def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
+    yield from enumerate(w.settings.user_feedback_kinds)
+
+
+@metric("window_users", formula="users with an impression", unit="users", empty="absent")
+def window_users(w: Sums) -> Iterator[Series]:
+    """Distinct users who were shown something: the support of hit_rate and clicks_per_user."""
+    yield count(w.users(USERS))
+
+
+@metric("window_hit_users", formula="users with an impression and a click", unit="users",
+        empty="absent")  # fmt: skip
+def window_hit_users(w: Sums) -> Iterator[Series]:
+    """Distinct users who were shown something and clicked something."""
+    yield count(w.users(HITS))
+
+
+@metric(
+    "window_positive_users",
+    formula="users with feedback of the kind on an item seen",
+    unit="users",
+    empty="absent",
+    labels=("feedback",),
+)
+def window_positive_users(w: Sums) -> Iterator[Series]:
+    """Support of the positive rate by the definition gorse-0.5 (that of docs is window_users)."""
+    for i, kind in _kinds(w):
+        yield count(w.users(positive_users(i)), feedback=kind)
+
+
+@metric(
+    "clicks_per_user",
+    formula="clicks / users with an impression",
+    unit="clicks per user",
+    empty="absent without users",
+    source="P",
+)
+def clicks_per_user(w: Sums) -> Iterator[Series]:
+    """Clicks by event time over the distinct users who were shown something."""
+    yield ratio(w("user_clicks"), w.users(USERS))
+
+
+@metric(
+    "hit_rate_ratio",
+    formula="users with an impression and a click / users with an impression",
+    unit="ratio",
+    empty="absent without users",
+    source="P",
+)
+def hit_rate(w: Sums) -> Iterator[Series]:
+    """Share of the users shown something who clicked something in the same window."""
+    yield ratio(w.users(HITS), w.users(USERS))
+
+
+@metric(
+    "positive_rate_ratio",
+    formula="mean over users of (items seen and given the feedback / items seen)",
+    unit="ratio",
+    empty="absent without users (docs), without users who gave the feedback (gorse-0.5)",
+    source="G",
+    labels=("feedback", "definition"),
+)
+def positive_rate(w: Sums) -> Iterator[Series]:
+    """Of the distinct items that a user saw in the window the share that got his feedback in it,
+    averaged over all users who saw any (docs) or who gave any (gorse-0.5); unit 1e-9 a user."""
+    for i, kind in _kinds(w):
+        rates = w.users(rate_sum(i))
+        for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):
+            below = RATE_UNIT * w.users(users)
+            yield ratio(rates, below, feedback=kind, definition=definition)
+
+
+METRICS = tuple(metric.metrics)

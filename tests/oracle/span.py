@@ -1,0 +1,38 @@
+"""Which times a window covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamer.config import Settings
+
+PANES = 60
+
+
+@dataclass(frozen=True)
+class Span:
+    """The panes ``first`` to ``last``, ``pane_ms`` long, of the window ``label`` read at S."""
+
+    label: str
+    pane_ms: int
+    first: int
+    last: int
+
+    def covers(self, event_ms: int) -> bool:
+        return self.first <= event_ms // self.pane_ms <= self.last
+
+    def reaches(self, event_ms: int) -> bool:
+        """As ``covers``, without an upper edge: what is dated beyond S belongs to it, too."""
+        return self.first <= event_ms // self.pane_ms
+
+    def pane_end_ms(self, event_ms: int) -> int:
+        """The end, exclusive, of the pane that a time lies in."""
+        return (event_ms // self.pane_ms + 1) * self.pane_ms
+
+
+def span_of(label: str, stream_ms: int, settings: Settings) -> Span:
+    """The window at stream time."""
+    length_ms = settings.windows.lengths_ms[label]
+    pane_ms = max(1000, length_ms // PANES)
+    last = stream_ms // pane_ms
+    return Span(label, pane_ms, last - length_ms // pane_ms + 1, last)
