@@ -63,8 +63,9 @@ MAX_OPEN_IMPRESSIONS = 8_000_000
 """Shown items that feedback can still join; about 60 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
-MAX_USER_ITEMS = 8_000_000
-"""(user, item, segment) touched within the longest window; beyond it a sample of the users."""
+MAX_USER_ITEMS = 4_000_000
+"""(user, item, segment) touched within the longest window; beyond it a sample of the users. About 90
+bytes each."""
 MAX_OPEN_SESSIONS = 2_000_000
 """Sessions that an event can still join, and viewings that a dwell time can."""
 MAX_SESSION_MS = 31 * 24 * 3600 * 1000

@@ -206,7 +206,7 @@ class Partition:
         self.sessions.expire(self.logs["sessions"].arrival_ms)
         self.viewings.expire(self.viewing_clock_ms())
         self.users.absorb(self.stream_ms, is_due=False)
-        if self.users.is_too_full:
+        if self.users.shrink(self.stream_ms):
             self.file_users()
 
     def join_clock_ms(self) -> int:

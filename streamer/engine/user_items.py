@@ -17,7 +17,6 @@ from streamer.batch import I64, U64, Bools
 from streamer.engine.index import KeyIndex, mix
 from streamer.engine.table import Table
 
-_COMPACT_ROWS = 8192
 _REBASE = 1 << 30
 Times = npt.NDArray[np.int32] | I64
 
@@ -72,7 +71,6 @@ class UserItems:
         self.base = -1
         self.epoch = 0
         self._noted: list[tuple[I64, list[Times]]] = []
-        self._recent: dict[int, list[I64]] = {}
         self._is_changed = False
 
     def __len__(self) -> int:
@@ -91,7 +89,6 @@ class UserItems:
         row, distinct = self._rows_of(user, pair, segment)
         self._note(distinct)
         self.rows["epoch"][distinct] = self.epoch
-        self._recent.setdefault(self.epoch, []).append(distinct)
         self._is_changed = True
         time = (unit - self.base).astype(np.int32)
         for i in range(self.columns):
@@ -147,9 +144,13 @@ class UserItems:
     # Leaving -------------------------------------------------------------------------------------
 
     def keep(self, mask: Bools) -> None:
-        """Forget rows. Only right after ``take_noted``: row numbers change."""
+        """Forget rows."""
+        moved = np.cumsum(mask) - 1
+        self._noted = [
+            (moved[row[mask[row]]], [time[mask[row]] for time in times])
+            for row, times in self._noted
+        ]
         self.rows.keep(mask)
-        self._recent = {}
         keys = mix(self.rows["pair"], self.rows["segment"].astype(np.uint64) + np.uint64(1))
         self.index.rebuild(keys, np.arange(len(self.rows)))
 
@@ -176,19 +177,13 @@ class UserItems:
 
     def seal(self) -> None:
         """Changes from now on belong to another epoch."""
-        if self._is_changed:
-            self.epoch += 1
-            self._is_changed = False
-            self._recent = {e: rows for e, rows in self._recent.items() if e == self.epoch - 1}
+        self.epoch += self._is_changed
+        self._is_changed = False
 
     def versions(self, first: int, end: int) -> dict[str, np.ndarray[Any, Any]]:
         """Rows that last changed in the epochs [first, end); times in units since the epoch."""
         epoch = self.rows["epoch"]
-        if first == end - 1 and first in self._recent:
-            row = np.unique(np.concatenate(self._recent[first]))
-            row = row[epoch[row] == first]
-        else:
-            row = np.flatnonzero((epoch >= first) & (epoch < end))
+        row = np.flatnonzero((epoch >= first) & (epoch < end))
         rows = self.rows
         columns = {name: rows[name][row] for name in ("user", "pair", "segment")}
         for i in range(self.columns):
@@ -196,7 +191,7 @@ class UserItems:
             columns[time_name(i)] = np.where(time > 0, time + self.base, 0)
         return columns
 
-    def changed_in(self, bounds: I64) -> I64:
-        """How many rows last changed from each bound (of epochs) on and before the next."""
-        epoch = self.rows["epoch"]
-        return np.bincount(np.searchsorted(bounds, epoch, "right"), minlength=len(bounds) + 1)[1:]
+    def live(self, firsts: I64) -> I64:
+        """How many rows last changed from each of these epochs (ascending) on, before the next."""
+        counts = np.bincount(self.rows["epoch"], minlength=int(firsts[-1]) + 1)
+        return np.add.reduceat(counts, firsts)

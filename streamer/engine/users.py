@@ -22,7 +22,7 @@ from streamer.engine.user_items import Touched, UserItems, joined, time_name
 from streamer.engine.user_sums import EMPTY, Frame, Sums, added, chunks, contributions, parts_of
 
 _ABSORB_ROWS = 200_000
-_COMPACT_ROWS = 8192
+_COMPACT_ROWS = 1 << 18
 _FLAG_BITS = 20
 _FLAG_MASK = np.uint64((1 << _FLAG_BITS) - 1)
 
@@ -50,7 +50,7 @@ class Users:
         self.sample_bits = 0
         """Users whose hash begins with so many zeros are kept: all at 0."""
         self.must_file = False
-        """Whether there are no sums yet: rows were loaded, which has to be made good at once."""
+        """Whether the sums are not those of the rows, which has to be made good at once."""
         self.is_stale = False
         """Whether all is to be filed anew."""
         self._touches: list[tuple[U64, U64, I64, I64, I64]] = []
@@ -138,27 +138,19 @@ class Users:
 
     # Filing --------------------------------------------------------------------------------------
 
-    @property
-    def is_too_full(self) -> bool:
-        """Whether filing cannot wait: rows can leave only after it."""
-        return len(self.items) > self._compact_at
-
     def file(self, stream_ms: int, unsettled: FeedbackFacts) -> None:
         """Bring the sums up to date. ``unsettled``: feedback that the windows count and that may
         still move."""
         if not self.is_unfiled:
             return
         self.absorb(stream_ms)
+        self.shrink(stream_ms)
         loose = self._loose(stream_ms, unsettled)
         if self.is_stale:
             self._file_all(stream_ms, loose)
         else:
             self._file_changed(stream_ms, loose)
         self._unsettled = loose
-        if self.is_too_full:
-            self._shrink(stream_ms)
-            if self.is_stale:
-                self.file(stream_ms, unsettled)
 
     def _file_all(self, stream_ms: int, loose: Touched) -> None:
         self.items.take_noted()
@@ -221,14 +213,20 @@ class Users:
                 self.sums[i] = added([(key[held], value[held]), (change[0], sign * change[1])])
                 self._changed.add(i)
 
-    def _shrink(self, stream_ms: int) -> None:
-        """Forget rows that no window covers; beyond the bound keep half of the users."""
-        self.items.keep(self.items.latest() + self.items.base >= self.oldest_unit(stream_ms))
+    def shrink(self, stream_ms: int) -> bool:
+        """Forget rows that no window covers; beyond the bound keep half of the users. Returns
+        whether users were left out: all is to be filed anew then, at once."""
+        if len(self.items) <= self._compact_at:
+            return False
+        held = self.items.latest() + self.items.base >= self.oldest_unit(stream_ms)
+        if np.count_nonzero(held) < 0.75 * len(held) or len(held) > self.limit:
+            self.items.keep(held)
         while len(self.items) > self.limit:
             self.sample_bits += 1
             self.items.keep(self._in_sample(self.items.rows["user"]))
-            self.is_stale = True
+            self.is_stale = self.must_file = True
         self._compact_at = min(2 * len(self.items), self.limit) + _COMPACT_ROWS
+        return self.must_file
 
     def fold(self) -> None:
         """Segments were folded together: all is to be filed anew, as they stand now."""

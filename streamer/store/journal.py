@@ -180,13 +180,51 @@ class Journal:
         tail = held[-fan_in:]
         if len(tail) < fan_in or len({h.ref.level for h in tail}) > 1:
             return
-        if sum(h.ref.rows for h in tail) > _MAX_BLOB_ROWS:
-            return
-        del held[-fan_in:]
-        for old in tail:
-            if blobs.pop(old.ref.name, None) is None and old.ref.name:
-                delete.append(old.ref.name)
-        self._write(held, table, tail[0].first, tail[-1].end, tail[0].ref.level + 1, blobs)
+        live = table.live(self.partition, [h.first for h in held])
+        rows = live[-fan_in:] if live else [h.ref.rows for h in tail]
+        if sum(rows) <= _MAX_BLOB_ROWS:
+            self._replace(held, len(held) - fan_in, len(held), table, blobs, delete)
+        elif live:
+            self._tidy(held, live, table, blobs, delete)
+
+    def _tidy(
+        self,
+        held: list[_Held],
+        live: list[int],
+        table: StoredTable,
+        blobs: dict[str, bytes],
+        delete: list[str],
+    ) -> None:
+        """Write neighbouring blobs anew as one, where most of what they hold is out of date."""
+        start = stop = 0
+        for first in range(len(held)):
+            last = first
+            while last < len(held) and sum(live[first : last + 1]) <= _MAX_BLOB_ROWS:
+                last += 1
+            if last - first > stop - start:
+                start, stop = first, last
+        stored = sum(h.ref.rows for h in held[start:stop])
+        if stored > 2 * sum(live[start:stop]):
+            self._replace(held, start, stop, table, blobs, delete)
+
+    def _replace(
+        self,
+        held: list[_Held],
+        start: int,
+        stop: int,
+        table: StoredTable,
+        blobs: dict[str, bytes],
+        delete: list[str],
+    ) -> None:
+        """One blob in place of held[start:stop]."""
+        old = held[start:stop]
+        for blob in old:
+            if blobs.pop(blob.ref.name, None) is None and blob.ref.name:
+                delete.append(blob.ref.name)
+        fresh: list[_Held] = []
+        level = max(blob.ref.level for blob in old) + 1
+        self._write(fresh, table, old[0].first, old[-1].end, level, blobs)
+        held[start:stop] = fresh
 
     def _manifest(self) -> Manifest:
         p = self.partition

@@ -46,8 +46,20 @@ class StoredTable(Protocol):
         """Append stored rows; ``moves``: stored → present segment numbers."""
         ...
 
+    def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
+        """How many rows of each blob (they begin at these serials) no later one holds, too; None
+        for tables whose rows do not change for long."""
+        ...
 
-class _EventIds:
+
+class _Kept:
+    """Rows that a later blob hardly ever holds again."""
+
+    def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
+        return None
+
+
+class _EventIds(_Kept):
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
@@ -72,7 +84,7 @@ class _EventIds:
         partition.logs[self.kind].ids.load(columns["key"], columns["arrival_ms"])
 
 
-class _Impressions:
+class _Impressions(_Kept):
     names = ("item", "event_ms", "arrival_ms", "offset", "index", "position", "segment")
 
     def first_serial(self, partition: Partition) -> int:
@@ -102,7 +114,7 @@ class _Impressions:
         partition.impressions.load(Shown(**columns))
 
 
-class _Joined:
+class _Joined(_Kept):
     """Tables whose rows carry their serial numbers, because rows leave from the middle."""
 
     def __init__(self, attribute: str, names: tuple[str, ...], segment: str) -> None:
@@ -138,7 +150,7 @@ class _Joined:
             partition.feedback.add(columns, n, partition.segments)
 
 
-class _Intervals:
+class _Intervals(_Kept):
     """Tables whose rows change: stored in versions, of which the newest counts."""
 
     def __init__(self, attribute: str, segments: tuple[str, ...]) -> None:
@@ -175,7 +187,11 @@ class _Intervals:
 
 
 class _UserItems:
-    """Last times: versions of a row merge by the largest."""
+    """Last times: versions of a row merge by the largest. ``latest`` counts in their units."""
+
+    def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
+        live: list[int] = partition.users.items.live(np.array(firsts)).tolist()
+        return live
 
     def first_serial(self, partition: Partition) -> int:
         return 0

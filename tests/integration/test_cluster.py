@@ -13,11 +13,10 @@ import pytest
 
 from streamer.config import Topics, parse
 from streamer.embedded import EmbeddedRedis
-from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
 from streamer.testing import LogRecord
-from tests.agreement import DOCUMENTS, by_key, differences, run_engines, states, to_log
+from tests.agreement import DOCUMENTS, run_engines, states, to_log
 from tests.clusters import Cluster
+from tests.integration.cases import check_readings
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import (
     Bench,
@@ -100,9 +99,7 @@ async def loaded(
 async def check(made: Bench, log: Sequence[LogRecord], readings: Readings) -> None:
     """All is read; readings are the oracle's, and states those of an engine fed in this process."""
     await made.settle(ends_of(log))
-    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
-    found = differences(by_key(result), readings)
-    assert not found, (found[:10], made.said())
+    await check_readings(made, readings)
     await made.stop_workers()
     assert "Traceback" not in made.said(), made.said()
     expected = states(run_engines(made.settings, PARTITIONS, log, 3000, seed=5))

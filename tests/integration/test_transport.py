@@ -28,9 +28,9 @@ from streamer.commands.run import worker_environment
 from streamer.config import Topics
 from streamer.embedded import HOST, free_port
 from streamer.events import KINDS
-from streamer.readout.readout import readout
 from streamer.testing import LogRecord
-from tests.agreement import by_key, differences, to_log
+from tests.agreement import to_log
+from tests.integration.cases import check_readings
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import (
     Bench,
@@ -167,14 +167,7 @@ async def read_all(made: Bench, topics: Topics, lines: list[bytes], brokers: str
     records = records_of_file(lines, made.settings, partitions=PARTITIONS)
     await produce(brokers, topics, to_log(records))
     await made.settle(ends_of(to_log(records)))
-    result = readout(made.settings, _catalogue(made), made.reader.views)
-    assert not differences(by_key(result), run(records, made.settings).readings)
-
-
-def _catalogue(made: Bench) -> Any:
-    from streamer.metrics.catalogue import Catalogue
-
-    return Catalogue(made.settings)
+    await check_readings(made, run(records, made.settings).readings)
 
 
 async def test_without_the_hook_the_slower_way_reads_the_same(
@@ -194,8 +187,7 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
         made.start_worker(command)
         await made.settle(ends_of(records))
         expected = run(records_of_file(small, made.settings, partitions=PARTITIONS), made.settings)
-        result = readout(made.settings, _catalogue(made), made.reader.views)
-        assert not differences(by_key(result), expected.readings)
+        await check_readings(made, expected.readings)
         await made.stop_workers()
 
 

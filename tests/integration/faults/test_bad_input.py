@@ -23,12 +23,17 @@ from streamer.config import Settings, Topics, parse
 from streamer.embedded import HOST
 from streamer.events import KINDS
 from streamer.exporter import Exporter
-from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
 from streamer.store.redis import RedisStore
 from streamer.testing import LogRecord
-from tests.agreement import by_key, differences, to_log
-from tests.integration.cases import CUT_BYTES, LIVE, PARTITIONS, Case, check_states
+from tests.agreement import differences, to_log
+from tests.integration.cases import (
+    CUT_BYTES,
+    LIVE,
+    PARTITIONS,
+    Case,
+    check_readings,
+    check_states,
+)
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.storm import IS_LONG
 from tests.integration.promtool import promtool_finds_nothing
@@ -209,10 +214,7 @@ def with_reasons(readings: Readings, called: Mapping[tuple[str, str], int]) -> R
 async def check_numbers(
     made: Bench, expected: Readings, called: Mapping[tuple[str, str], int]
 ) -> None:
-    await made.reader.refresh()
-    result = readout(made.settings, Catalogue(made.settings), made.reader.views)
-    found = differences(by_key(result), with_reasons(expected, called))
-    assert not found, (found[:10], made.said())
+    await check_readings(made, with_reasons(expected, called))
 
 
 def parsed(page: str) -> Readings:

@@ -27,7 +27,7 @@ from tests.integration.faults.storm import IS_LONG, SESSION_SECONDS, Storm
 from tests.integration.workers import Bench, bench, document_of, ends_of, until
 
 KILLS, PAUSES, LINES = (200, 20, 200_000) if IS_LONG else (20, 3, 30_000)
-NAIVE_KILLS = 8
+NAIVE_KILLS = 16
 LIMIT_SECONDS = 3600 if IS_LONG else 300
 
 
