@@ -93,8 +93,8 @@ def hash_texts(columns: Sequence[Sequence[str]]) -> list[U64]:
     for column in columns:
         flat += column
         ends.append(len(flat))
-    series = pl.DataFrame({"text": flat}, schema={"text": pl.String})
-    hashed = series.select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()
+    series = pl.Series("text", flat, pl.String)
+    hashed = series.to_frame().select(plh.col("text").nchash.xxh3_64()).to_series().to_numpy()
     hashes = hashed.astype(np.uint64, copy=True)
     hashes[hashes == _HASH_OF_EMPTY] = 0
     return np.split(hashes, ends[:-1])

@@ -24,7 +24,7 @@ from streamer.rules import LABEL, RULES, depth, epoch_ms, is_suspect
 
 __all__ = ["Decoder", "Interner", "epoch_ms"]
 
-BLOCK = 1000
+BLOCK = 2000
 """Records decoded before their columns are taken: their objects are then freed warm."""
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 _PATH = re.compile(r"at `\$\.([^`.\[]+)")

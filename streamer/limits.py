@@ -86,7 +86,7 @@ HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
 MAX_INBOX_RECORDS = 400_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions."""
-FILING_PARTS = 10
+FILING_PARTS = 20
 """Bringing the sums over users up to date takes at most one in so many parts of a worker's time."""
 COMMIT_ROWS = 200_000
 """Rows applied after which a commit is due whatever the time; none more while one is under way."""

@@ -12,6 +12,9 @@ from streamer.batch import I32, I64, U64, Bools
 
 _MIN_CAPACITY = 1 << 12
 _LOAD = 0.5
+_GROWTH, _MANY = 4, 1 << 20
+"""Capacity grows by this factor up to so many keys, then by two: most of the time of an insertion
+is spent in growing."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _THIRTY_TWO = np.uint64(32)
 
@@ -56,13 +59,14 @@ class KeyIndex:
     def find(self, keys: U64) -> I32:
         """Rows of the keys."""
         at = keys.view(np.int64) & self._mask
-        stored = self._keys[at]
-        rows = np.where(stored == keys, self._rows[at], np.int32(-1))
-        todo = np.flatnonzero((stored != keys) & (stored != 0))
+        stored, rows = self._keys.take(at), self._rows.take(at)
+        todo = np.flatnonzero(stored != keys)
+        rows[todo] = -1
+        todo = todo[stored[todo] != 0]
         at = at[todo]
         while len(todo):
             at = (at + 1) & self._mask
-            stored, wanted = self._keys[at], keys[todo]
+            stored, wanted = self._keys.take(at), keys[todo]
             hit = stored == wanted
             rows[todo[hit]] = self._rows[at[hit]]
             on = ~hit & (stored != 0)
@@ -72,21 +76,26 @@ class KeyIndex:
     def slots(self, keys: U64) -> tuple[I64, Bools]:
         """Slots of the keys, added where missing, and which were missing. Keys may repeat."""
         self._reserve(len(keys))
-        at = keys.view(np.int64) & self._mask
+        slots = keys.view(np.int64) & self._mask
         new = np.zeros(len(keys), np.bool_)
-        slots = at.copy()
-        todo = np.arange(len(keys))
+        stored = self._keys.take(slots)
+        todo = np.flatnonzero(stored != keys)
+        stored = stored[todo]
         while len(todo):
             where, wanted = slots[todo], keys[todo]
-            stored = self._keys[where]
-            empty = stored == 0
-            if empty.any():
-                self._keys[where[empty]] = wanted[empty]  # the last of equal slots wins
-                written = self._keys[where] == wanted
-                new[todo[empty & written]] = True
-                stored = self._keys[where]
-            todo = todo[stored != wanted]
-            slots[todo] = (slots[todo] + 1) & self._mask
+            empty = np.flatnonzero(stored == 0)
+            if len(empty):
+                place, fresh = where[empty], wanted[empty]
+                self._keys[place] = fresh  # the last of equal slots wins
+                written = self._keys.take(place)
+                stored[empty] = written
+                new[todo[empty[written == fresh]]] = True
+            on = np.flatnonzero(stored != wanted)
+            todo, where = todo[on], (where[on] + 1) & self._mask
+            slots[todo] = where
+            stored = self._keys.take(where)
+            on = np.flatnonzero(stored != wanted[on])
+            todo, stored = todo[on], stored[on]
         self._used += int(np.count_nonzero(new))  # counts repeats too; see _reserve
         return slots, new
 
@@ -104,7 +113,8 @@ class KeyIndex:
         if self._used > room:
             held = np.flatnonzero(self._keys)
             keys, rows = self._keys[held], self._rows[held]
-            self._allocate(max(len(keys) + extra, int(len(self._keys) * _LOAD) + 1))
+            grown = _GROWTH * len(self._keys) if len(held) < _MANY else 2 * len(self._keys)
+            self._allocate(max(len(keys) + extra, int(grown * _LOAD)))
             self.set_rows(self.slots(keys)[0], rows)
 
     def rebuild(self, keys: U64, rows: I32 | I64) -> None:

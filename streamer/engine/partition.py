@@ -177,6 +177,11 @@ class Partition:
         """Bring the sums over users up to date: everything else is so after each apply."""
         self.users.file(self.stream_ms, self.attribution.unsettled())
 
+    @property
+    def users_behind_ms(self) -> int:
+        """How far, in stream time, the sums over users are behind everything else."""
+        return self.stream_ms - self.users.filed_ms if self.users.is_unfiled else 0
+
     def seal(self) -> None:
         """What changes from now on belongs to the next commit."""
         if self.users.must_file:

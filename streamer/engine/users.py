@@ -49,6 +49,8 @@ class Users:
         self.sums: list[Sums] = [EMPTY for _ in rings]
         self.sample_bits = 0
         """Users whose hash begins with so many zeros are kept: all at 0."""
+        self.filed_ms = 0
+        """Stream time at which the sums were last up to date."""
         self.must_file = False
         """Whether the sums are not those of the rows, which has to be made good at once."""
         self.is_stale = False
@@ -141,6 +143,7 @@ class Users:
     def file(self, stream_ms: int, unsettled: FeedbackFacts) -> None:
         """Bring the sums up to date. ``unsettled``: feedback that the windows count and that may
         still move."""
+        self.filed_ms = stream_ms
         if not self.is_unfiled:
             return
         self.absorb(stream_ms)

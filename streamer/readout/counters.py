@@ -152,6 +152,17 @@ def _user_sample(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
+    "users_behind_seconds",
+    formula="stream time since the metrics of users were brought up to date",
+    unit="seconds",
+)
+def _users_behind(known: Known) -> Iterator[Sample]:
+    """How far the metrics of users are behind all others, in the partition that is furthest; 0:
+    they are of the same commit."""
+    yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
+
+
+@_declare(
     "identity_exact",
     formula="1 if no bound was hit, no log was cut and join_gap_total is 0, else 0",
     unit="0 or 1",

@@ -50,6 +50,8 @@ class Header:
     """Segment groups of the sums over users: ``all`` outside of their rollup."""
     sample_bits: int = 0
     """Users in the sums are one in 2**sample_bits."""
+    users_behind_ms: int = 0
+    """How far the sums over users are behind in stream time."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         segments=tuple(partition.segments.texts()),
         groups=group_texts(partition.users.groups.tuples, partition.segments.dump()),
         sample_bits=partition.users.sample_bits,
+        users_behind_ms=partition.users_behind_ms,
     )
 
 

@@ -120,7 +120,8 @@ class Window:
         self._number = number if ring else TOTAL_RING
         self._oldest = ring.oldest(now_ms) if ring else 0
         sums = self._sum(now_ms // ring.pane_ms if ring else 0)
-        self._held: I64 = np.flatnonzero(sums.any(axis=1))
+        self.used: I64 = np.flatnonzero(sums.any(axis=0))
+        self._held: I64 = np.flatnonzero(sums[:, self.used].any(axis=1))
         self.segments = [numbering.segments[i] for i in self._held.tolist()]
         self.matrix = sums[self._held]
         self._mature: dict[int, I64 | None] = {}
@@ -189,7 +190,10 @@ class Rolled:
             total: I64 = matrix.sum(axis=0, keepdims=True)
             return total
         result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
-        np.add.at(result, self._group, matrix)
+        used = self.window.used
+        sums = np.zeros((len(self.segments), len(used)), np.int64)
+        np.add.at(sums, self._group, matrix[:, used])
+        result[:, used] = sums
         return result
 
     @property

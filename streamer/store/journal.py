@@ -265,6 +265,7 @@ class Journal:
             users=self.users,
             groups=[list(codes) for codes in p.users.groups.tuples],
             sample_bits=p.users.sample_bits,
+            users_behind_ms=p.users_behind_ms,
         )
 
 

@@ -75,6 +75,7 @@ class Manifest(msgspec.Struct):
     users: dict[int, str]
     groups: list[list[int]]
     sample_bits: int
+    users_behind_ms: int
 
     def encode(self) -> bytes:
         return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
@@ -106,6 +107,7 @@ class Manifest(msgspec.Struct):
             segments=tuple(segment_texts(self.segments)),
             groups=group_texts(self.groups, self.segments),
             sample_bits=self.sample_bits,
+            users_behind_ms=self.users_behind_ms,
         )
 
     def blob_names(self) -> set[str]:

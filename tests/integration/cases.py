@@ -20,7 +20,7 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
 PARTITIONS = 4
-OF_USERS = {metric.name for metric in users.METRICS}
+OF_USERS = {metric.name for metric in users.METRICS} | {"users_behind_seconds"}
 FILING_SECONDS = 10.0
 CUT_BYTES = 100_000
 """What is kept of a dead letter that Kafka refuses for its size."""

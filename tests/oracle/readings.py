@@ -81,6 +81,7 @@ def read_counters(
     out.put("join_gap_total", {}, 0)
     out.put("identity_exact", {}, 1)
     out.put("user_sample_ratio", {}, 1.0)
+    out.put("users_behind_seconds", {}, 0)
 
 
 def read_totals(
