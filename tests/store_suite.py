@@ -21,7 +21,7 @@ from streamer.store.journal import Journal, adopt
 from streamer.store.manifest import decode
 from streamer.store.reader import Reader
 from streamer.telemetry import Telemetry
-from streamer.testing import Engines, chunks_of
+from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import (
     SETTINGS,
     by_key,
@@ -273,6 +273,35 @@ class JournalSuite:
         await reader.refresh()
         shown = by_key(readout(settings, run.engines.catalogue, reader.views))
         assert not differences(shown, expected)
+
+    async def test_versions_that_are_out_of_date_do_not_pile_up(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
+        monkeypatch.setattr("streamer.store.journal._MAX_BLOB_ROWS", 150)
+        run = await start(store, SETTINGS["defaults"], 1)
+        dice, most, blobs = random.Random(1), 0, 0
+        for offset in range(0, 4000, 20):
+            lines = [
+                b'{"ts":%d,"user_id":"u%d","item_id":"i%d"}'
+                % (10**12 + offset, dice.randint(1, 20), dice.randint(1, 15))
+                for _ in range(20)
+            ]
+            records = [
+                LogRecord("impressions", 0, offset + i, 10**12 + offset, line)
+                for i, line in enumerate(lines)
+            ]
+            run.engines.feed(Chunk("impressions", 0, records))
+            await commit(store, run, 0)
+            refs = decode((await store.read(0)).manifest).tables["user_items"]
+            most, blobs = max(most, sum(ref.rows for ref in refs)), max(blobs, len(refs))
+        rows = len(run.engines.partitions[0].users.items)
+        assert rows == 300
+        assert most < 4 * rows
+        assert blobs < 20
+        before = canonical(run.engines.partitions[0])
+        await take_over(store, run, 0)
+        assert canonical(run.engines.partitions[0]) == before
 
     async def test_blobs_merge_and_leave(
         self, store: Store, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ size class become one of the next; a blob leaves when nothing in it can matter a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -175,16 +176,19 @@ class Journal:
     def _merge(
         self, held: list[_Held], table: StoredTable, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
-        """Make one blob of the newest ones of a level, when there are enough; one a commit."""
+        """Make one blob of neighbours of a level, when there are enough; one a commit."""
         fan_in = limits.BLOB_FAN_IN
-        tail = held[-fan_in:]
-        if len(tail) < fan_in or len({h.ref.level for h in tail}) > 1:
+        runs = [run for run in _levels(held) if run.stop - run.start >= fan_in]
+        may_tidy = self.commit_number % fan_in == 0
+        if not runs and not may_tidy:
             return
-        live = table.live(self.partition, [h.first for h in held])
-        rows = live[-fan_in:] if live else [h.ref.rows for h in tail]
-        if sum(rows) <= _MAX_BLOB_ROWS:
-            self._replace(held, len(held) - fan_in, len(held), table, blobs, delete)
-        elif live:
+        live = table.live(self.partition, [h.first for h in held]) if held else None
+        rows = live or [h.ref.rows for h in held]
+        for run in runs:
+            if sum(rows[run.start : run.start + fan_in]) <= _MAX_BLOB_ROWS:
+                self._replace(held, run.start, run.start + fan_in, table, blobs, delete)
+                return
+        if live and may_tidy:
             self._tidy(held, live, table, blobs, delete)
 
     def _tidy(
@@ -196,16 +200,16 @@ class Journal:
         delete: list[str],
     ) -> None:
         """Write neighbouring blobs anew as one, where most of what they hold is out of date."""
-        start = stop = 0
-        for first in range(len(held)):
-            last = first
-            while last < len(held) and sum(live[first : last + 1]) <= _MAX_BLOB_ROWS:
-                last += 1
-            if last - first > stop - start:
-                start, stop = first, last
-        stored = sum(h.ref.rows for h in held[start:stop])
-        if stored > 2 * sum(live[start:stop]):
-            self._replace(held, start, stop, table, blobs, delete)
+        best, most = range(0), 0
+        for start in range(len(held)):
+            stop = start
+            while stop < len(held) and sum(live[start : stop + 1]) <= _MAX_BLOB_ROWS:
+                stop += 1
+            stale = sum(h.ref.rows for h in held[start:stop]) - sum(live[start:stop])
+            if stale > max(most, sum(live[start:stop])):
+                best, most = range(start, stop), stale
+        if best:
+            self._replace(held, best.start, best.stop, table, blobs, delete)
 
     def _replace(
         self,
@@ -267,6 +271,17 @@ class Journal:
             sample_bits=p.users.sample_bits,
             users_behind_ms=p.users_behind_ms,
         )
+
+
+def _levels(held: list[_Held]) -> Iterator[range]:
+    """Neighbouring blobs of one level, the newest first."""
+    stop = len(held)
+    while stop:
+        start = stop - 1
+        while start and held[start - 1].ref.level == held[start].ref.level:
+            start -= 1
+        yield range(start, stop)
+        stop = start
 
 
 # Adopting ----------------------------------------------------------------------------------------
