@@ -83,6 +83,7 @@ class Cluster:
                 offset = np.arange(first, first + n)
                 columns.append(self.decoder.chunk(kind, offset, stamps, values))
             partition.apply(assemble(columns), self.decoder.interner)
+            partition.file_users()
             await self.store.commit(i, self.journals[i].prepare())
 
 

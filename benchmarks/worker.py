@@ -26,7 +26,7 @@ from streamer.config import Settings, load
 from streamer.errors import StreamerError
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import Readout, readout
-from streamer.store.reader import Reader
+from streamer.store.reader import Reader, manifests_of
 from streamer.store.redis import RedisStore
 
 POLL_SECONDS = 0.02
@@ -61,6 +61,13 @@ async def committed(store: RedisStore) -> int:
     return sum(sum(msgspec.msgpack.decode(p)[1].values()) for p in positions if p)
 
 
+async def is_filed(store: RedisStore) -> bool:
+    """Whether metrics of users are up to date, too."""
+    count = await store.partitions() or 0
+    manifests = await manifests_of(store, count)
+    return all(manifest.users_behind_ms == 0 for manifest in manifests.values())
+
+
 async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Settings]:
     """Run one worker over the backlog."""
     with tempfile.TemporaryDirectory() as directory:
@@ -89,7 +96,7 @@ async def _watch(
         now, cpu = time.perf_counter(), cpu_seconds(process.pid)
         if first is None and seen:
             first = now, cpu, seen
-        if first is not None and seen >= events:
+        if first is not None and seen >= events and await is_filed(store):
             n = seen - first[2]
             return {
                 "events": n,

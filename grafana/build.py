@@ -20,6 +20,7 @@ from grafana_foundation_sdk.models import table
 from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
 
 from grafana.declared import declared
+from grafana.engagement import Engagement
 from grafana.overview import Overview
 from grafana.processor import Processor
 from streamer.config import Settings, load
@@ -32,6 +33,7 @@ def pages(settings: Settings) -> dict[str, str]:
     series = declared()
     boards = {
         "overview.json": Overview(series, settings.dimension_names).build().build(),
+        "engagement.json": Engagement(series, settings.dimension_names).build().build(),
         "processor.json": Processor(series).build().build(),
     }
     found = {}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from grafana_foundation_sdk.builders import common, prometheus, stat, table, timeseries
+from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, table, timeseries
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.models import common as common_models
 from grafana_foundation_sdk.models import dashboard as models
+from grafana_foundation_sdk.models import heatmap as heatmap_models
+from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 SOURCE = common_models.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -111,6 +113,44 @@ def tile(
         config = builders.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(limits)
         panel = panel.thresholds(config)
     return panel
+
+
+def heat_map(title: str, description: str, query: Query, *, rows_unit: str) -> heatmap.Panel:
+    """Counts by class over time; a class is a series whose legend is its upper bound.
+
+    Grafana sorts series by their legends where all of these are numbers or ``inf``. Format
+    ``heatmap`` would take the counts for cumulative ones, and the difference of classes.
+    """
+    color = (
+        heatmap.HeatmapColorOptions()
+        .mode(heatmap_models.HeatmapColorMode.SCHEME)
+        .scheme("Oranges")
+        .fill("dark-orange")
+        .scale(heatmap_models.HeatmapColorScale.EXPONENTIAL)
+        .exponent(0.5)
+        .steps(64)
+    )
+    bound = heatmap.RowsHeatmapOptions().layout(common_models.HeatmapCellLayout.LE)
+    target = _target(query, 0).range().format(PromQueryFormat.TIME_SERIES)
+    return (
+        heatmap.Panel()
+        .title(title)
+        .description(description)
+        .datasource(SOURCE)
+        .span(24)
+        .height(HEIGHT)
+        .unit(units.Short)
+        .calculate(False)
+        .rows_frame(bound.value("Count"))
+        .y_axis(
+            heatmap.YAxisConfig().unit(rows_unit).axis_placement(common_models.AxisPlacement.LEFT)
+        )
+        .cell_values(heatmap.CellValues().unit(units.Short))
+        .filter_values(heatmap.FilterValueRange().le(1e-9))
+        .color(color)
+        .show_y_histogram()
+        .with_target(target)
+    )
 
 
 def rows_of(title: str, description: str, query: Query, hidden: Sequence[str]) -> table.Panel:

@@ -170,6 +170,8 @@ class Processor:
             self._graph("lost_records_total", "topic"),
             self._graph("log_restarts_total", "topic"),
             self._graph("join_gap_total"),
+            self._graph("user_sample_ratio", width=12),
+            self._graph("users_behind_seconds", width=12),
         ]
 
     def _exporter(self) -> Panels:

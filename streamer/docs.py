@@ -55,7 +55,8 @@ stands for a rollup, `other` for values beyond the bound, `unknown` for a missin
 A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
 
 `maturity`: `provisional` counts all panes of the window, `mature` only those whose feedback can no
-longer come. Sources: {sources}.
+longer come. What the metrics of users, sessions and dwell mean to the letter is in
+[engagement.md](engagement.md). Sources: {sources}.
 """
     families: dict[str, list[Entry]] = {}
     for entry in entries():

@@ -64,8 +64,8 @@ MAX_OPEN_IMPRESSIONS = 8_000_000
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000
-"""(user, item, segment) touched within the longest window; beyond it a sample of the users. About 90
-bytes each."""
+"""(user, item, segment) touched within the longest window; beyond it a sample of the users. About
+80 bytes each."""
 MAX_OPEN_SESSIONS = 2_000_000
 """Sessions that an event can still join, and viewings that a dwell time can."""
 MAX_SESSION_MS = 31 * 24 * 3600 * 1000
@@ -86,8 +86,9 @@ HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
 MAX_INBOX_RECORDS = 400_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions."""
-FILING_PARTS = 20
-"""Bringing the sums over users up to date takes at most one in so many parts of a worker's time."""
+FILING_PARTS, FILING_PARTS_IDLE = 20, 3
+"""Bringing the sums over users up to date takes at most one in so many parts of a worker's time: of
+one that has to catch up, and of one that waits for events."""
 COMMIT_ROWS = 200_000
 """Rows applied after which a commit is due whatever the time; none more while one is under way."""
 MAX_DEAD_LETTERS = 50_000

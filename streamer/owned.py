@@ -52,11 +52,17 @@ class OwnedPartition:
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
     committed: dict[str, int] = field(default_factory=dict)
-    file_at: float = 0.0
+    filed_at: float = 0.0
+    filing_seconds: float = 0.0
     _settled_at: tuple[object, ...] = ()
 
     def rows(self, kind: str) -> int:
         return sum(map(len, self.queues[kind]))
+
+    @property
+    def waiting(self) -> int:
+        """Records that are not applied yet."""
+        return sum(self.rows(kind) for kind in KINDS)
 
     def offer(self, kind: str, chunk: Chunk) -> None:
         """Queue a chunk, unless it was fetched before the partition was last sought.
@@ -69,7 +75,7 @@ class OwnedPartition:
     def take(self, rows: int, everything: bool) -> list[tuple[str, Chunk]]:
         """Chunks to apply together, oldest first over the topics; none while there are fewer than
         ``rows`` rows, unless everything that may be applied is asked for."""
-        waiting = sum(self.rows(kind) for kind in KINDS)
+        waiting = self.waiting
         if not waiting or (waiting < rows and not everything):
             return []
         taken: list[tuple[str, Chunk]] = []
@@ -146,11 +152,12 @@ class OwnedPartition:
         seen = any(log.arrival_ms > NEVER for log in self.partition.logs.values())
         return seen and bool(self.at_end) and self._clocks() != self._settled_at
 
-    def may_file(self, now: float) -> bool:
-        """Whether the sums over users are to be brought up to date."""
-        return (
-            self.partition is not None and self.partition.users.is_unfiled and now >= self.file_at
-        )
+    def may_file(self, now: float, parts: int) -> bool:
+        """Whether the sums over users are to be brought up to date: if they are not, and that took
+        at most one in so many parts of the time since it was done last."""
+        if self.partition is None or not self.partition.users.is_unfiled:
+            return False
+        return now - self.filed_at >= parts * self.filing_seconds
 
     @property
     def has_uncommitted(self) -> bool:
@@ -172,7 +179,7 @@ class OwnedPartition:
         self.dead, self.dirty, self.rows_since_commit = [], False, 0
         self.is_stuck = self.is_fenced = False
         self.committed = {}
-        self.file_at = 0.0
+        self.filed_at = self.filing_seconds = 0.0
         self.at_end, self._settled_at = frozenset(), ()
         self.epochs = {}
         for queue in self.queues.values():

@@ -295,33 +295,35 @@ class Runner:
             self._start_adoption(owned.number, 1.0)
         if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:
             return False
-        bounds = self.settings.limits
+        loop, bounds = asyncio.get_running_loop(), self.settings.limits
         taken = owned.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and owned.may_settle):
-            loop = asyncio.get_running_loop()
             rows = await loop.run_in_executor(self._pool, owned.apply, self.decoder, taken)
             self.telemetry.applied_records += rows
             self._resume(owned)
         is_due = _now() - owned.committed_at >= bounds.flush_ms / 1000
         is_due |= owned.rows_since_commit >= limits.COMMIT_ROWS
         is_due |= len(owned.dead) >= limits.MAX_DEAD_LETTERS
-        may_file = owned.committing is None and owned.may_file(_now())
-        if may_file and (is_tick or (owned.dirty and is_due)):
+        if owned.committing is None and (is_tick or (owned.dirty and is_due)):
             await self._file_users(owned)
         if owned.dirty and is_due and owned.committing is None:
-            loop = asyncio.get_running_loop()
             owned.committed_at = _now()
             prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
             owned.committing = asyncio.create_task(self._commit(owned, *prepared))
         return bool(taken)
 
     async def _file_users(self, owned: OwnedPartition) -> None:
-        """Bring the sums over users up to date; not again before it is worth its time."""
-        assert owned.partition is not None
-        started, loop = _now(), asyncio.get_running_loop()
-        await loop.run_in_executor(self._pool, owned.partition.file_users)
-        pause = limits.FILING_PARTS * (_now() - started) * len(self.partitions)
-        owned.file_at, owned.dirty = _now() + pause, True
+        """Bring the sums over users up to date, if it is worth its time."""
+        is_busy = any(
+            o.waiting > self.settings.limits.gather_rows for o in self.partitions.values()
+        )
+        parts = limits.FILING_PARTS if is_busy else limits.FILING_PARTS_IDLE
+        started, partition = _now(), owned.partition
+        if partition is not None and owned.may_file(started, parts * len(self.partitions)):
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._pool, partition.file_users)
+            owned.filed_at, owned.filing_seconds = _now(), _now() - started
+            owned.dirty = True
 
     def _resume(self, owned: OwnedPartition) -> None:
         bound = self._inbox_bound // 2

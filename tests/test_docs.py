@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import pkgutil
 import re
 import shlex
@@ -16,6 +17,7 @@ import streamer
 from streamer import cli, docs
 from streamer.config import Settings, parse
 from streamer.errors import UsageError
+from streamer.events import LINE_TYPES
 from streamer.replay import Replay
 
 ROOT = Path(__file__).parents[1]
@@ -56,8 +58,8 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def blocks(language: str) -> list[str]:
-    found = _FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    found = _FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
     return [block for name, block in found if name == language]
 
 
@@ -72,6 +74,21 @@ def test_events_of_the_readme_count() -> None:
     assert [values["streamer_accepted_total", kind] for kind in kinds] == [1, 1, 1]
     assert values["streamer_window_conversions", "24h", "A", "home"] == 1
     assert values["streamer_ctr_ratio", "24h", "A", "home"] == 1.0
+
+
+def test_the_visit_of_the_page_on_engagement_is_what_it_says() -> None:
+    replay = Replay(Settings())
+    pages = ("README.md", "docs/engagement.md")
+    log = [line for page in pages for line in "".join(blocks("json", page)).encode().splitlines()]
+    replay.feed([(LINE_TYPES[json.loads(line)["type"]], 1_700_000_060_000, line) for line in log])
+    replay.finish()
+    values = {(r.name.removeprefix("streamer_"), *r.labels.values()): r.value
+              for r in replay.readout().readings}  # fmt: skip
+    in_a = ("1h", "A", "all")
+    assert values["window_sessions", *in_a] == values["window_bounces", *in_a] == 1
+    assert values["session_length_mean_seconds", *in_a] == 31
+    assert values["window_dwells", *in_a] == 1
+    assert values["dwell_mean_seconds", *in_a] == 26
 
 
 def test_settings_of_the_readme_are_valid() -> None:

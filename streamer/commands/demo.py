@@ -10,17 +10,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import sys
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -34,6 +36,7 @@ from streamer.errors import StreamerError
 from streamer.exporter import Exporter
 from streamer.readout.readout import Readout
 from streamer.sources import open_bandit
+from streamer.sources.moved import Leg, replay
 from streamer.store.redis import RedisStore
 
 PARTITIONS = 2
@@ -134,48 +137,32 @@ async def _produce(settings: Settings, rate: float) -> None:
         bootstrap_servers=settings.kafka.brokers, linger_ms=20, max_batch_size=256 * 1024
     )
     await producer.start()
+    now_ms = int(time.time() * 1000)
     try:
-        log = open_bandit.events(0)
-        span_ms = log[-1]["ts"] - log[0]["ts"]
-        now_ms = int(time.time() * 1000)
-        past = open_bandit.replay_at(log, now_ms - DAY_MS, span_ms / DAY_MS)
-        await _send_all(producer, settings, past)
-        lap = 0
-        speed = span_ms / (len(log) / rate * 1000)
-        while True:
-            lap += 1
-            start_ms = int(time.time() * 1000)
-            live = open_bandit.replay_at(open_bandit.events(lap), start_ms, speed)
-            await _send_paced(producer, settings, live)
+        for event in replay(_legs(now_ms, rate)):
+            if event["ts"] > now_ms:
+                await _wait_until(event["ts"])
+            kind, value = next(open_bandit.lines([event]))
+            topic, key = getattr(settings.kafka.topics, kind), event["user_id"].encode()
+            await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
     finally:
         await producer.stop()
 
 
-async def _send(
-    producer: AIOKafkaProducer, settings: Settings, event: open_bandit.Event
-) -> asyncio.Future[object]:
-    kind, value = next(open_bandit.lines([event]))
-    topic = getattr(settings.kafka.topics, kind)
-    key = event["user_id"].encode()
-    return await producer.send(topic, value, key=key, timestamp_ms=event["ts"])  # type: ignore[no-any-return]
+def _legs(now_ms: int, rate: float) -> Iterator[Leg]:
+    """The past day, then laps of ``rate`` events per second, each begun when it is asked for."""
+    log = open_bandit.events(0)
+    span_ms = log[-1]["ts"] - log[0]["ts"]
+    yield Leg(log, now_ms - DAY_MS, span_ms / DAY_MS)
+    for lap in itertools.count(1):
+        speed = span_ms / (len(log) / rate * 1000)
+        yield Leg(open_bandit.events(lap), int(time.time() * 1000), speed)
 
 
-async def _send_all(
-    producer: AIOKafkaProducer, settings: Settings, events: Iterable[open_bandit.Event]
-) -> None:
-    for event in events:
-        await _send(producer, settings, event)
-    await producer.flush()
-
-
-async def _send_paced(
-    producer: AIOKafkaProducer, settings: Settings, events: Iterable[open_bandit.Event]
-) -> None:
-    for event in events:
-        ahead_seconds = event["ts"] / 1000 - time.time()
-        if ahead_seconds > 0:
-            await asyncio.sleep(max(ahead_seconds, _BURST_SECONDS))
-        await _send(producer, settings, event)
+async def _wait_until(ms: int) -> None:
+    ahead_seconds = ms / 1000 - time.time()
+    if ahead_seconds > 0:
+        await asyncio.sleep(max(ahead_seconds, _BURST_SECONDS))
 
 
 # What it shows -----------------------------------------------------------------------------------
@@ -219,18 +206,14 @@ def _percent(value: float | None) -> str:
 
 
 def table_of(result: Readout) -> Table:
-    """Click-through rates of both policies in every window."""
-    table = Table(title="Open Bandit, live: click-through rate by policy (variant)")
-    for heading in (
-        "window",
-        "policy",
-        "impressions",
-        "clicks",
-        "CTR",
-        "CTR attributed",
-        "dwell p50",
-    ):
-        table.add_column(heading, justify="left" if heading in ("window", "policy") else "right")
+    """Click-through rates of both policies in every window, and whom they reach."""
+    title = "Open Bandit, live: click-through and users by policy (variant)"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.show_edge = False  # so that it fits 80 columns
+    for heading in ("window", "policy"):
+        table.add_column(heading)
+    for heading in ("shown", "clicks", "CTR", "CTR attr.", "dwell p50", "users", "hit rate"):
+        table.add_column(heading, justify="right")
     for window in _WINDOWS:
         for variant in ("all", "random", "bts"):
             where = {"window": window, "variant": variant, "surface": "all"}
@@ -244,6 +227,8 @@ def table_of(result: Readout) -> Table:
                 _percent(_value(result, "ctr_ratio", **where)),
                 _percent(attributed),
                 "–" if dwell is None else f"{dwell:.1f} s",
+                _number(_value(result, "window_users", **where)),
+                _percent(_value(result, "hit_rate_ratio", **where)),
             )
         table.add_section()
     return table

@@ -25,6 +25,8 @@ _COLUMNS = (
     ("CVR", "cvr_ratio", "{:.2%}"),
     ("per click", "conversion_value_per_click", "{:,.2f}"),
     ("dwell", "dwell_mean_seconds", "{:.1f} s"),
+    ("users", "window_users", "{:,}"),
+    ("hit rate", "hit_rate_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
 

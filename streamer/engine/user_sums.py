@@ -37,6 +37,11 @@ def positive_users(kind: int) -> int:
     return 3 + 2 * kind
 
 
+def users_stats(kinds: int) -> int:
+    """How many statistics there are."""
+    return 2 + 2 * kinds
+
+
 def key_of(pane: I64, group: I64, stat: int) -> I64:
     """One integer of pane, segment group and statistic, in that order."""
     return (pane << _KEY_GROUP_BITS | group) << _KEY_STAT_BITS | stat

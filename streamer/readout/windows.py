@@ -11,7 +11,7 @@ from streamer.batch import I64, hash_texts
 from streamer.config import Settings
 from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.layout import Layout
-from streamer.engine.user_sums import USERS, added, first_key, parts_of
+from streamer.engine.user_sums import USERS, first_key, parts_of, users_stats
 from streamer.readout.view import View
 
 _STAT_BITS = 14
@@ -30,10 +30,23 @@ class Numbering:
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
+        self._groups: dict[tuple[bool, ...], dict[Segment, int]] = {}
         self.maps = [self._map(view.header.segments) for view in views]
         self.size = len(self.segments)
         """How many of the segments events have; those after them are groups with ``all``."""
         self.group_maps = [self._map(view.header.groups) for view in views]
+
+    def groups_of(self, kept: Sequence[bool]) -> dict[Segment, int]:
+        """The segment groups of a rollup that keeps these dimensions, and their numbers."""
+        rollup = tuple(kept)
+        if rollup not in self._groups:
+            numbers = sorted({n for numbers in self.group_maps for n in numbers.tolist()})
+            self._groups[rollup] = {
+                self.segments[n]: n
+                for n in numbers
+                if all((v != ALL) == keep for v, keep in zip(self.segments[n], kept, strict=True))
+            }
+        return self._groups[rollup]
 
     def _map(self, segments: Sequence[Segment]) -> I64:
         numbers = []
@@ -84,22 +97,20 @@ def sum_panes(
 
 
 def sum_users(
-    views: Sequence[View], numbering: Numbering, ring: int, oldest: int
-) -> dict[int, dict[Segment, int]]:
-    """Statistic → segment group → the sum of a ring's panes from ``oldest`` on, without an end;
-    scaled up where a partition holds a sample of its users."""
-    found: dict[int, dict[Segment, int]] = {}
-    parts = []
+    views: Sequence[View], numbering: Numbering, stats: int, ring: int, oldest: int
+) -> I64:
+    """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segment
+    groups); scaled up where a partition holds a sample of its users."""
+    groups = len(numbering.segments)
+    flat = np.zeros(stats * groups, np.int64)
     for view, numbers in zip(views, numbering.group_maps, strict=True):
-        key, value = view.users.get(ring, (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        start = np.searchsorted(key, first_key(oldest))
-        _, group, stat = parts_of(key[start:])
-        parts.append((stat << 32 | numbers[group], value[start:] << view.header.sample_bits))
-    if parts:
-        for key, value in zip(*(a.tolist() for a in added(parts)), strict=True):
-            segment = numbering.segments[key & 0xFFFFFFFF]
-            found.setdefault(key >> 32, {})[segment] = value
-    return found
+        if ring in view.users:
+            key, value = view.users[ring]
+            start = np.searchsorted(key, first_key(oldest))
+            _, group, stat = parts_of(key[start:])
+            place = stat * groups + numbers[group]
+            np.add.at(flat, place, value[start:] << view.header.sample_bits)
+    return flat.reshape(stats, groups)
 
 
 class Window:
@@ -116,7 +127,7 @@ class Window:
         now_ms: int,
     ) -> None:
         self.settings, self.layout, self.now_ms = settings, layout, now_ms
-        self._views, self._numbering, self._ring = views, numbering, ring
+        self._views, self.numbering, self._ring = views, numbering, ring
         self._number = number if ring else TOTAL_RING
         self._oldest = ring.oldest(now_ms) if ring else 0
         sums = self._sum(now_ms // ring.pane_ms if ring else 0)
@@ -128,14 +139,15 @@ class Window:
 
     def _sum(self, newest: int) -> I64:
         size = self.layout.size
-        return sum_panes(self._views, self._numbering, size, self._number, self._oldest, newest)
+        return sum_panes(self._views, self.numbering, size, self._number, self._oldest, newest)
 
     @cached_property
-    def users(self) -> dict[int, dict[Segment, int]]:
-        """Sums over users: statistic → segment group → value."""
+    def users(self) -> I64:
+        """Sums over users: (statistics, segment groups as the numbering has them)."""
+        stats = users_stats(len(self.settings.user_feedback_kinds))
         if self._ring is None:
-            return {}
-        return sum_users(self._views, self._numbering, self._number, self._oldest)
+            return np.zeros((stats, len(self.numbering.segments)), np.int64)
+        return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
 
     @cached_property
     def overall(self) -> I64:
@@ -177,10 +189,12 @@ class Rolled:
             for s in window.segments
         ]
         self._group = np.array(rows, np.int64)
-        for segment in window.users.get(USERS, ()):
-            if all((value != ALL) == keep for value, keep in zip(segment, kept, strict=True)):
+        known = window.numbering.groups_of(kept)
+        for segment, number in known.items():
+            if window.users[USERS, number]:
                 groups.setdefault(segment, len(groups))
         self.segments = list(groups)
+        self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
         self._matrix = self._grouped(window.matrix)
 
     def _grouped(self, matrix: I64) -> I64:
@@ -212,8 +226,9 @@ class Rolled:
         return self._pick(self.window.overall, name)
 
     def users(self, stat: int) -> I64:
-        found = self.window.users.get(stat, {})
-        return np.array([found.get(segment, 0) for segment in self.segments], np.int64)
+        if not self.window.users.shape[1]:
+            return np.zeros(len(self.segments), np.int64)
+        return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         matrix = self.window.mature(horizon_ms)

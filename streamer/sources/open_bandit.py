@@ -2,7 +2,7 @@
 
 Real: time, policy (``variant``), campaign (``surface``), item, position, propensity, whether it
 was clicked. Synthetic, with a fixed seed, for the data set has none of it: user and request ids,
-the moment of a click, dwell, conversions and their value, sessions. See ``data/ATTRIBUTION.md``.
+the moment of a click, dwell, conversions and their value, visits. See ``data/ATTRIBUTION.md``.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import io
 from collections.abc import Iterable, Iterator
 from importlib import resources
 from random import Random
-from typing import Any
 
 import msgspec
 
 from streamer.events import LINE_TYPES
+from streamer.sources.moved import Event
 
 SEED = 2008
 USERS_PER_COMBINATION = 10
@@ -28,9 +28,18 @@ CLICK_DELAY_MS = (1000, 29 * 60_000)
 DWELL_MS = (500, 20 * 60_000)
 CONVERSION_SHARE = 0.12
 """Synthetic conversions per click."""
+VISIT_SHARE = 0.03
+"""Impressions without a click that begin a visit; each with one does."""
+BOUNCE_SHARE = 0.3
+"""Visits without a click that surely end after the first page; of the others some do."""
+NEXT_PAGE_SHARE = 0.65
+"""Pages that are followed by another one."""
+TOLD_SHARES = {True: 0.6, False: 0.25}
+"""Pages of the item whose dwell the session tells; True: clicked, so that the click tells, too."""
+END_SHARE = 0.7
+"""Visits that end with an ``end``; the others by the gap."""
+STAY_MS = (500, 10 * 60_000)
 CONVERSION_DELAY_MS = (10_000, 12 * 3_600_000)
-
-Event = dict[str, Any]
 
 
 def rows() -> Iterator[dict[str, str]]:
@@ -70,7 +79,8 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
         "surface": SURFACES[row["campaign"]],
     }
     if row["click"] != "1":
-        return [impression]
+        is_visit = random.random() < VISIT_SHARE
+        return [impression, *(_visit(impression, None, random) if is_visit else ())]
     clicked_ms = shown_ms + _lognormal(random, 15_000, 1.0, CLICK_DELAY_MS)
     dwell_ms = _lognormal(random, 20_000, 1.2, DWELL_MS)
     click = {
@@ -80,7 +90,7 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
         **keys,
         "dwell_ms": dwell_ms,
     }
-    log = [impression, click, *_session(name, user, shown_ms, clicked_ms + dwell_ms, random)]
+    log = [impression, click, *_visit(impression, click, random)]
     if random.random() < CONVERSION_SHARE:
         log.append(
             {
@@ -94,35 +104,37 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
     return log
 
 
-def _session(name: str, user: Event, start_ms: int, end_ms: int, random: Random) -> list[Event]:
-    """The visit around a click: a start, one to four views, for most an end."""
-    views = [
-        start_ms,
-        *sorted(random.randint(start_ms, end_ms) for _ in range(random.randrange(4))),
-    ]
-    moments = [(start_ms, "start"), *((at_ms, "view") for at_ms in views)]
-    if random.random() < 0.7:
-        moments.append((end_ms, "end"))
-    base = {**user, "session_id": f"s{name}"}
-    return [{"type": "session", "ts": at_ms, **base, "action": a} for at_ms, a in moments]
+def _visit(impression: Event, click: Event | None, random: Random) -> list[Event]:
+    """The visit around an impression: pages, times spent on the item, for most an end."""
+    name, shown_ms = impression["event_id"][1:], impression["ts"]
+    base = {"type": "session", "user_id": impression["user_id"], "session_id": f"s{name}"}
+    about = {key: impression[key] for key in ("variant", "surface")}
+    item = {key: impression[key] for key in ("request_id", "item_id")}
+    log = [{**base, "ts": shown_ms, "action": "start", **about}]
+
+    def view(at_ms: int, stay_ms: int, told_share: float) -> int:
+        log.append({**base, "ts": at_ms, "action": "view"})
+        if random.random() < told_share:
+            told = {"action": "dwell", **item, "dwell_ms": int(stay_ms * random.uniform(0.7, 1))}
+            log.append({**base, "ts": at_ms + stay_ms, **told, **about})
+        return at_ms + stay_ms
+
+    if click:
+        view(shown_ms, click["ts"] - shown_ms, 0)
+        now_ms = view(click["ts"], click["dwell_ms"] + 500, TOLD_SHARES[True])
+    else:
+        now_ms = view(shown_ms, _lognormal(random, 15_000, 1.0, STAY_MS), TOLD_SHARES[False])
+    if click or random.random() >= BOUNCE_SHARE:
+        while random.random() < NEXT_PAGE_SHARE:
+            now_ms = view(now_ms, _lognormal(random, 15_000, 1.0, STAY_MS), 0)
+    if random.random() < END_SHARE:
+        log.append({**base, "ts": now_ms, "action": "end"})
+    return log
 
 
 def _lognormal(random: Random, median_ms: float, sigma: float, bounds_ms: tuple[int, int]) -> int:
     low_ms, high_ms = bounds_ms
     return int(min(max(median_ms * random.lognormvariate(0, sigma), low_ms), high_ms))
-
-
-def replay_at(log: Iterable[Event], start_ms: int, speed: float = 1.0) -> Iterator[Event]:
-    """The same events with the first at ``start_ms`` and time running ``speed`` times as fast.
-
-    >>> list(replay_at([{"ts": 100}, {"ts": 400}], start_ms=1000, speed=3))
-    [{'ts': 1000}, {'ts': 1100}]
-    """
-    first_ms = None
-    for event in log:
-        if first_ms is None:
-            first_ms = event["ts"]
-        yield {**event, "ts": start_ms + int((event["ts"] - first_ms) / speed)}
 
 
 def lines(log: Iterable[Event]) -> Iterator[tuple[str, bytes]]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice, repeat
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from streamer.errors import UsageError
+from streamer.sources.traffic import Floats, Ints, Traffic
+from streamer.sources.visits import draw_items, draw_visits, dwell_bodies
+
+__all__ = ["BROKEN", "Line", "Traffic", "generate"]
 
 Line = tuple[str, bytes]
 """(kind, NDJSON line without its newline)."""
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 BLOCK_SLATES = 2000
 BROKEN = (
@@ -31,77 +32,26 @@ BROKEN = (
 
 _ITEM = b'"item_id":"i%d","position":%d,"score":%.6f,"propensity":%.6f'
 _HEAD = b'{"type":"%b","ts":%d,"event_id":"e%d","user_id":"u%d",'
-_IMPRESSION = _HEAD + b'"request_id":"r%d","variant":"%b","surface":"%b",%b}'
+_SLATE = b'"request_id":"r%d"%b'
+_IMPRESSION = _HEAD + b"%b,%b}"
 _CLICK = _HEAD + b'"item_id":"i%d",%b"dwell_ms":%d}'
 _CONVERSION = _HEAD + b'"item_id":"i%d",%b"value":%.2f}'
-_SESSION = _HEAD + b'"session_id":"s%d","action":"%b"}'
+_DWELL = b',"request_id":"r%d","item_id":"i%d",%b%b'
+_DIMENSIONS = b',"variant":"%b","surface":"%b"'
+_SESSION = _HEAD + b'"session_id":"s%d","action":"%b"%b}'
 
 
 @dataclass(frozen=True)
-class Traffic:
-    """What the traffic looks like. Shares are of the lines concerned, 0 to 1."""
+class Slates:
+    """Columns of what was shown: one row a request, ``item`` and ``clicked`` (row, position)."""
 
-    seed: int = 0
-    start_ms: int = 1_700_000_000_000
-    """Event time of the first slate, epoch milliseconds."""
-    first_id: int = 0
-    """Where the numbers in event, request and session ids begin."""
-    events_per_second: float = 1000.0
-    """Events of all kinds per second of event time, on average."""
-    users: int = 10_000
-    items: int = 1000
-    slate: int = 10
-    """Items shown in one request."""
-    variants: tuple[tuple[str, float], ...] = (("A", 0.040), ("B", 0.046))
-    """(name, true share of impressions that are clicked); a user sees one variant."""
-    surfaces: tuple[str, ...] = ("home", "search")
-    user_exponent: float = 0.6
-    """Of the Zipf law that users follow; 0 is uniform."""
-    item_exponent: float = 1.0
-    position_decay: float = 0.6
-    """Clicks at position p are proportional to p ** -position_decay."""
-    items_form_share: float = 0.0
-    """Slates that are one event with ``items``."""
-    requestless_click_share: float = 0.0
-    conversion_share: float = 0.08
-    """Clicks that are followed by a conversion."""
-    session_share: float = 0.1
-    """Slates that come with a session of three events."""
-    out_of_order_share: float = 0.0
-    """Events that reach the log up to ``out_of_order_ms`` after their time."""
-    out_of_order_ms: int = 60_000
-    late_share: float = 0.0
-    """Events dated 61 to 120 minutes before their place in the log."""
-    duplicate_share: float = 0.0
-    """Events that come a second time, seconds later."""
-    broken_share: float = 0.0
-    """Lines that are no events, in addition to the events."""
-
-    def __post_init__(self) -> None:
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if f.name.endswith("_share") and not 0 <= value <= 1:
-                raise UsageError(f"{f.name} = {value}: must be 0 to 1; in the traffic")
-        if not 1 <= self.slate <= self.items / 2:
-            raise UsageError(f"slate = {self.slate}: must be 1 to items / 2 = {self.items / 2:g}")
-        if self.events_per_second <= 0 or self.users < 1 or not self.variants:
-            raise UsageError("traffic needs a positive rate, a user and a variant")
-        for name, rate in self.variants:
-            if not 0 <= rate * self.position_weights().max() <= 1:
-                raise UsageError(f"variant {name}: rate {rate} is too high at the first position")
-
-    def position_weights(self) -> Floats:
-        """Click rate at each position over the overall one; their mean is 1."""
-        weights = np.arange(1, self.slate + 1) ** -self.position_decay
-        return np.asarray(weights / weights.mean(), np.float64)
-
-    def slates_per_second(self) -> float:
-        """How many slates make ``events_per_second``."""
-        rate = sum(r for _, r in self.variants) / len(self.variants)
-        impressions = self.items_form_share + (1 - self.items_form_share) * self.slate
-        clicks = self.slate * rate * (1 + self.conversion_share)
-        events = impressions + clicks + 3 * self.session_share
-        return self.events_per_second / (events * (1 + self.duplicate_share))
+    shown_ms: Ints
+    user: Ints
+    request: Ints
+    variant: Ints
+    surface: Ints
+    item: Ints
+    clicked: npt.NDArray[np.bool_]
 
 
 def generate(traffic: Traffic, n: int | None) -> Iterator[Line]:
@@ -118,6 +68,8 @@ class _Generator:
         self.user_odds = _zipf(traffic.users, traffic.user_exponent)
         self.item_odds = _zipf(traffic.items, traffic.item_exponent)
         self.item_weights = np.diff(self.item_odds, prepend=0.0)
+        self.names = [name.encode() for name, _ in traffic.variants]
+        self.surfaces = [name.encode() for name in traffic.surfaces]
         self.clock_ms = float(traffic.start_ms)
         self.slates = traffic.first_id
         self.serial = traffic.first_id
@@ -126,13 +78,13 @@ class _Generator:
     def lines(self) -> Iterator[Line]:
         while True:
             self._block()
-            lines = [line for part, _ in self.waiting for line in part]
+            lines = list(chain.from_iterable(part for part, _ in self.waiting))
             arrival_ms = np.concatenate([a for _, a in self.waiting])
             order = np.argsort(arrival_ms, kind="stable")
             now = int(np.searchsorted(arrival_ms[order], self.clock_ms))
-            waiting = order[now:]
+            come, waiting = order[:now].tolist(), order[now:]
             self.waiting = [([lines[i] for i in waiting.tolist()], arrival_ms[waiting])]
-            yield from self._with_broken([lines[i] for i in order[:now].tolist()])
+            yield from self._with_broken(list(map(lines.__getitem__, come)))
 
     def _with_broken(self, lines: list[Line]) -> Iterator[Line]:
         if not self.t.broken_share:
@@ -153,17 +105,22 @@ class _Generator:
         self.clock_ms = float(shown_ms[-1])
         user = np.searchsorted(self.user_odds, r.random(n))
         variant = (user * 2654435761 >> 16) % len(t.variants)
-        item = self._distinct_items(n)
-        request = np.arange(self.slates, self.slates + n)
-        self.slates += n
         rates = np.array([rate for _, rate in t.variants])[variant]
         chance = rates[:, None] * t.position_weights()
-        clicked = r.random((n, t.slate)) < chance
+        slates = Slates(
+            shown_ms=shown_ms,
+            user=user,
+            request=np.arange(self.slates, self.slates + n),
+            variant=variant,
+            surface=r.integers(len(t.surfaces), size=n),
+            item=self._distinct_items(n),
+            clicked=r.random((n, t.slate)) < chance,
+        )
+        self.slates += n
         score = np.clip(chance * r.lognormal(0, 0.3, chance.shape), 1e-6, 1 - 1e-6)
-        self._impressions(shown_ms, user, request, variant, item, score)
-        row, column = np.nonzero(clicked)
-        self._feedback(shown_ms[row], user[row], request[row], item[row, column])
-        self._sessions(shown_ms, user, request)
+        self._impressions(slates, score)
+        self._feedback(slates)
+        self._sessions(slates)
 
     def _distinct_items(self, n: int) -> Ints:
         """n slates of different items: Zipf draws, what comes twice drawn again uniformly."""
@@ -180,43 +137,35 @@ class _Generator:
             rows = rows[twice.any(1)]
         return items
 
-    def _impressions(
-        self, shown_ms: Ints, user: Ints, request: Ints, variant: Ints, item: Ints, score: Floats
-    ) -> None:
-        t = self.t
-        propensity = np.clip(self.item_weights[item] * t.slate, 1e-6, 1)
-        position = np.tile(np.arange(1, t.slate + 1), len(user))
-        cells = zip(*(x.ravel().tolist() for x in (item, position, score, propensity)), strict=True)
+    def _impressions(self, of: Slates, score: Floats) -> None:
+        t, n = self.t, len(of.user)
+        propensity = np.clip(self.item_weights[of.item] * t.slate, 1e-6, 1)
+        position = np.tile(np.arange(1, t.slate + 1), n)
+        columns = (of.item, position, score, propensity)
+        cells = zip(*(x.ravel().tolist() for x in columns), strict=True)
         bodies = list(map(_ITEM.__mod__, cells))
-        names = [name.encode() for name, _ in t.variants]
-        surfaces = [s.encode() for s in t.surfaces]
-        surface = self.random.integers(len(surfaces), size=len(user))
-        whole = self.random.random(len(user)) < t.items_form_share
-        size = np.where(whole, 1, t.slate)
-        slate = np.repeat(np.arange(len(user)), size)
+        whole = self.random.random(n) < t.items_form_share
+        slate = np.repeat(np.arange(n), np.where(whole, 1, t.slate))
         shown: list[bytes] = []
         for i, as_list in enumerate(whole.tolist()):
             part = bodies[i * t.slate : (i + 1) * t.slate]
             shown += [b'"items":[{%b}]' % b"},{".join(part)] if as_list else part
-        self._add(
-            "impressions",
-            _IMPRESSION,
-            shown_ms[slate],
-            user[slate],
-            request[slate].tolist(),
-            [names[v] for v in variant[slate].tolist()],
-            [surfaces[s] for s in surface[slate].tolist()],
-            shown,
-        )
+        dims = self._dimensions_of(of, np.arange(n))
+        heads = list(map(_SLATE.__mod__, zip(of.request.tolist(), dims, strict=True)))
+        head = [heads[i] for i in slate.tolist()]
+        self._add("impressions", _IMPRESSION, of.shown_ms[slate], of.user[slate], head, shown)
 
-    def _feedback(self, shown_ms: Ints, user: Ints, request: Ints, item: Ints) -> None:
-        t, r, n = self.t, self.random, len(user)
-        click_ms = shown_ms + np.clip(r.lognormal(9.2, 1.0, n), 200, 25 * 60_000).astype(np.int64)
+    def _feedback(self, of: Slates) -> None:
+        t, r = self.t, self.random
+        row, column = np.nonzero(of.clicked)
+        n, user, item = len(row), of.user[row], of.item[row, column]
+        after_ms = np.clip(r.lognormal(9.2, 1.0, n), 200, 25 * 60_000)
+        click_ms = of.shown_ms[row] + after_ms.astype(np.int64)
         dwell_ms = np.clip(r.lognormal(9.9, 1.1, n), 100, 3_600_000).astype(np.int64)
         named = (r.random(n) >= t.requestless_click_share).tolist()
         requests = [
             b'"request_id":"r%d",' % q if has else b""
-            for q, has in zip(request.tolist(), named, strict=True)
+            for q, has in zip(of.request[row].tolist(), named, strict=True)
         ]
         self._add("clicks", _CLICK, click_ms, user, item.tolist(), requests, dwell_ms.tolist())
         bought = np.flatnonzero(r.random(n) < t.conversion_share)
@@ -232,18 +181,36 @@ class _Generator:
             value.tolist(),
         )
 
-    def _sessions(self, shown_ms: Ints, user: Ints, request: Ints) -> None:
-        chosen = np.flatnonzero(self.random.random(len(user)) < self.t.session_share)
-        length_ms = np.clip(self.random.lognormal(10.5, 1.0, len(chosen)), 1000, 20 * 60_000)
-        steps = np.stack([0 * length_ms, 1 + 0 * length_ms, length_ms], 1).astype(np.int64)
-        self._add(
-            "sessions",
-            _SESSION,
-            (shown_ms[chosen][:, None] + steps).ravel(),
-            np.repeat(user[chosen], 3),
-            np.repeat(request[chosen], 3).tolist(),
-            [b"start", b"view", b"end"] * len(chosen),
-        )
+    def _sessions(self, of: Slates) -> None:
+        """Visits of some slates: starts and dwells tell the dimensions, ends may be missing."""
+        t, r = self.t, self.random
+        chosen = np.flatnonzero(r.random(len(of.user)) < t.session_share)
+        visits = draw_visits(t, r, of.shown_ms[chosen])
+        view, leave_ms = chosen[visits.session], visits.leave_ms
+        told = r.random(len(view)) < t.told_share
+        over = visits.is_last.copy()
+        over[over] = r.random(len(chosen)) >= t.unended_share
+        row = view[told]
+        item = of.item[row, draw_items(t, r, of.clicked[row])]
+        times = dwell_bodies(r, leave_ms[told], visits.stay_ms[told])
+        dims = self._dimensions_of(of, row)
+        dwells = zip(of.request[row].tolist(), item.tolist(), times, dims, strict=True)
+        for action, slate, at_ms, bodies in (
+            (b"start", chosen, of.shown_ms[chosen], self._dimensions_of(of, chosen)),
+            (b"view", view, visits.begin_ms, [b""] * len(view)),
+            (b"dwell", row, leave_ms[told], list(map(_DWELL.__mod__, dwells))),
+            (b"end", view[over], leave_ms[over], [b""] * int(over.sum())),
+        ):
+            request = of.request[slate].tolist()
+            actions = [action] * len(slate)
+            self._add("sessions", _SESSION, at_ms, of.user[slate], request, actions, bodies)
+
+    def _dimensions_of(self, of: Slates, row: Ints) -> list[bytes]:
+        """Variant and surface of slates, as a part of a line."""
+        return [
+            _DIMENSIONS % (self.names[v], self.surfaces[s])
+            for v, s in zip(of.variant[row].tolist(), of.surface[row].tolist(), strict=True)
+        ]
 
     # Filing -----------------------------------------------------------------------------------
 
@@ -261,7 +228,7 @@ class _Generator:
         serial = range(self.serial, self.serial + n)
         self.serial += n
         rows = zip([type_] * n, at_ms.tolist(), serial, user.tolist(), *rest, strict=True)
-        lines = [(kind, line) for line in map(template.__mod__, rows)]
+        lines = list(zip(repeat(kind), map(template.__mod__, rows)))
         self.waiting.append((lines, arrival_ms))
         if t.duplicate_share:
             again = np.flatnonzero(r.random(n) < t.duplicate_share)

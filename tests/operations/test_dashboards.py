@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -17,6 +18,7 @@ from grafana.declared import declared
 from grafana.overview import Overview
 from grafana.panels import SOURCE
 from streamer.config import Settings, parse
+from streamer.metrics import engagement
 from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.processor import Health, processor_metrics
 from streamer.readout.counters import COUNTERS
@@ -48,7 +50,7 @@ def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "overview.json is not current" in capsys.readouterr().err
     assert build.main(["--out", str(tmp_path)]) == 0
     assert build.main(["--check", "--out", str(tmp_path)]) == 0
-    assert sorted(PAGES) == ["overview", "processor"]
+    assert sorted(PAGES) == ["engagement", "overview", "processor"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -97,16 +99,20 @@ def test_no_two_panels_overlap() -> None:
             taken |= cells
 
 
-def test_the_overview_shows_every_metric_of_traffic_and_engagement() -> None:
-    shown = expressions("overview")
+def test_every_metric_stands_on_a_page() -> None:
+    shown = {page: expressions(page) for page in ("overview", "engagement")}
     for family in FAMILIES:
-        if family.name in ("traffic", "engagement"):
-            missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in shown]
-            assert missing == []
+        missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in str(shown)]
+        assert missing == [], family.name
+    of_people = [
+        m.name for family in FAMILIES if family.name == "engagement" for m in family.metrics
+    ]
+    assert [x for x in of_people if f"{PREFIX}{x}{{" not in shown["engagement"]] == []
 
 
-def test_every_ratio_stands_beside_its_support() -> None:
-    found = panels("overview")
+@pytest.mark.parametrize(("page", "count"), [("overview", 6), ("engagement", 4)])
+def test_every_ratio_stands_beside_its_support(page: str, count: int) -> None:
+    found = panels(page)
     for left, right in pairwise(found):
         if ": support of " in right["title"]:
             assert right["title"].endswith(f": support of {left['title']}")
@@ -114,7 +120,7 @@ def test_every_ratio_stands_beside_its_support() -> None:
     ratios = [
         p for p in found if p["type"] == "timeseries" and "_ratio{" in p["targets"][0]["expr"]
     ]
-    assert len(ratios) == 6
+    assert len(ratios) == count
     for panel in ratios:
         after = found[found.index(panel) + 1]
         assert ": support of " in after["title"], panel["title"]
@@ -136,17 +142,45 @@ def test_units_and_descriptions_are_those_of_the_declarations() -> None:
     assert panel["description"] == series["streamer_ctr_ratio"].description
 
 
+def test_pages_of_windows_share_their_variables_and_all_pages_are_linked() -> None:
+    names = {page: [v["name"] for v in PAGES[page]["templating"]["list"]] for page in PAGES}
+    assert names["engagement"] == ["datasource", "job", "window", "variant", "surface"]
+    assert names["overview"] == [*names["engagement"], "maturity"]
+    assert len({page["uid"] for page in PAGES.values()}) == len(PAGES)
+    for page in PAGES.values():
+        (link,) = page["links"]
+        assert link["tags"] == page["tags"] == ["streamer"]
+        assert link["includeVars"]
+        assert link["keepTime"]
+
+
+def test_the_heat_map_takes_counts_as_they_are_and_stacks_classes_upwards() -> None:
+    (panel,) = [p for page in PAGES for p in panels(page) if p["type"] == "heatmap"]
+    (target,) = panel["targets"]
+    assert panel["options"]["calculate"] is False
+    assert target["format"] == "time_series"  # `heatmap` takes differences of cumulative counts
+    assert target["range"]
+    # Grafana sorts by the legends when it can read all of them as numbers, or as infinity.
+    assert target["legendFormat"] == "{{upto_seconds}}"
+    one_in_each: Any = lambda name: np.ones(1, np.int64)  # noqa: E731
+    classes = engagement.dwell_distribution(one_in_each)
+    bounds = [float(series.labels["upto_seconds"]) for series in classes]
+    assert bounds == sorted(bounds)
+    assert bounds[-1] == float("inf")
+
+
 def test_dimensions_are_those_of_the_settings(tmp_path: Path) -> None:
     config = tmp_path / "streamer.toml"
     config.write_text('[[dimensions]]\nname = "country"\n[[dimensions]]\nname = "device"\n')
     assert build.main(["-c", str(config), "--out", str(tmp_path)]) == 0
-    page = json.loads((tmp_path / "overview.json").read_text())
-    names = [variable["name"] for variable in page["templating"]["list"]]
-    assert names == ["datasource", "job", "window", "country", "device", "maturity"]
-    text = json.dumps(page)
-    assert "variant" not in text
-    assert "surface" not in text
-    assert 'country=~\\"$country\\", device=~\\"$device\\"' in text
+    for name, more in (("overview", ["maturity"]), ("engagement", [])):
+        page = json.loads((tmp_path / f"{name}.json").read_text())
+        names = [variable["name"] for variable in page["templating"]["list"]]
+        assert names == ["datasource", "job", "window", "country", "device", *more]
+        text = json.dumps(page)
+        assert "variant" not in text
+        assert "surface" not in text
+        assert 'country=~\\"$country\\", device=~\\"$device\\"' in text
 
 
 def test_without_dimensions_there_is_one_line() -> None:

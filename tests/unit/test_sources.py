@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +21,7 @@ from streamer.errors import SourceError, UsageError
 from streamer.sources import open_bandit
 from streamer.sources.files import UNTYPED, FileSource, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
+from streamer.sources.moved import Event, Leg, replay
 from streamer.sources.synthetic import BROKEN, Traffic, generate
 
 TEXT = b"".join(
@@ -150,11 +152,11 @@ def test_files_are_merged_by_record_timestamp(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def log() -> list[open_bandit.Event]:
+def log() -> list[Event]:
     return open_bandit.events()
 
 
-def test_open_bandit_has_the_real_totals(log: list[open_bandit.Event]) -> None:
+def test_open_bandit_has_the_real_totals(log: list[Event]) -> None:
     policy = {e["request_id"]: e["variant"] for e in log if e["type"] == "impression"}
     shown = Counter(e["variant"] for e in log if e["type"] == "impression")
     clicks = Counter(policy[e["request_id"]] for e in log if e["type"] == "click")
@@ -162,7 +164,7 @@ def test_open_bandit_has_the_real_totals(log: list[open_bandit.Event]) -> None:
     assert clicks == {"random": 130, "bts": 157}
 
 
-def test_open_bandit_joins_and_is_in_order(log: list[open_bandit.Event]) -> None:
+def test_open_bandit_joins_and_is_in_order(log: list[Event]) -> None:
     shown = {e["request_id"]: e for e in log if e["type"] == "impression"}
     clicks = {e["request_id"]: e for e in log if e["type"] == "click"}
     for click in clicks.values():
@@ -178,7 +180,7 @@ def test_open_bandit_joins_and_is_in_order(log: list[open_bandit.Event]) -> None
     assert 2000 <= len({e["user_id"] for e in log}) <= 4000
 
 
-def test_open_bandit_is_the_same_every_time(log: list[open_bandit.Event]) -> None:
+def test_open_bandit_is_the_same_every_time(log: list[Event]) -> None:
     assert open_bandit.events() == log
     ids = {e["event_id"] for e in log if "event_id" in e}
     again = {e["event_id"] for e in open_bandit.events(lap=1) if "event_id" in e}
@@ -186,13 +188,51 @@ def test_open_bandit_is_the_same_every_time(log: list[open_bandit.Event]) -> Non
     assert ids.isdisjoint(again)
 
 
-def test_open_bandit_moved_and_compressed(log: list[open_bandit.Event]) -> None:
-    moved = list(open_bandit.replay_at(log, start_ms=5000, speed=1000))
+def test_open_bandit_moved_and_compressed(log: list[Event]) -> None:
+    moved = list(replay([Leg(log, start_ms=5000, speed=1000)]))
+    assert len(moved) == len(log)
     assert moved[0]["ts"] == 5000
-    assert moved[-1]["ts"] - 5000 == (log[-1]["ts"] - log[0]["ts"]) // 1000
+    moments = [e["ts"] for e in moved]
+    assert moments == sorted(moments)
+    shown = [e["ts"] for e in moved if e["type"] == "impression"]
+    real = [e["ts"] for e in log if e["type"] == "impression"]
+    assert shown[-1] - 5000 == (real[-1] - log[0]["ts"]) // 1000
+    lengths = [sorted(map(length_ms, visits_of(some).values())) for some in (log, moved)]
+    assert lengths[0] == lengths[1]
     kind, line = next(open_bandit.lines(moved))
     assert kind == "impressions"
     assert json.loads(line) == moved[0]
+
+
+def visits_of(log: list[Event]) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for e in log:
+        if e["type"] == "session":
+            found.setdefault(e["session_id"], []).append(e)
+    return found
+
+
+def length_ms(visit: list[Event]) -> int:
+    return int(visit[-1]["ts"] - visit[0]["ts"])
+
+
+def test_open_bandit_visits_have_pages_times_and_ends(log: list[Event]) -> None:
+    visits = visits_of(log)
+    assert 0.03 < len(visits) / 60_000 < 0.04
+    pages = [sum(e["action"] == "view" for e in some) for some in visits.values()]
+    assert min(pages) == 1
+    assert 0.4 < pages.count(1) / len(pages) < 0.6
+    assert 1.5 < sum(pages) / len(pages) < 3
+    ended = sum(some[-1]["action"] == "end" for some in visits.values())
+    assert ended / len(visits) == pytest.approx(open_bandit.END_SHARE, abs=0.05)
+    assert all(some[0]["action"] == "start" for some in visits.values())
+    clicks = {e["request_id"]: e for e in log if e["type"] == "click"}
+    told = [e for e in log if e.get("action") == "dwell"]
+    twice = [e for e in told if e["request_id"] in clicks]
+    assert 100 < len(twice) < 250 < len(told)
+    for e in told:
+        assert {"variant", "surface", "item_id"} <= set(e)
+        assert 100 < e["dwell_ms"] <= 20 * 60_000
 
 
 # Synthetic --------------------------------------------------------------------------------------
@@ -264,7 +304,60 @@ def test_knobs_do_what_they_say() -> None:
     assert disordered / len(events) == pytest.approx(0.2, rel=0.25)
 
 
+def sessions_of(events: list[Event]) -> dict[str, list[Event]]:
+    """Events by session id, of those sessions of which nothing is still to come."""
+    until_ms = events[-1]["ts"] - 3 * 3_600_000
+    return {name: some for name, some in visits_of(events).items() if some[0]["ts"] < until_ms}
+
+
+def test_sessions_bounce_pause_and_end_as_often_as_they_should() -> None:
+    traffic = Traffic(events_per_second=5, session_share=1.0, slate=3, items=50, pause_share=0.1)
+    events = [json.loads(line) for _, line in generate(traffic, 150_000)]
+    assert len(events) / (events[-1]["ts"] - events[0]["ts"]) == pytest.approx(0.005, rel=0.05)
+    sessions = sessions_of(events)
+    assert len(sessions) > 5000
+    views = [sum(e["action"] == "view" for e in some) for some in sessions.values()]
+    assert views.count(1) / len(views) == pytest.approx(traffic.bounce_share, rel=0.1)
+    assert min(views) == 1
+    longer = [n for n in views if n > 1]
+    assert sum(longer) / len(longer) == pytest.approx(traffic.session_views, rel=0.05)
+    unended = [some for some in sessions.values() if some[-1]["action"] != "end"]
+    assert len(unended) / len(sessions) == pytest.approx(traffic.unended_share, rel=0.1)
+    pauses = 0
+    for some in sessions.values():
+        assert [e["action"] for e in some].count("start") == 1
+        assert some[0]["action"] == "start"
+        assert {"variant", "surface"} <= set(some[0])
+        gaps_ms = [b["ts"] - a["ts"] for a, b in pairwise(some)]
+        assert not [gap for gap in gaps_ms if 1_200_000 < gap < 1_800_000]
+        pauses += sum(gap > 1_800_000 for gap in gaps_ms)
+    share = pauses / (sum(views) - len(views))  # after the last view nobody comes back
+    assert share == pytest.approx(0.1, rel=0.1)
+
+
+def test_sessions_tell_of_items_of_their_slate_and_clicks_may_tell_the_same() -> None:
+    traffic = Traffic(events_per_second=50, session_share=1.0, slate=3, items=50)
+    events = [json.loads(line) for _, line in generate(traffic, 60_000)]
+    shown = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "impression"}
+    clicks = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "click"}
+    told = [e for e in events if e.get("action") == "dwell"]
+    views = sum(e.get("action") == "view" for e in events)
+    assert len(told) / views == pytest.approx(traffic.told_share, rel=0.05)
+    both = [e for e in told if (e["request_id"], e["item_id"]) in clicks]
+    assert 0.05 < len(both) / len(told) < 0.3
+    as_times = [e for e in told if "start_ts" in e]
+    assert len(as_times) / len(told) == pytest.approx(0.5, rel=0.1)
+    for e in told:
+        assert (e["request_id"], e["item_id"]) in shown
+        assert e["request_id"][1:] == e["session_id"][1:]
+        assert {"variant", "surface"} <= set(e)
+        dwell_ms = e["dwell_ms"] if "dwell_ms" in e else e["end_ts"] - e["start_ts"]
+        assert 100 < dwell_ms <= 600_000
+
+
 def test_impossible_traffic_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"session_views = 1\.5"):
+        Traffic(session_views=1.5)
     with pytest.raises(UsageError, match="late_share = 2"):
         Traffic(late_share=2)
     with pytest.raises(UsageError, match="slate = 10"):
