@@ -19,7 +19,17 @@ from streamer.engine.groups import Groups
 from streamer.engine.index import mix
 from streamer.engine.segments import Segments
 from streamer.engine.user_items import Touched, UserItems, joined, time_name
-from streamer.engine.user_sums import EMPTY, Frame, Sums, added, chunks, contributions, parts_of
+from streamer.engine.user_sums import (
+    EMPTY,
+    Frame,
+    Sums,
+    Tally,
+    added,
+    chunks,
+    contribute,
+    first_key,
+    users_stats,
+)
 
 _ABSORB_ROWS = 200_000
 _COMPACT_ROWS = 1 << 18
@@ -197,23 +207,21 @@ class Users:
     def _add(self, rows: Touched, stream_ms: int, sign: int) -> None:
         """Add what the users of these rows contribute; forget the panes that are too old."""
         groups = self.groups.of(self.segments)
-        frames = [
-            Frame(r.pane_ms // self.unit_ms, self.items.base, r.oldest(stream_ms))
-            for r in self.rings
+        tallies = [
+            Tally(
+                Frame(ring.pane_ms // self.unit_ms, self.items.base, ring.oldest(stream_ms)),
+                *(len(self.groups.tuples), users_stats(self.kinds), sign),
+            )
+            for ring in self.rings
         ]
-        parts: list[list[Sums]] = [[] for _ in self.rings]
         for chunk in chunks(rows):
-            found = contributions(chunk, groups, frames)
-            for part, sums in zip(parts, found, strict=True):
-                part.append(added(sums))
-        for i, part in enumerate(parts):
-            if not part:
-                continue
-            change = added(part)
+            contribute(chunk, groups, tallies)
+        for i, tally in enumerate(tallies):
+            change = tally.sums()
             if len(change[0]):
                 key, value = self.sums[i]
-                held = parts_of(key)[0] >= frames[i].oldest
-                self.sums[i] = added([(key[held], value[held]), (change[0], sign * change[1])])
+                held = key >= first_key(tally.frame.oldest)
+                self.sums[i] = added([(key[held], value[held]), change])
                 self._changed.add(i)
 
     def shrink(self, stream_ms: int) -> bool:
