@@ -8,18 +8,17 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from streamer import limits
 from streamer.chunk import Chunk
+from streamer.committer import Committer, prepare
 from streamer.config import Settings
-from streamer.deadletters import DeadLetter, DeadLetters
+from streamer.deadletters import DeadLetters
 from streamer.decode import Decoder
 from streamer.engine.partition import Partition
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
@@ -27,7 +26,7 @@ from streamer.events import KINDS
 from streamer.log import Log
 from streamer.metrics.catalogue import Catalogue
 from streamer.owned import OwnedPartition, Phase
-from streamer.store.base import Answer, Commit, Store
+from streamer.store.base import Store
 from streamer.store.journal import adopt
 from streamer.telemetry import Telemetry
 from streamer.witnesses import find_place
@@ -63,7 +62,8 @@ class Runner:
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, "streamer-engine")
-        self._told_at = 0.0
+        self.committer = Committer(store, self.dead_letters, self.telemetry, self._wake.set)
+        self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
         self._aside: set[asyncio.Task[None]] = set()
         self._asked_at = 0.0
@@ -163,7 +163,7 @@ class Runner:
                 if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
                     await asyncio.wait({owned.committing})
                 if owned.has_uncommitted:
-                    await self._try_commit(owned, *self._prepare(owned))
+                    await self.committer.attempt(owned, *prepare(owned))
                 await self.store.release(owned.number, claim)
         except Exception as error:  # it is read again; the others must be given up, too
             logger.warning("partition %d was not flushed: %r", owned.number, error)
@@ -300,6 +300,7 @@ class Runner:
         if taken or (is_tick and owned.may_settle):
             rows = await loop.run_in_executor(self._pool, owned.apply, self.decoder, taken)
             self.telemetry.applied_records += rows
+            self._applied_at = _now()
             self._resume(owned)
         is_due = _now() - owned.committed_at >= bounds.flush_ms / 1000
         is_due |= owned.rows_since_commit >= limits.COMMIT_ROWS
@@ -308,22 +309,27 @@ class Runner:
             await self._file_users(owned)
         if owned.dirty and is_due and owned.committing is None:
             owned.committed_at = _now()
-            prepared = await loop.run_in_executor(self._pool, self._prepare, owned)
-            owned.committing = asyncio.create_task(self._commit(owned, *prepared))
+            prepared = await loop.run_in_executor(self._pool, prepare, owned)
+            owned.committing = asyncio.create_task(self.committer.commit(owned, *prepared))
         return bool(taken)
 
     async def _file_users(self, owned: OwnedPartition) -> None:
-        """Bring the sums over users up to date, if it is worth its time."""
-        is_busy = any(
-            o.waiting > self.settings.limits.gather_rows for o in self.partitions.values()
-        )
-        parts = limits.FILING_PARTS if is_busy else limits.FILING_PARTS_IDLE
+        """Bring the sums over users up to date, if it is worth its time now."""
         started, partition = _now(), owned.partition
-        if partition is not None and owned.may_file(started, parts * len(self.partitions)):
+        if partition is not None and owned.may_file(started, self._filing_parts(started)):
             loop = asyncio.get_running_loop()
             await loop.run_in_executor(self._pool, partition.file_users)
             owned.filed_at, owned.filing_seconds = _now(), _now() - started
             owned.dirty = True
+
+    def _filing_parts(self, now: float) -> int:
+        """Filing takes at most one in so many parts of a partition's time."""
+        if now - self._applied_at > self.settings.limits.flush_ms / 1000:
+            return 0  # nothing comes that would have to wait
+        rows = self.settings.limits.gather_rows
+        is_busy = any(owned.waiting > rows for owned in self.partitions.values())
+        parts = limits.FILING_PARTS if is_busy else limits.FILING_PARTS_IDLE
+        return parts * len(self.partitions)
 
     def _resume(self, owned: OwnedPartition) -> None:
         bound = self._inbox_bound // 2
@@ -331,59 +337,6 @@ class Runner:
             if owned.rows(self.kind_of[tp.topic]) <= bound:
                 self._paused.discard(tp)
                 self.log.resume([tp])
-
-    # Committing ----------------------------------------------------------------------------------
-
-    def _prepare(self, owned: OwnedPartition) -> tuple[Commit, list[DeadLetter]]:
-        assert owned.journal is not None
-        dead, owned.dead = owned.dead, []
-        owned.journal.dead_letters += len(dead)
-        owned.dirty, owned.rows_since_commit = False, 0
-        return owned.journal.prepare(), dead
-
-    async def _commit(self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]) -> None:
-        """Carry one commit out, however long the store is away; then let the next one come."""
-        delay_seconds = 0.05
-        try:
-            while True:
-                try:
-                    await self._try_commit(owned, commit, dead)
-                    if owned.is_stuck:
-                        owned.is_stuck = False
-                        self.telemetry.problems.pop(owned.number, None)
-                        logger.warning("partition %d: commits work again", owned.number)
-                    break
-                except (StoreError, BrokerError) as error:
-                    if not owned.is_stuck:
-                        logger.warning("partition %d waits: %s", owned.number, error)
-                    owned.is_stuck = True
-                    self.telemetry.problems[owned.number] = str(error)
-                    await asyncio.sleep(delay_seconds)
-                    delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
-        except Exception as error:  # whatever it is: what memory holds is not what is stored
-            self.telemetry.problems[owned.number] = type(error).__name__
-            logger.exception("partition %d: a commit failed; adopting again", owned.number)
-            owned.is_fenced = True
-        finally:
-            owned.committing = None
-            self._wake.set()
-
-    async def _try_commit(
-        self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]
-    ) -> None:
-        started = time.perf_counter()
-        await self.dead_letters.send(dead)
-        dead.clear()
-        answer = await self.store.commit(owned.number, commit)
-        if answer in (Answer.OK, Answer.ALREADY):
-            self.telemetry.commit_took(time.perf_counter() - started)
-            owned.committed = msgspec.msgpack.decode(commit.position)[1]
-            return
-        if answer is Answer.INCOMPLETE:
-            raise StoreError(f"blobs of partition {owned.number} are gone: the store went back")
-        self.telemetry.fenced += 1
-        logger.warning("partition %d: commit answered %s; adopting again", owned.number, answer)
-        owned.is_fenced = True  # forgotten where nothing is being applied: see _work
 
     async def _tell_kafka(self) -> None:
         """Commit what is committed here to Kafka too, for lag tools; nothing depends on it."""

@@ -180,7 +180,7 @@ class Partition:
     @property
     def users_behind_ms(self) -> int:
         """How far, in stream time, the sums over users are behind everything else."""
-        return self.stream_ms - self.users.filed_ms if self.users.is_unfiled else 0
+        return max(1, self.stream_ms - self.users.filed_ms) if self.users.is_unfiled else 0
 
     def seal(self) -> None:
         """What changes from now on belongs to the next commit."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamer.chunk import Chunk
+from streamer.committer import Committer
 from streamer.engine.impressions import Impressions
 from streamer.engine.partition import Partition
 from streamer.owned import OwnedPartition
@@ -126,15 +127,22 @@ class IdleAsksNothing(World):
             """Only commits tell."""
 
 
+class _LateLetters(Committer):
+    async def attempt(self, owned: OwnedPartition, commit: Commit, dead: list[Any]) -> None:
+        later: Sequence[Any] = list(dead)
+        await super().attempt(owned, commit, [])
+        await self.dead_letters.send(later)
+        dead.clear()
+
+
 class DeadLettersAfterCommit(World):
     """Dead letters are sent when the commit that counts them is done."""
 
     class runner_type(Runner):  # noqa: N801
-        async def _try_commit(self, owned: OwnedPartition, commit: Commit, dead: list[Any]) -> None:
-            later: Sequence[Any] = list(dead)
-            await super()._try_commit(owned, commit, [])
-            await self.dead_letters.send(later)
-            dead.clear()
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            known = (self.store, self.dead_letters, self.telemetry, self._wake.set)
+            self.committer = _LateLetters(*known)
 
 
 BUGS: dict[str, type[World]] = {
