@@ -137,7 +137,7 @@ def _user_items(partition: Partition) -> dict[tuple[Any, ...], list[int]]:
     found: dict[tuple[Any, ...], list[int]] = {}
     for row in zip(*(c.tolist() for c in columns.values()), strict=True):
         told = dict(zip(columns, row, strict=True))
-        times = [told[name] if told[name] >= oldest else 0 for name in names]
+        times = [told[name] if told[name] > oldest else 0 for name in names]
         if any(times):
             key = (told["user"], told["pair"], texts[told["segment"]])
             known = found.setdefault(key, [0] * len(names))

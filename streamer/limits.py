@@ -46,6 +46,9 @@ MAX_FEEDBACK_KINDS = 16
 MAX_WINDOWS = 8
 MAX_ROLLUPS = 32
 MAX_K = 16
+MAX_SKEW_MS = 31 * 24 * 3600 * 1000
+MAX_SESSION_GAP_MS = 6 * 3600 * 1000
+"""Sessions that nobody ends are filed so far ahead; a short window has a pane a second."""
 PANES_PER_WINDOW = 60
 MIN_PANE_MS = 1000
 PANE_STEP_MS = 500
@@ -86,6 +89,8 @@ HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
 MAX_INBOX_RECORDS = 400_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions."""
+FILING_SECONDS = 1.0
+"""Sums over users are brought up to date no more often while events come."""
 FILING_PARTS, FILING_PARTS_IDLE = 20, 3
 """Bringing the sums over users up to date takes at most one in so many parts of a worker's time: of
 one that has to catch up, and of one that waits for events."""

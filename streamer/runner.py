@@ -162,8 +162,13 @@ class Runner:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                 if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
                     await asyncio.wait({owned.committing})
+                loop = asyncio.get_running_loop()
+                if owned.may_file_last and owned.partition is not None:
+                    await loop.run_in_executor(self._pool, owned.partition.file_users)
+                    owned.dirty = True
                 if owned.has_uncommitted:
-                    await self.committer.attempt(owned, *prepare(owned))
+                    prepared = await loop.run_in_executor(self._pool, prepare, owned)
+                    await self.committer.attempt(owned, *prepared)
                 await self.store.release(owned.number, claim)
         except Exception as error:  # it is read again; the others must be given up, too
             logger.warning("partition %d was not flushed: %r", owned.number, error)
@@ -317,10 +322,11 @@ class Runner:
         """Bring the sums over users up to date, if it is worth its time now."""
         started, partition = _now(), owned.partition
         if partition is not None and owned.may_file(started, self._filing_parts(started)):
-            loop = asyncio.get_running_loop()
+            loop, everything = asyncio.get_running_loop(), partition.users.is_stale
             await loop.run_in_executor(self._pool, partition.file_users)
-            owned.filed_at, owned.filing_seconds = _now(), _now() - started
-            owned.dirty = True
+            owned.filed_at, owned.dirty = _now(), True
+            if not everything:  # that comes once, after an adoption
+                owned.filing_seconds = _now() - started
 
     def _filing_parts(self, now: float) -> int:
         """Filing takes at most one in so many parts of a partition's time."""

@@ -112,6 +112,11 @@ def _validate_dimensions(s: Settings) -> None:
                 and value not in limits.RESERVED_LABELS | {"unknown"},
                 f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
             )
+    for name, ms, most_ms in (
+        ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
+        ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
+    ):
+        _require(ms <= most_ms, f"{name} = {ms} ms: at most {most_ms}: panes so far ahead are kept")
     _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:

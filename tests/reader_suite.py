@@ -8,7 +8,7 @@ from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, by_key, differences, random_records, to_log
-from tests.store_suite import commit, start
+from tests.journal_suite import commit, start
 
 
 class ReaderSuite:

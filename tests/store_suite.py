@@ -1,36 +1,15 @@
 """What every store must do: one suite, inherited for each of them.
 
-A subclass gives a ``store`` fixture; the journal's tests below restart partitions on it.
+A subclass gives a ``store`` fixture.
 """
 
 from __future__ import annotations
 
-import random
-from typing import NamedTuple
-
 import pytest
 
 from streamer import limits
-from streamer.canonical import canonical
-from streamer.config import Settings
-from streamer.engine.partition import Partition
-from streamer.errors import CodecError, SettingsError
-from streamer.readout.readout import readout
 from streamer.store.base import Answer, Commit, Store
-from streamer.store.journal import Journal, adopt
-from streamer.store.manifest import decode
-from streamer.store.reader import Reader
 from streamer.telemetry import Telemetry
-from streamer.testing import Chunk, Engines, LogRecord, chunks_of
-from tests.agreement import (
-    SETTINGS,
-    by_key,
-    differences,
-    random_records,
-    run_engines,
-    states,
-    to_log,
-)
 
 
 def step(
@@ -66,6 +45,16 @@ class StoreSuite:
         assert await store.blobs(0, ["b", "x", "a"]) == [b"", None, b"\x00\xff"]
         assert await store.blobs(1, ["a"]) == [None]
         assert await store.standing([1, 0]) == [(None, b""), (claim, b"p1")]
+
+    async def test_a_commit_deletes_however_many_there_are(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        names = tuple(f"b{i}" for i in range(2500))
+        await store.commit(0, step(claim, b"", b"p1", {**dict.fromkeys(names, b"1"), "kept": b"2"}))
+        again = step(claim, b"p1", b"p2", delete=names)
+        assert await store.commit(0, again) == Answer.OK
+        assert await store.commit(0, again) == Answer.ALREADY
+        assert await store.blobs(0, [*names, "kept"]) == [*[None] * len(names), b"2"]
+        assert await store.sweep(0, claim, {"kept"}) == 0
 
     async def test_a_repeated_commit_is_already_done(self, store: Store) -> None:
         claim, _ = await store.claim(0)
@@ -173,182 +162,3 @@ class StoreSuite:
 
     async def test_a_fit_store_passes_its_check(self, store: Store) -> None:
         await store.check()
-
-
-class Run(NamedTuple):
-    """Partitions that are being fed, each with its journal."""
-
-    engines: Engines
-    journals: list[Journal]
-
-
-async def take_over(store: Store, run: Run, number: int) -> None:
-    """What a restarted worker does: a fresh partition, claimed and loaded."""
-    engines = run.engines
-    partition = Partition(engines.settings, engines.catalogue)
-    claim, stored = await store.claim(number)
-    run.journals[number] = await adopt(store, number, partition, claim, stored)
-    engines.partitions[number] = partition
-
-
-async def start(store: Store, settings: Settings, partitions: int) -> Run:
-    await store.set_partitions(partitions)
-    engines = Engines(settings, partitions)
-    run = Run(engines, [Journal(p, "") for p in engines.partitions])
-    for number in range(partitions):
-        await take_over(store, run, number)
-    return run
-
-
-async def commit(store: Store, run: Run, number: int, files: bool = True) -> None:
-    """``files``: whether the sums over users are brought up to date, too."""
-    if files:
-        run.engines.partitions[number].file_users()
-    assert await store.commit(number, run.journals[number].prepare()) == Answer.OK
-
-
-class JournalSuite:
-    """Partitions written through journals, restarted again and again."""
-
-    lines = 800
-    seeds = 3
-
-    @pytest.mark.parametrize("name", SETTINGS)
-    @pytest.mark.parametrize("seed", range(3))
-    async def test_restarts_change_nothing(
-        self, store: Store, seed: int, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "BLOB_FAN_IN", 2 + seed)
-        settings, partitions = SETTINGS[name], 1 + seed % 2
-        records, expected = random_records(seed, name, self.lines, partitions)
-        log = to_log(records)
-        reference = states(run_engines(settings, partitions, log, 60, seed))
-        run = await start(store, settings, partitions)
-        dice = random.Random(seed)
-        for chunk in chunks_of(log, 60, seed + 1):
-            run.engines.feed(chunk)
-            if dice.random() < 0.5:
-                await commit(store, run, chunk.partition, files=dice.random() < 0.5)
-                if dice.random() < 0.4:
-                    before = canonical(run.engines.partitions[chunk.partition])
-                    await take_over(store, run, chunk.partition)
-                    after = canonical(run.engines.partitions[chunk.partition])
-                    assert after == before
-        run.engines.finish()
-        for number in range(partitions):
-            await commit(store, run, number)
-        assert states(run.engines) == reference
-        for number in range(partitions):
-            await take_over(store, run, number)
-        assert states(run.engines) == reference
-        reader = Reader(store)
-        await reader.refresh()
-        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
-        assert not differences(shown, expected)
-
-    async def test_work_that_was_not_committed_is_done_again(self, store: Store) -> None:
-        settings = SETTINGS["defaults"]
-        records, expected = random_records(11, "defaults", self.lines, 1)
-        log = to_log(records)
-        run = await start(store, settings, 1)
-        chunks = list(chunks_of(log, 40, 5))
-        done = 0
-        for crash_at in (7, 15, len(chunks)):
-            kept = done
-            for i in range(done, crash_at):
-                run.engines.feed(chunks[i])
-                if i % 5 == 4:
-                    await commit(store, run, 0)
-                    kept = i + 1
-            if crash_at < len(chunks):
-                # Prepared, and lost: its blobs are orphans now.
-                lost = run.journals[0].prepare()
-                await store.commit(0, step("another", b"", b"x", dict(lost.blobs)))
-                await take_over(store, run, 0)
-                assert await store.blobs(0, list(lost.blobs)) == [None] * len(lost.blobs)
-            done = kept
-        run.engines.finish()
-        await commit(store, run, 0)
-        reader = Reader(store)
-        await reader.refresh()
-        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
-        assert not differences(shown, expected)
-
-    async def test_versions_that_are_out_of_date_do_not_pile_up(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
-        monkeypatch.setattr("streamer.store.journal._MAX_BLOB_ROWS", 150)
-        run = await start(store, SETTINGS["defaults"], 1)
-        dice, most, blobs = random.Random(1), 0, 0
-        for offset in range(0, 4000, 20):
-            lines = [
-                b'{"ts":%d,"user_id":"u%d","item_id":"i%d"}'
-                % (10**12 + offset, dice.randint(1, 20), dice.randint(1, 15))
-                for _ in range(20)
-            ]
-            records = [
-                LogRecord("impressions", 0, offset + i, 10**12 + offset, line)
-                for i, line in enumerate(lines)
-            ]
-            run.engines.feed(Chunk("impressions", 0, records))
-            await commit(store, run, 0)
-            refs = decode((await store.read(0)).manifest).tables["user_items"]
-            most, blobs = max(most, sum(ref.rows for ref in refs)), max(blobs, len(refs))
-        rows = len(run.engines.partitions[0].users.items)
-        assert rows == 300
-        assert most < 4 * rows
-        assert blobs < 20
-        before = canonical(run.engines.partitions[0])
-        await take_over(store, run, 0)
-        assert canonical(run.engines.partitions[0]) == before
-
-    async def test_blobs_merge_and_leave(
-        self, store: Store, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
-        name = "no dimensions, short times"
-        records, _ = random_records(4, name, 3000, 1)
-        run = await start(store, SETTINGS[name], 1)
-        most, levels = 0, set()
-        for chunk in chunks_of(sorted(to_log(records), key=lambda r: r.record_ms), 30, 3):
-            run.engines.feed(chunk)
-            await commit(store, run, 0)
-            manifest = decode((await store.read(0)).manifest)
-            most = max(most, *(len(refs) for refs in manifest.tables.values()))
-            levels |= {ref.level for refs in manifest.tables.values() for ref in refs}
-            partition = run.engines.partitions[0]
-            oldest = [ring.oldest(partition.stream_ms) for ring in partition.cells.rings]
-            for pane in manifest.panes:
-                ring = pane >> 32
-                assert ring > len(oldest) or pane & 0xFFFFFFFF >= oldest[ring - 1]
-        commits = run.journals[0].commit_number
-        assert commits > 60
-        assert levels >= {0, 1, 2}
-        assert most < commits / 3
-        names = manifest.blob_names()
-        held = await store.blobs(0, sorted(names))
-        assert None not in held
-        claim = await store.owner(0) or ""
-        assert await store.sweep(0, claim, names) == 0, (
-            "a blob that no manifest names was left behind"
-        )
-
-    async def test_other_settings_do_not_read_the_state(self, store: Store) -> None:
-        run = await start(store, SETTINGS["defaults"], 1)
-        await commit(store, run, 0)
-        for name in list(SETTINGS)[1:]:
-            with pytest.raises(SettingsError, match="written with other"):
-                await start(store, SETTINGS[name], 1)
-
-    async def test_a_missing_blob_is_an_error_in_words(self, store: Store) -> None:
-        records, _ = random_records(4, "defaults", 300, 1)
-        run = await start(store, SETTINGS["defaults"], 1)
-        for chunk in chunks_of(to_log(records), 300):
-            run.engines.feed(chunk)
-        await commit(store, run, 0)
-        names = decode((await store.read(0)).manifest).blob_names()
-        claim = await store.owner(0) or ""
-        assert await store.sweep(0, claim, set(sorted(names)[1:])) == 1
-        with pytest.raises(CodecError, match=r"1 of \d+ blobs of its manifest are gone"):
-            await take_over(store, run, 0)

@@ -230,6 +230,11 @@ class Attribution:
         pending = self.feedback.pending
         return self._as_told(pending[~self.feedback.rows["settled"][pending]])
 
+    def unsettled_counts(self) -> dict[str, int]:
+        """How much of it there is, by topic."""
+        topics = {"clicks": fb.CLICKS, "conversions": fb.CONVERSIONS}
+        return {name: self.feedback.unsettled(topic) for name, topic in topics.items()}
+
     # Leaving -------------------------------------------------------------------------------------
 
     def expire(self) -> None:
@@ -249,10 +254,12 @@ class Attribution:
     def _compact_clicked(self) -> None:
         expired = self.clicked.expired(self.join_clock_ms(), self.lateness_ms)
         joined = self.feedback.rows["joined"]
-        self.feedback.rows["dead"][(joined >= 0) & expired[joined]] = True
+        held = np.flatnonzero(joined >= 0)
+        self.feedback.rows["dead"][held[expired[joined[held]]]] = True
         moved = self.clicked.keep(~expired)
         for column in (joined, self.impressions.rows["clicked"]):
-            column[:] = np.where(column >= 0, moved[column], -1)
+            held = np.flatnonzero(column >= 0)
+            column[held] = moved[column[held]]
         self._compact_at["clicked"] = max(4096, 2 * len(self.clicked.rows))
 
     def _compact_feedback(self) -> None:

@@ -5,7 +5,7 @@ Statistics of users do not add over segments (a user may be in several), so each
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,12 @@ class Groups:
                 self._of[i] = np.append(self._of[i], np.array(fresh, np.int64))
         return self._of
 
+    def columns(self) -> dict[str, I64]:
+        """The groups as columns: a number, and the value code of each dimension."""
+        codes = np.array(self.tuples, np.int64).reshape(len(self.tuples), -1)
+        columns = {f"code_{i}": codes[:, i] for i in range(codes.shape[1])}
+        return {"number": np.arange(len(self.tuples)), **columns}
+
     def _number(self, codes: tuple[int, ...]) -> int:
         number = self._numbers.setdefault(codes, len(self.tuples))
         if number == len(self.tuples):
@@ -48,7 +54,7 @@ class Groups:
 
 
 def group_texts(
-    tuples: Sequence[Sequence[int]], dump: Mapping[str, Any]
+    tuples: Iterable[Sequence[int]], dump: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], ...]:
     """The labels of groups; ``dump`` is that of the segments."""
     texts = [values["texts"] for values in dump["values"]]
@@ -56,6 +62,12 @@ def group_texts(
         tuple("all" if code == ALL else t[code] for t, code in zip(texts, codes, strict=True))
         for codes in tuples
     )
+
+
+def tuples_of(columns: Mapping[str, I64]) -> list[tuple[int, ...]]:
+    """What ``Groups.columns`` was made of."""
+    codes = [column.tolist() for name, column in columns.items() if name != "number"]
+    return list(zip(*codes, strict=True)) if codes else [()] * len(columns["number"])
 
 
 assert limits.MAX_SEGMENTS * limits.MAX_ROLLUPS < 1 << 20

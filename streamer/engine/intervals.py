@@ -71,7 +71,7 @@ class IntervalTable:
         self.evicted_early = 0
         self._is_changed = False
         self._next_id = 0
-        self._compact_at = _COMPACT_ROWS
+        self._compact_at = min(_COMPACT_ROWS, limit)
         self._loaded: list[dict[str, np.ndarray[Any, Any]]] = []
 
     @property
@@ -144,7 +144,8 @@ class IntervalTable:
 
     def expire(self, clock_ms: int) -> None:
         """Forget rows that nothing can join any more, now and then; then the oldest beyond the
-        bound. What is no more is kept as long: its stored versions must not come back."""
+        bound. What is no more is kept as long, else its stored versions would come back (as those
+        of what left beyond the bound may)."""
         if len(self.rows) <= self._compact_at:
             return
         keep = self.rows["high_ms"] + self.reach_ms >= clock_ms
@@ -155,7 +156,7 @@ class IntervalTable:
             self.evicted_early += beyond
         self.rows.keep(keep)
         self.chains.rebuild(self.rows["key"].copy(), self.rows["next"])
-        self._compact_at = max(_COMPACT_ROWS, min(2 * len(self.rows), self.limit + _COMPACT_ROWS))
+        self._compact_at = min(2 * len(self.rows) + _COMPACT_ROWS, self.limit + self.limit // 8)
 
     # Stored form ---------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ from typing import Protocol
 
 import numpy as np
 
-from streamer import limits
 from streamer.batch import I64, Batch
 from streamer.config import Settings
 from streamer.decode import Interner
@@ -229,6 +228,7 @@ class Partition:
         self.attribution.rejoin()
         self.sessions.settle(self.logs["sessions"].arrival_ms)
         self.viewings.settle(self.viewing_clock_ms())
+        self.users.settle_load()
 
     # What a bound dropped ------------------------------------------------------------------------
 
@@ -243,6 +243,3 @@ class Partition:
         """Everything that left before its time."""
         ids = sum(log.ids.evicted_early for log in self.logs.values())
         return ids + sum(self.evicted_early.values()) + self.segments.overflowed
-
-
-assert limits.PANES_PER_WINDOW > 0

@@ -48,9 +48,13 @@ def joined(parts: list[Touched]) -> Touched:
     )
 
 
-def time_name(column: int) -> str:
-    """The name of a column of times, in the table and as stored."""
+def time_name(column: int | str) -> str:
+    """The name of a column of times, in the table and as stored (with "": how all begin)."""
     return f"time_{column}"
+
+
+def _key(pair: U64, segment: npt.NDArray[Any]) -> U64:
+    return mix(pair, segment.astype(np.uint64) + np.uint64(1))
 
 
 class UserItems:
@@ -68,7 +72,7 @@ class UserItems:
             **times,
         )
         self.index = KeyIndex()
-        self.base = -1
+        self.base, self.is_based = -1, False
         self.epoch = 0
         self._noted: list[tuple[I64, list[Times]]] = []
         self._is_changed = False
@@ -98,7 +102,7 @@ class UserItems:
 
     def _rows_of(self, user: U64, pair: U64, segment: I64) -> tuple[I64, I64]:
         """The row of each touch, and every such row once."""
-        slots, _ = self.index.slots(mix(pair, segment.astype(np.uint64) + np.uint64(1)))
+        slots, _ = self.index.slots(_key(pair, segment))
         row = self.index.rows_at(slots).astype(np.int64)
         numbers = np.arange(len(user))
         self.index.set_rows(slots, numbers)
@@ -151,22 +155,21 @@ class UserItems:
             for row, times in self._noted
         ]
         self.rows.keep(mask)
-        keys = mix(self.rows["pair"], self.rows["segment"].astype(np.uint64) + np.uint64(1))
+        keys = _key(self.rows["pair"], self.rows["segment"])
         self.index.rebuild(keys, np.arange(len(self.rows)))
 
-    def latest(self) -> Times:
-        """The last time of each row."""
-        latest: Times = self.rows[time_name(0)].copy()
-        for i in range(1, self.columns):
-            np.maximum(latest, self.rows[time_name(i)], out=latest)
-        return latest
+    def latest_unit(self) -> I64:
+        """The last time of each row, in units since the epoch."""
+        latest = np.maximum.reduce([self.rows[time_name(i)] for i in range(self.columns)])
+        units: I64 = latest.astype(np.int64) + self.base
+        return units
 
     def rebase(self, oldest_unit: int) -> int:
         """Count times from shortly before ``oldest_unit`` where they would become too large.
         Returns by how much all times are smaller now (0: mostly); older ones are never."""
-        if self.base >= 0 and oldest_unit - self.base < _REBASE:
+        if self.is_based and oldest_unit - self.base < _REBASE:
             return 0
-        shift, self.base = oldest_unit - 1 - max(self.base, 0), oldest_unit - 1
+        shift, self.base, self.is_based = oldest_unit - 1 - self.base, oldest_unit - 1, True
         columns = [self.rows[time_name(i)] for i in range(self.columns)]
         columns += [column for _, times in self._noted for column in times]
         for column in columns:
@@ -181,17 +184,24 @@ class UserItems:
         self._is_changed = False
 
     def versions(self, first: int, end: int) -> dict[str, np.ndarray[Any, Any]]:
-        """Rows that last changed in the epochs [first, end); times in units since the epoch."""
+        """Rows that last changed in the epochs [first, end); times count from 1, the first unit
+        since the epoch, and 0 is never."""
         epoch = self.rows["epoch"]
         row = np.flatnonzero((epoch >= first) & (epoch < end))
         rows = self.rows
         columns = {name: rows[name][row] for name in ("user", "pair", "segment")}
         for i in range(self.columns):
             time = rows[time_name(i)][row].astype(np.int64)
-            columns[time_name(i)] = np.where(time > 0, time + self.base, 0)
+            columns[time_name(i)] = np.where(time > 0, time + self.base + 1, 0)
         return columns
+
+    def renew(self, pair: U64, segment: I64) -> None:
+        """Count rows as changed now."""
+        row = self.index.find(_key(pair, segment)).astype(np.int64)
+        self.rows["epoch"][row[row >= 0]] = self.epoch
+        self._is_changed |= bool((row >= 0).any())
 
     def live(self, firsts: I64) -> I64:
         """How many rows last changed from each of these epochs (ascending) on, before the next."""
-        counts = np.bincount(self.rows["epoch"], minlength=int(firsts[-1]) + 1)
-        return np.add.reduceat(counts, firsts)
+        before = np.append(0, np.cumsum(np.bincount(self.rows["epoch"])))
+        return np.diff(np.append(before[np.minimum(firsts, len(before) - 1)], before[-1]))

@@ -71,7 +71,8 @@ class Users:
         self._is_restless = False
         self._unsettled = self._none()
         self._changed: set[int] = set()
-        self._compact_at = _COMPACT_ROWS
+        self._moved: list[tuple[U64, I64]] = []
+        self._compact_at = min(_COMPACT_ROWS, limit)
 
     @property
     def nbytes(self) -> int:
@@ -117,6 +118,7 @@ class Users:
         if not self._waiting or not (is_due or self._waiting >= _ABSORB_ROWS):
             return
         touches, self._touches, self._waiting = self._touches, [], 0
+        self.filed_ms = self.filed_ms or stream_ms
         user, item, segment, unit, column = map(np.concatenate, zip(*touches, strict=True))
         self._touch(stream_ms, user, mix(user, item), segment, unit, column)
 
@@ -146,7 +148,7 @@ class Users:
 
     def oldest_unit(self, stream_ms: int) -> int:
         """The first unit that any window still covers."""
-        return max(1, min(r.oldest(stream_ms) * (r.pane_ms // self.unit_ms) for r in self.rings))
+        return max(0, min(r.oldest(stream_ms) * (r.pane_ms // self.unit_ms) for r in self.rings))
 
     # Filing --------------------------------------------------------------------------------------
 
@@ -229,14 +231,14 @@ class Users:
         whether users were left out: all is to be filed anew then, at once."""
         if len(self.items) <= self._compact_at:
             return False
-        held = self.items.latest() + self.items.base >= self.oldest_unit(stream_ms)
+        held = self.items.latest_unit() >= self.oldest_unit(stream_ms)
         if np.count_nonzero(held) < 0.75 * len(held) or len(held) > self.limit:
             self.items.keep(held)
         while len(self.items) > self.limit:
             self.sample_bits += 1
             self.items.keep(self._in_sample(self.items.rows["user"]))
             self.is_stale = self.must_file = True
-        self._compact_at = min(2 * len(self.items), self.limit) + _COMPACT_ROWS
+        self._compact_at = min(2 * len(self.items) + _COMPACT_ROWS, self.limit)
         return self.must_file
 
     def fold(self) -> None:
@@ -255,6 +257,13 @@ class Users:
         changed, self._changed = self._changed, set()
         return changed
 
+    def settle_load(self) -> None:
+        """All is loaded. Rows of segments that were folded together meanwhile became one, which no
+        blob holds: they are written anew."""
+        for pair, segment in self._moved:
+            self.items.renew(pair, segment)
+        self._moved = []
+
     def load(self, columns: Mapping[str, Any], stream_ms: int) -> None:
         """Take over stored rows. The sums are computed from them when they are filed first."""
         for column in range(1 + self.kinds):
@@ -262,6 +271,9 @@ class Users:
             at = np.flatnonzero(unit)
             user, pair, segment = (columns[n][at] for n in ("user", "pair", "segment"))
             which = np.full(len(at), column)
-            self._touch(stream_ms, user, pair, segment.astype(np.int64), unit[at], which)
+            segment = segment.astype(np.int64)
+            self._touch(stream_ms, user, pair, segment, unit[at] - 1, which)
+            moved = columns["is_moved"][at]
+            self._moved.append((pair[moved], segment[moved]))
         self.items.seal()
         self.is_stale = self.must_file = True

@@ -84,10 +84,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         stream_ms=partition.stream_ms,
         topics={kind: topics[kind] for kind in KINDS},
         unattributed=dict(partition.unattributed),
-        unsettled={
-            "clicks": partition.feedback.unsettled(0),
-            "conversions": partition.feedback.unsettled(1),
-        },
+        unsettled=partition.attribution.unsettled_counts(),
         join_gap=partition.join_gap,
         dropped=partition.dropped_by_bounds,
         capped=tuple(v.capped for v in values),

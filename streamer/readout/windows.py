@@ -188,7 +188,7 @@ class Rolled:
             )
             for s in window.segments
         ]
-        self._group = np.array(rows, np.int64)
+        self._group, self._groups = np.array(rows, np.int64), len(groups)
         known = window.numbering.groups_of(kept)
         for segment, number in known.items():
             if window.users[USERS, number]:
@@ -198,9 +198,9 @@ class Rolled:
         self._matrix = self._grouped(window.matrix)
 
     def _grouped(self, matrix: I64) -> I64:
-        if len(self.segments) == len(matrix):
+        if len(self.segments) == self._groups == len(matrix):
             return matrix
-        if len(self.segments) == 1 and len(matrix):
+        if len(self.segments) == self._groups == 1:
             total: I64 = matrix.sum(axis=0, keepdims=True)
             return total
         result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)

@@ -30,7 +30,8 @@ class Commit:
     """One step: blobs to write first, then the manifest and position to flip to.
 
     ``expected`` is the position that the step continues (b"": none yet); ``delete`` names blobs
-    that the new manifest no longer refers to, at most ``limits.MAX_SCRIPT_KEYS``.
+    that the new manifest no longer refers to: the step deletes ``limits.MAX_SCRIPT_KEYS`` of them,
+    and the others are deleted right after it (nothing needs them, and a sweep would find them).
     """
 
     claim: str

@@ -17,10 +17,10 @@ from streamer.engine.cells import TOTAL_RING
 from streamer.engine.partition import Partition
 from streamer.errors import CodecError
 from streamer.events import KINDS
-from streamer.readout.view import header_of
 from streamer.store import codec
 from streamer.store.base import Commit, Store, Stored
 from streamer.store.manifest import (
+    GROUPS,
     VERSION,
     BlobRef,
     Manifest,
@@ -59,7 +59,6 @@ class Journal:
         self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
         self._blob_number = 0
         self._oldest: list[int] = []
-        self._delete_later: list[str] = []
 
     # Writing -----------------------------------------------------------------------------------
 
@@ -87,11 +86,6 @@ class Journal:
         self._put_users(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
-        delete = self._delete_later + delete
-        delete, self._delete_later = (
-            delete[: limits.MAX_SCRIPT_KEYS],
-            delete[limits.MAX_SCRIPT_KEYS :],
-        )
         self.commit_number += 1
         manifest = self._manifest()
         expected, self.position = self.position, self._position(manifest)
@@ -135,8 +129,15 @@ class Journal:
             if number in self.users:
                 delete.append(self.users.pop(number))
             if len(key):
-                self.users[number] = self._name()
-                blobs[self.users[number]] = codec.encode({"key": key, "value": value})
+                self._put_blob(number, {"key": key, "value": value}, blobs)
+        if self.users and (blobs.keys() & set(self.users.values()) or GROUPS not in self.users):
+            if GROUPS in self.users:
+                delete.append(self.users.pop(GROUPS))
+            self._put_blob(GROUPS, self.partition.users.groups.columns(), blobs)
+
+    def _put_blob(self, number: int, columns: codec.Columns, blobs: dict[str, bytes]) -> None:
+        self.users[number] = self._name()
+        blobs[self.users[number]] = codec.encode(columns)
 
     def _put_table(
         self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
@@ -185,9 +186,10 @@ class Journal:
         live = table.live(self.partition, [h.first for h in held]) if held else None
         rows = live or [h.ref.rows for h in held]
         for run in runs:
-            if sum(rows[run.start : run.start + fan_in]) <= _MAX_BLOB_ROWS:
-                self._replace(held, run.start, run.start + fan_in, table, blobs, delete)
-                return
+            for start in range(run.stop - fan_in, run.start - 1, -1):
+                if sum(rows[start : start + fan_in]) <= _MAX_BLOB_ROWS:
+                    self._replace(held, start, start + fan_in, table, blobs, delete)
+                    return
         if live and may_tidy:
             self._tidy(held, live, table, blobs, delete)
 
@@ -200,14 +202,19 @@ class Journal:
         delete: list[str],
     ) -> None:
         """Write neighbouring blobs anew as one, where most of what they hold is out of date."""
-        best, most = range(0), 0
+        best, most, stop = range(0), 0, 0
+        kept = stale = 0
         for start in range(len(held)):
-            stop = start
-            while stop < len(held) and sum(live[start : stop + 1]) <= _MAX_BLOB_ROWS:
+            while stop < len(held) and kept + live[stop] <= _MAX_BLOB_ROWS:
+                kept += live[stop]
+                stale += held[stop].ref.rows - live[stop]
                 stop += 1
-            stale = sum(h.ref.rows for h in held[start:stop]) - sum(live[start:stop])
-            if stale > max(most, sum(live[start:stop])):
+            if stale > max(most, kept):
                 best, most = range(start, stop), stale
+            if stop > start:
+                kept -= live[start]
+                stale -= held[start].ref.rows - live[start]
+            stop = max(stop, start + 1)
         if best:
             self._replace(held, best.start, best.stop, table, blobs, delete)
 
@@ -232,7 +239,6 @@ class Journal:
 
     def _manifest(self) -> Manifest:
         p = self.partition
-        header = header_of(p, self.commit_number)
         return Manifest(
             version=VERSION,
             fingerprint=self._fingerprint,
@@ -256,18 +262,17 @@ class Journal:
                 for kind, log in p.logs.items()
             },
             segments=p.segments.dump(),
-            kept=[list(x) for x in header.kept],
-            capped=list(header.capped),
+            kept=[sorted(v.hashes) for v in p.segments.values],
+            capped=[v.capped for v in p.segments.values],
             unattributed=p.unattributed,
-            unsettled=dict(header.unsettled),
+            unsettled=p.attribution.unsettled_counts(),
             join_gap=p.join_gap,
-            dropped=header.dropped,
+            dropped=p.dropped_by_bounds,
             evicted_early=p.evicted_early,
             dead_letters=self.dead_letters,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
             panes=self.panes,
             users=self.users,
-            groups=[list(codes) for codes in p.users.groups.tuples],
             sample_bits=p.users.sample_bits,
             users_behind_ms=p.users_behind_ms,
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import cramjam
 import msgspec
 
+from streamer.batch import I64
 from streamer.config import Settings
-from streamer.engine.groups import group_texts
+from streamer.engine.groups import group_texts, tuples_of
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
 from streamer.engine.segments import segment_texts
@@ -16,6 +18,8 @@ from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
 VERSION = 3
+GROUPS = 0
+"""Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
 
 class Witness(msgspec.Struct, array_like=True, frozen=True):
@@ -73,15 +77,14 @@ class Manifest(msgspec.Struct):
     tables: dict[str, list[BlobRef]]
     panes: dict[int, str]
     users: dict[int, str]
-    groups: list[list[int]]
     sample_bits: int
     users_behind_ms: int
 
     def encode(self) -> bytes:
         return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
 
-    def header(self) -> Header:
-        """What readers show."""
+    def header(self, groups: Mapping[str, I64] | None = None) -> Header:
+        """What readers show; ``groups``: the columns of the blob of groups, if there is one."""
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -105,7 +108,7 @@ class Manifest(msgspec.Struct):
             capped=tuple(self.capped),
             kept=tuple(tuple(x) for x in self.kept),
             segments=tuple(segment_texts(self.segments)),
-            groups=group_texts(self.groups, self.segments),
+            groups=group_texts(tuples_of(groups), self.segments) if groups else (),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
         )

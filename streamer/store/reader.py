@@ -12,7 +12,7 @@ from streamer.readout.view import View
 from streamer.store import codec
 from streamer.store.base import Store
 from streamer.store.codec import Columns
-from streamer.store.manifest import Manifest, decode
+from streamer.store.manifest import GROUPS, Manifest, decode
 
 
 @dataclass
@@ -96,10 +96,11 @@ class Reader:
             )
         copy.blobs = {name: fresh[name] if name in fresh else copy.blobs[name] for name in wanted}
         copy.position, copy.manifest, copy.seen_ms = stored.position, manifest, stored.seen_ms
+        sums = {ring: name for ring, name in manifest.users.items() if ring != GROUPS}
         copy.view = View(
-            manifest.header(),
+            manifest.header(copy.blobs.get(manifest.users.get(GROUPS, ""))),
             _pairs(manifest.panes, copy.blobs, "code"),
-            _pairs(manifest.users, copy.blobs, "key"),
+            _pairs(sums, copy.blobs, "key"),
         )
         if manifest.stream_ms > self.stream_ms:
             self.stream_ms, self.moved_ms = manifest.stream_ms, stored.seen_ms

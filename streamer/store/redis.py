@@ -90,16 +90,20 @@ class RedisStore:
         return claim, await self.read(partition)
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
-        swept = 0
         with self._errors(f"cannot sweep partition {partition}"):
             known = await self.redis.smembers(self.keys.blobs(partition))
             orphans = [name.decode() for name in known if name.decode() not in held]
-            for start in range(0, len(orphans), _BLOBS_PER_CALL):
-                names = orphans[start : start + _BLOBS_PER_CALL]
-                fixed = [self.keys.claim(partition), self.keys.blobs(partition)]
-                keys = [*fixed, *(self.keys.blob(partition, n) for n in names)]
-                swept += int(await self._sweep(keys=keys, args=[claim, *names]))
-        return swept
+            return await self._drop(partition, claim, orphans)
+
+    async def _drop(self, partition: int, claim: str, names: Sequence[str]) -> int:
+        """Delete blobs that nothing refers to, if the claim is still ours; returns how many."""
+        dropped = 0
+        for start in range(0, len(names), _BLOBS_PER_CALL):
+            some = names[start : start + _BLOBS_PER_CALL]
+            fixed = [self.keys.claim(partition), self.keys.blobs(partition)]
+            keys = [*fixed, *(self.keys.blob(partition, n) for n in some)]
+            dropped += int(await self._sweep(keys=keys, args=[claim, *some]))
+        return dropped
 
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         found: list[bytes | None] = []
@@ -115,16 +119,19 @@ class RedisStore:
                 f"manifest of partition {partition} has {len(commit.manifest)} bytes; "
                 f"at most {limits.MAX_MANIFEST_BYTES} are written in one step"
             )
+        delete = commit.delete[: limits.MAX_SCRIPT_KEYS]
         keys = [
             self.keys.claim(partition),
             self.keys.state(partition),
             self.keys.blobs(partition),
-            *(self.keys.blob(partition, name) for name in (*commit.blobs, *commit.delete)),
+            *(self.keys.blob(partition, name) for name in (*commit.blobs, *delete)),
         ]
         state = [commit.claim, commit.expected, commit.position, commit.manifest]
         with self._errors(f"cannot commit partition {partition}"):
             await self._write_blobs(partition, commit)
-            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *commit.delete])
+            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *delete])
+            if answer in (b"OK", b"ALREADY"):
+                await self._drop(partition, commit.claim, commit.delete[len(delete) :])
         return Answer(answer.decode())
 
     async def _write_blobs(self, partition: int, commit: Commit) -> None:

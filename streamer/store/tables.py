@@ -15,6 +15,7 @@ from streamer.engine import clicked, feedback
 from streamer.engine.impressions import Shown
 from streamer.engine.intervals import IntervalTable
 from streamer.engine.partition import Partition
+from streamer.engine.user_items import time_name
 from streamer.events import KINDS
 from streamer.store.manifest import BlobRef
 
@@ -25,7 +26,7 @@ class StoredTable(Protocol):
     """One table, as the journal sees it."""
 
     def first_serial(self, partition: Partition) -> int:
-        """The oldest row in memory."""
+        """A serial from which on rows may be in memory."""
         ...
 
     def next_serial(self, partition: Partition) -> int: ...
@@ -203,15 +204,18 @@ class _UserItems:
         return partition.users.items.versions(first, end)
 
     def latest(self, columns: Columns) -> tuple[int, int]:
-        units = max(int(c.max()) for n, c in columns.items() if n.startswith("time_"))
-        return units, 0
+        units = max(int(c.max()) for n, c in columns.items() if n.startswith(time_name("")))
+        return units - 1, 0
 
     def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
         return ref.latest_event_ms < partition.users.oldest_unit(partition.stream_ms)
 
     def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
-        columns["segment"] = moves[columns["segment"]]
-        partition.users.load(columns, partition.stream_ms)
+        moved = moves[columns["segment"]]
+        is_moved = moved != columns["segment"]
+        partition.users.load(
+            {**columns, "segment": moved, "is_moved": is_moved}, partition.stream_ms
+        )
 
 
 TABLES: Mapping[str, StoredTable] = {

@@ -25,7 +25,7 @@ from tests.agreement import DOCUMENTS, random_records, to_log
 from tests.integration.conftest import MakeRedis
 from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import until
-from tests.store_suite import Run, commit, start
+from tests.journal_suite import Run, commit, start
 
 NAME, PARTITIONS = "few values", 2
 

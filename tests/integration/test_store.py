@@ -12,8 +12,9 @@ from streamer.errors import StoreError
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.redis import RedisStore
 from tests.integration.conftest import MakeRedis
+from tests.journal_suite import JournalSuite
 from tests.reader_suite import ReaderSuite
-from tests.store_suite import JournalSuite, StoreSuite, step
+from tests.store_suite import StoreSuite, step
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ import pytest
 
 from streamer.store.base import Answer, Store
 from streamer.store.memory import MemoryStore
+from tests.journal_suite import JournalSuite
 from tests.reader_suite import ReaderSuite
-from tests.store_suite import JournalSuite, StoreSuite, step
+from tests.store_suite import StoreSuite, step
 
 
 @pytest.fixture

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pytest
 
 from streamer.batch import hash_texts
-from streamer.config import Dimension, parse
+from streamer.config import Dimension, Settings, parse
 from streamer.engine import user_sums, users
 from streamer.engine.cells import Ring
 from streamer.engine.facts import FeedbackFacts, ShownFacts
@@ -26,6 +27,8 @@ from tests.agreement import (
     states,
     to_log,
 )
+from tests.oracle.oracle import Record, run
+from tests.oracle.shape import Readings
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
 T0 = 1_700_000_000_000
@@ -267,3 +270,53 @@ def test_a_sample_stays_within_its_standard_error(monkeypatch: pytest.MonkeyPatc
         for name in ("window_impressions", "ctr_ratio", "window_sessions"):
             assert estimate.get(name) == truth.get(name)
     assert np.mean(within) > 0.6
+
+
+# At the edges -----------------------------------------------------------------------------------
+
+
+def _line(
+    event_ms: int, arrival_ms: int, user: int, kind: str = "impressions", more: str = ""
+) -> Any:
+    value = f'{{"ts":{event_ms},"user_id":"u{user}","item_id":"i"{more}}}'
+    return (kind, arrival_ms, value.encode())
+
+
+def _compared(settings: Settings, lines: list[Any]) -> Readings:
+    """What the engine reads, which is what the oracle does."""
+    offsets: dict[str, int] = defaultdict(int)
+    records = []
+    for kind, arrival_ms, value in lines:
+        records.append(Record(kind, 0, offsets[kind], arrival_ms, value))
+        offsets[kind] += 1
+    readings = read_engines(run_engines(settings, 1, to_log(records), 1000))
+    assert differences(readings, run(records, settings).readings) == []
+    return readings
+
+
+def test_users_beyond_the_window_do_not_disturb_the_others() -> None:
+    # Dated ahead of stream time, so that only metrics of users see it: they have no upper edge.
+    early = [_line(T0, T0, 1, more=f',"variant":"A","surface":"{s}"') for s in ("home", "search")]
+    ahead = _line(T0 + 240_000, T0, 2, more=',"variant":"B","surface":"home"')
+    shown = _compared(parse({"windows": {"lengths": ["1m", "1h"]}}), [*early, ahead])
+    key = ("window", "1m"), ("variant", "A"), ("surface", "all")
+    assert shown["streamer_window_impressions", frozenset(key)] == 2
+
+
+@pytest.mark.parametrize("lengths", [["24h"], ["31d"], ["1m", "90s"]])
+def test_the_first_moments_of_1970_count(lengths: list[str]) -> None:
+    lines = [_line(1000 * i, 1000 * i, i) for i in range(4)]
+    shown = _compared(parse({"windows": {"lengths": lengths}, "dimensions": []}), lines)
+    assert shown["streamer_window_users", frozenset({("window", lengths[0])})] == 4
+
+
+@pytest.mark.parametrize("start_ms", [T0, 2_200_000_000_000, 4_000_000_000_000])
+def test_times_beyond_31_bits(start_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(users, "_COMPACT_ROWS", 10)
+    lines = [_line(start_ms + 9000 * i, start_ms + 9000 * i, i) for i in range(60)]
+    _compared(parse({"windows": {"lengths": ["1m", "90s"]}, "dimensions": []}), lines)
+
+
+def test_clicks_without_any_impression_are_compacted() -> None:
+    lines = [_line(T0 + i, T0 + i, i, "clicks") for i in range(5000)]
+    _compared(parse({"windows": {"lengths": ["1m"]}}), lines)
