@@ -32,13 +32,18 @@ class ClaimNotCompared(World):
 
 
 class SoughtBeforeClaim(World):
-    """State is read and sought before the claim is written, not after."""
+    """The offsets to seek are read before the claim is written, not after."""
 
     class store_type(SimStore):  # noqa: N801
         async def claim(self, partition: int) -> tuple[str, Stored]:
-            stored = await self.read(partition)
-            claim, now = await super().claim(partition)
-            return claim, dataclasses.replace(now, manifest=stored.manifest)
+            before = await self.read(partition)
+            claim, stored = await super().claim(partition)
+            if not before.manifest:
+                return claim, stored
+            old, new = decode(before.manifest), decode(stored.manifest)
+            for kind, topic in old.topics.items():
+                new.topics[kind].next_offset = topic.next_offset
+            return claim, dataclasses.replace(stored, manifest=new.encode())
 
 
 class OffsetWithoutState(World):
