@@ -182,6 +182,9 @@ class Users:
         flags, user = self._restless, self.items.rows["user"]
         flags[user[noted] & _FLAG_MASK] = True
         row = np.flatnonzero(flags[user & _FLAG_MASK])
+        if 2 * len(row) > len(user):
+            self._file_all(stream_ms, loose)  # is less to do than before and now of most of them
+            return
         now, before = self.items.touched(row), self.items.touched(row)
         at = np.searchsorted(row, noted)
         for column, old in zip(before.times, times, strict=True):
