@@ -103,6 +103,8 @@ def throughput(arguments: argparse.Namespace, kafka: str, redis: str) -> bool:
     print(row("floor", floors, floors))
     print(row("streamer worker", workers, floors))
     print(row("ordinary Faust", ordinary, floors))
+    later = statistics.median(result["filed_later_seconds"] for result in workers)
+    print(f"metrics of users were current {later:.1f} s after the last commit of events")
     times = statistics.median(map(rate, workers)) / rate(ordinary[0])
     print(f"streamer worker against the ordinary app: {times:.0f} times", flush=True)
     return right
