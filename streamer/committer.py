@@ -65,7 +65,8 @@ class Committer:
             logger.exception("partition %d: a commit failed; adopting again", owned.number)
             owned.is_fenced = True
         finally:
-            owned.committing = None
+            if owned.committing is asyncio.current_task():
+                owned.committing = None
             self.when_done()
 
     async def attempt(self, owned: OwnedPartition, commit: Commit, dead: list[DeadLetter]) -> None:

@@ -182,7 +182,10 @@ class OwnedPartition:
         return many or len(self.dead) >= limits.MAX_DEAD_LETTERS
 
     def forget(self, phase: Phase) -> None:
-        """Drop everything in memory."""
+        """Drop everything in memory, and the commit under way."""
+        if self.committing is not None:
+            self.committing.cancel()
+            self.committing = None  # one that has not begun does not end by itself
         self.phase = phase
         self.partition = self.journal = None
         self.dead, self.dirty, self.rows_since_commit = [], False, 0

@@ -89,8 +89,6 @@ class Runner:
             task.cancel()
         self._adoptions.clear()
         for owned in self.partitions.values():
-            if owned.committing is not None:
-                owned.committing.cancel()
             owned.forget(Phase.ASSIGNED)
         self.partitions.clear()
         self.telemetry.problems.clear()
@@ -294,8 +292,6 @@ class Runner:
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         if owned.is_fenced:
-            if owned.committing is not None:
-                owned.committing.cancel()
             owned.forget(Phase.FENCED)
             self._start_adoption(owned.number, 1.0)
         if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:

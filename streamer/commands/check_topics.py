@@ -9,7 +9,6 @@ from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.commands.kafka_facts import TopicFacts
 from streamer.commands.sampling import Sample
 from streamer.config import Settings
-from streamer.deadletters import CUT_BYTES
 from streamer.events import KINDS
 from streamer.words import partitions_in_words
 
@@ -88,15 +87,9 @@ def dead_letter_findings(facts: Mapping[str, TopicFacts]) -> Iterator[Finding]:
     largest = letters.limit("max.message.bytes")
     events = [facts[k].limit("max.message.bytes") for k in KINDS if k in facts]
     wanted = max((size for size in events if size is not None), default=limits.MAX_RECORD_BYTES)
-    if largest is not None and largest < CUT_BYTES + _HEADERS_BYTES:
-        mend = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
-        yield Finding(ERROR, f"{what}max.message.bytes is {largest}: a partition would wait", mend)
-    elif largest is not None and largest < wanted:
+    if largest is not None and largest < wanted:
         mend = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
         yield Finding(WARN, f"{what}records above {largest} bytes would be cut", mend)
-    if letters.is_compacted:
-        mend = "set cleanup.policy=delete: letters have no key, and would be refused"
-        yield Finding(ERROR, f"{what}is compacted", mend)
     in_sync = letters.limit("min.insync.replicas") or 1
     if in_sync > letters.replicas:
         mend = "lower it or add replicas: no letter would be acknowledged"

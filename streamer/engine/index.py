@@ -49,10 +49,6 @@ class KeyIndex:
         return self._used
 
     @property
-    def is_full(self) -> bool:
-        return self._used > len(self._keys) * _LOAD
-
-    @property
     def nbytes(self) -> int:
         return self._keys.nbytes + self._rows.nbytes
 

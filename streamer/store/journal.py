@@ -7,12 +7,15 @@ size class become one of the next; a blob leaves when nothing in it can matter a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from streamer import limits
+from streamer.batch import I64
 from streamer.engine.cells import TOTAL_RING
 from streamer.engine.partition import Partition
 from streamer.errors import CodecError
@@ -308,19 +311,29 @@ async def adopt(
     _restore_counters(partition, journal, manifest)
     moves = partition.segments.load(manifest.segments)
     await _load_panes(store, number, partition, journal, manifest)
-    for name, table in TABLES.items():
-        refs = manifest.tables[name]
-        for ref, data in zip(
-            refs, await _blobs(store, number, [r.name for r in refs]), strict=True
-        ):
-            first = table.next_serial(partition)
-            table.load(partition, codec.decode(data), moves)
-            journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
-    partition.rejoin()
+    for name, refs in manifest.tables.items():
+        found = await _blobs(store, number, [ref.name for ref in refs])
+        await _aside(_load_table, journal, name, refs, found, moves)
+    await _aside(partition.rejoin)
     partition.cells.take_touched()
     journal.users = dict(manifest.users)
     await store.sweep(number, claim, manifest.blob_names())
     return journal
+
+
+async def _aside(work: Callable[..., None], *arguments: Any) -> None:
+    """Do what takes long off the event loop."""
+    await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+def _load_table(
+    journal: Journal, name: str, refs: Sequence[BlobRef], found: Sequence[bytes], moves: I64
+) -> None:
+    table, partition = TABLES[name], journal.partition
+    for ref, data in zip(refs, found, strict=True):
+        first = table.next_serial(partition)
+        table.load(partition, codec.decode(data), moves)
+        journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
 
 
 def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:

@@ -82,12 +82,12 @@ def test_topics_that_lose_records(
     assert found(lines, WARN, made.conversions, "keeps records for 1 h only")
     assert found(lines, ERROR, made.impressions, "cleanup.policy is compact", "delete")
     assert found(lines, WARN, made.sessions, "stale replica", "unclean.leader.election.enable")
-    assert found(lines, ERROR, made.dead_letters, "max.message.bytes is 50000", "set max.message")
+    assert found(lines, WARN, made.dead_letters, "above 50000 bytes would be cut")
     change(kafka, made.dead_letters, max_message_bytes="200000")
     assert found(check(tmp_path, capsys, document), WARN, made.dead_letters, "would be cut")
     change(kafka, made.dead_letters, cleanup_policy="compact", min_insync_replicas="2")
     lines = check(tmp_path, capsys, document)
-    assert found(lines, ERROR, made.dead_letters, "is compacted", "letters have no key")
+    assert not found(lines, ERROR, made.dead_letters, "compact")  # each letter has a key of its own
     assert found(lines, ERROR, made.dead_letters, "min.insync.replicas is 2 of 1 replicas")
 
 

@@ -177,11 +177,13 @@ def test_endless_visits_count_as_a_month_in_the_quantiles() -> None:
         {
             "dimensions": [],
             "windows": {"lengths": ["24h"]},
-            "attribution": {"session_gap": "20d"},
+            "attribution": {"session_gap": "6h"},
         }
     )
-    log = Log().visited(0).visited(16 * 24 * H).visited(32 * 24 * H, action="end")
-    result = log.run(settings)
+    log = Log()
+    for hour in range(0, 32 * 24, 4):
+        log.visited(hour * H)
+    result = log.visited(32 * 24 * H, action="end").run(settings)
     at = {"window": "24h"}
     shown = [value(result, "session_length_seconds", quantile=q, **at) for q in QUANTILES]
     assert shown == [31 * 86_400.0] * 3

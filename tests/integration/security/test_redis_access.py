@@ -116,6 +116,7 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
         made.start_worker()  # adopts what is stored, and sweeps
         await made.store.now_ms()
         await made.settle(ends_of(log))
+        await until(made.store.reports, "the worker has reported, and tidied", made.said)
         stale = Telemetry("gone", {0: "owned"})
         await made.store.report(stale)
         age_report(admin, "gone")
