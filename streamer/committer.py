@@ -54,7 +54,7 @@ class Committer:
                         logger.warning("partition %d: commits work again", owned.number)
                     break
                 except (StoreError, BrokerError) as error:
-                    if not owned.is_stuck:
+                    if self.telemetry.problems.get(owned.number) != str(error):
                         logger.warning("partition %d waits: %s", owned.number, error)
                     owned.is_stuck = True
                     self.telemetry.problems[owned.number] = str(error)

@@ -37,6 +37,7 @@ class SoughtBeforeClaim(World):
     class store_type(SimStore):  # noqa: N801
         async def claim(self, partition: int) -> tuple[str, Stored]:
             before = await self.read(partition)
+            await asyncio.sleep(1.0)
             claim, stored = await super().claim(partition)
             if not before.manifest:
                 return claim, stored
