@@ -85,7 +85,8 @@ class Run:
     def report(self, events: int, seconds: float) -> dict[str, object]:
         p = self.partition
         ids = sum(log.ids.nbytes for log in p.logs.values())
-        tables = p.impressions.nbytes + p.clicked.nbytes + p.feedback.nbytes
+        held = (p.impressions, p.clicked, p.feedback, p.sessions, p.viewings, p.users)
+        tables = sum(table.nbytes for table in held)
         stored = sum(map(len, self.store.held.get(0, {}).values()))
         return {
             "events": events,

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamer.engine.groups import group_texts
 from streamer.engine.partition import Partition
+from streamer.engine.user_items import time_name
 from streamer.engine.user_sums import first_key, parts_of
 
 Canonical = dict[str, Any]
@@ -133,7 +134,7 @@ def _user_items(partition: Partition) -> dict[tuple[Any, ...], list[int]]:
     items, texts = partition.users.items, partition.segments.texts()
     oldest = partition.users.oldest_unit(partition.stream_ms)
     columns = items.versions(0, items.epoch + 1)
-    names = [name for name in columns if name.startswith("time_")]
+    names = [name for name in columns if name.startswith(time_name(""))]
     found: dict[tuple[Any, ...], list[int]] = {}
     for row in zip(*(c.tolist() for c in columns.values()), strict=True):
         told = dict(zip(columns, row, strict=True))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _RESERVED_DIMENSIONS = {
     *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
-    *("topic", "reason", "partition", "position", "dimension", "le"),
+    *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
 }
 
 
@@ -36,6 +36,11 @@ def validate(s: Settings) -> None:
         f"attribution.conversion = {s.attribution.conversion!r}",
     )
     _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
+    for key, ms, most_ms in (
+        ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
+        ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
+    ):
+        _require(ms <= most_ms, f"{key} = {ms} ms: at most {most_ms}: panes so far ahead are kept")
     _require(
         len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
         f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
@@ -112,11 +117,6 @@ def _validate_dimensions(s: Settings) -> None:
                 and value not in limits.RESERVED_LABELS | {"unknown"},
                 f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
             )
-    for name, ms, most_ms in (
-        ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
-        ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
-    ):
-        _require(ms <= most_ms, f"{name} = {ms} ms: at most {most_ms}: panes so far ahead are kept")
     _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:

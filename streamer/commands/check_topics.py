@@ -87,7 +87,10 @@ def dead_letter_findings(facts: Mapping[str, TopicFacts]) -> Iterator[Finding]:
     largest = letters.limit("max.message.bytes")
     events = [facts[k].limit("max.message.bytes") for k in KINDS if k in facts]
     wanted = max((size for size in events if size is not None), default=limits.MAX_RECORD_BYTES)
-    if largest is not None and largest < wanted:
+    if largest is not None and largest < _HEADERS_BYTES:
+        mend = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
+        yield Finding(ERROR, f"{what}max.message.bytes is {largest}: a partition would wait", mend)
+    elif largest is not None and largest < wanted:
         mend = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
         yield Finding(WARN, f"{what}records above {largest} bytes would be cut", mend)
     in_sync = letters.limit("min.insync.replicas") or 1

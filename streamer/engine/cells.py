@@ -14,6 +14,7 @@ import numpy as np
 
 from streamer import limits
 from streamer.batch import I64, U64
+from streamer.engine.chains import runs_of
 from streamer.engine.index import KeyIndex
 from streamer.engine.layout import BLOCK_STATS
 from streamer.errors import SumOverflowError
@@ -69,7 +70,7 @@ class Deltas:
         if self._ones:
             ones = np.sort(np.concatenate(self._ones))
             if len(ones):
-                starts = np.flatnonzero(np.concatenate(([True], ones[1:] != ones[:-1])))
+                starts = runs_of(ones)
                 codes.append(ones[starts])
                 amounts.append(np.diff(np.append(starts, len(ones))))
         if not codes:

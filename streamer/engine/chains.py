@@ -8,7 +8,7 @@ from streamer.batch import I32, I64, U64
 from streamer.engine.index import KeyIndex
 
 
-def runs_of(keys: U64) -> I64:
+def runs_of(keys: U64 | I64) -> I64:
     """Starts of the runs of equal neighbours."""
     if not len(keys):
         return np.zeros(0, np.int64)

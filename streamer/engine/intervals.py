@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamer.batch import I64, U64
-from streamer.engine.chains import Chains
+from streamer.engine.chains import Chains, runs_of
 from streamer.engine.table import Table
 
 Columns = Mapping[str, np.ndarray[Any, Any]]
@@ -95,7 +95,7 @@ class IntervalTable:
         union = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
         order = order[is_touched[union]]
         union = union[is_touched[union]]
-        starts = np.flatnonzero(np.concatenate(([True], union[1:] != union[:-1])))
+        starts = runs_of(union)
         columns = {name: column[order] for name, column in columns.items()}
         row = row[order]
         before = {name: column[row >= 0] for name, column in columns.items()}

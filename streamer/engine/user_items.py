@@ -125,11 +125,11 @@ class UserItems:
     # Reading -------------------------------------------------------------------------------------
 
     def touched(self, row: I64 | slice) -> Touched:
-        """Copies of rows; times from the base."""
+        """Rows, times from the base; those of a slice until the table changes."""
         rows = self.rows
-        times: list[Times] = [rows[time_name(i)][row].copy() for i in range(self.columns)]
+        times: list[Times] = [rows[time_name(i)][row] for i in range(self.columns)]
         segment = rows["segment"][row].astype(np.int64)
-        return Touched(rows["user"][row].copy(), rows["pair"][row].copy(), segment, times)
+        return Touched(rows["user"][row], rows["pair"][row], segment, times)
 
     def take_noted(self) -> tuple[I64, list[Times]]:
         """The rows that changed since the last call, with the times that they had then."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamer.batch import I64, U64, Bools
-from streamer.engine.chains import spread
+from streamer.engine.chains import runs_of, spread
 from streamer.engine.user_items import Times, Touched
 
 RATE_UNIT = 10**9
@@ -89,7 +89,7 @@ def added(parts: Sequence[Sums]) -> Sums:
         return key, value
     order = np.argsort(key, kind="stable")
     key, value = key[order], value[order]
-    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    starts = runs_of(key)
     total = np.add.reduceat(value, starts)
     return key[starts][total != 0], total[total != 0]
 
@@ -171,10 +171,10 @@ def contribute(rows: Touched, groups: Sequence[I64], tallies: Sequence[Tally]) -
         held = np.flatnonzero(np.maximum.reduce(panes) >= 0)
         if not len(held):
             continue
-        if len(held) < len(rows):
-            panes = [pane[held] for pane in panes]
+        panes = [pane[held] for pane in panes]
+        pair, is_double = rows.pair[held], double[held]
         for owner in owners:
-            _of_rollup(owner[held], panes, rows.pair[held], double[held], tally)
+            _of_rollup(owner[held], panes, pair, is_double, tally)
 
 
 def _of_rollup(owner: I64, panes: list[I64], pair: U64, is_double: Bools, tally: Tally) -> None:
@@ -193,9 +193,9 @@ def _of_rollup(owner: I64, panes: list[I64], pair: U64, is_double: Bools, tally:
 
 def _counted(code: I64) -> tuple[I64, I64]:
     """Distinct codes, ascending, and how often each is there. (They stand in the order of users:
-    a stable sort takes a fifth of the time for what is almost sorted.)"""
+    a stable sort takes a quarter of the time, or less, for what is almost sorted.)"""
     code = np.sort(code, kind="stable")
-    starts = np.flatnonzero(np.concatenate(([True], code[1:] != code[:-1]))) if len(code) else _NONE
+    starts = runs_of(code)
     return code[starts], np.diff(np.append(starts, len(code)))
 
 

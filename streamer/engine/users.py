@@ -8,6 +8,7 @@ difference. Feedback that may still move to another segment is kept apart until 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -185,7 +186,8 @@ class Users:
         if 2 * len(row) > len(user):
             self._file_all(stream_ms, loose)  # is less to do than before and now of most of them
             return
-        now, before = self.items.touched(row), self.items.touched(row)
+        now = self.items.touched(row)
+        before = replace(now, times=[time.copy() for time in now.times])
         at = np.searchsorted(row, noted)
         for column, old in zip(before.times, times, strict=True):
             column[at] = old

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from streamer.batch import I64
 from streamer.engine.groups import group_texts
 from streamer.engine.partition import Partition
+from streamer.engine.segments import segment_texts
 from streamer.events import KINDS
 
 Panes = dict[int, tuple[I64, I64]]
@@ -78,7 +79,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         )
         for kind, log in partition.logs.items()
     }
-    values = partition.segments.values
+    values, segments = partition.segments.values, partition.segments.dump()
     return Header(
         commit=commit,
         stream_ms=partition.stream_ms,
@@ -89,8 +90,8 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         dropped=partition.dropped_by_bounds,
         capped=tuple(v.capped for v in values),
         kept=tuple(tuple(sorted(v.hashes)) for v in values),
-        segments=tuple(partition.segments.texts()),
-        groups=group_texts(partition.users.groups.tuples, partition.segments.dump()),
+        segments=tuple(segment_texts(segments)),
+        groups=group_texts(partition.users.groups.tuples, segments),
         sample_bits=partition.users.sample_bits,
         users_behind_ms=partition.users_behind_ms,
     )

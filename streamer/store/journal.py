@@ -94,9 +94,12 @@ class Journal:
         expected, self.position = self.position, self._position(manifest)
         return Commit(self.claim, expected, self.position, manifest.encode(), blobs, delete)
 
-    def _name(self) -> str:
+    def _put(self, columns: codec.Columns, blobs: dict[str, bytes]) -> str:
+        """Add a blob under a fresh name."""
         self._blob_number += 1
-        return f"{self.claim}.{self._blob_number}"
+        name = f"{self.claim}.{self._blob_number}"
+        blobs[name] = codec.encode(columns)
+        return name
 
     def _position(self, manifest: Manifest) -> bytes:
         offsets = {kind: topic.next_offset for kind, topic in manifest.topics.items()}
@@ -117,11 +120,9 @@ class Journal:
             }
         for pane, (codes, values) in cells.dump(touched - gone).items():
             if len(codes):
-                name = self._name()
-                blobs[name] = codec.encode({"code": codes, "value": values})
                 if pane in self.panes:
                     delete.append(self.panes[pane])
-                self.panes[pane] = name
+                self.panes[pane] = self._put({"code": codes, "value": values}, blobs)
             else:
                 gone.add(pane)
         delete += [self.panes.pop(pane) for pane in gone if pane in self.panes]
@@ -132,15 +133,11 @@ class Journal:
             if number in self.users:
                 delete.append(self.users.pop(number))
             if len(key):
-                self._put_blob(number, {"key": key, "value": value}, blobs)
+                self.users[number] = self._put({"key": key, "value": value}, blobs)
         if self.users and (blobs.keys() & set(self.users.values()) or GROUPS not in self.users):
             if GROUPS in self.users:
                 delete.append(self.users.pop(GROUPS))
-            self._put_blob(GROUPS, self.partition.users.groups.columns(), blobs)
-
-    def _put_blob(self, number: int, columns: codec.Columns, blobs: dict[str, bytes]) -> None:
-        self.users[number] = self._name()
-        blobs[self.users[number]] = codec.encode(columns)
+            self.users[GROUPS] = self._put(self.partition.users.groups.columns(), blobs)
 
     def _put_table(
         self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
@@ -171,8 +168,7 @@ class Journal:
         if not rows:
             held.append(_Held(BlobRef("", 0, level, 0, 0), first, end))
             return
-        name = self._name()
-        blobs[name] = codec.encode(columns)
+        name = self._put(columns, blobs)
         latest_event_ms, latest_arrival_ms = table.latest(columns)
         ref = BlobRef(name, rows, level, latest_event_ms, latest_arrival_ms)
         held.append(_Held(ref, first, end))

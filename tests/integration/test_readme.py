@@ -96,6 +96,10 @@ def total(metrics: str, name: str) -> float:
     )
 
 
+def users_behind(url: str) -> float:
+    return total(fetched(f"{url}/metrics"), "streamer_users_behind_seconds")
+
+
 def done(*arguments: str) -> str:
     """A command that has to succeed."""
     result = subprocess.run(
@@ -168,6 +172,8 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
         until(read_all, 60, "everything was counted")
         assert until(lambda: fetched(f"{url}/readyz"), 30, "all is ready") == "ready\n"
         assert "owner" in done("inspect", *at)
+        # Metrics of users follow the commits.
+        until(lambda: users_behind(url) == 0, 30, "users are current")
         answer = json.loads(fetched(f"{url}/api/readings?at=stream"))
 
     def shown(document: dict[str, Any]) -> dict[tuple[Any, ...], float]:

@@ -12,6 +12,7 @@ from streamer.config import parse
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import DwellFacts, FeedbackFacts, SessionFacts
 from streamer.engine.layout import MAX_BLOCKS, merge
+from streamer.errors import SettingsError
 from streamer.metrics import users
 from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
 from streamer.metrics.declare import Family, Metric
@@ -61,6 +62,12 @@ def test_every_metric_says_what_it_is(family: Family, metric: Metric) -> None:
     assert metric.name.endswith("_total") == (metric.scope == "total")
     assert metric.name.endswith("_ratio") == (metric.unit == "ratio" or "coec_ratio" in metric.name)
     assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
+
+
+@pytest.mark.parametrize("label", sorted({x for _, metric in METRICS for x in metric.labels}))
+def test_no_dimension_has_the_name_of_a_label(label: str) -> None:
+    with pytest.raises(SettingsError, match="label that streamer sets itself"):
+        parse({"dimensions": [{"name": label}]})
 
 
 def test_names_are_unique() -> None:
