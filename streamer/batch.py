@@ -17,6 +17,7 @@ import polars_hash as plh
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U64 = npt.NDArray[np.uint64]
+F64 = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
@@ -47,7 +48,10 @@ class Columns:
     segment: I32
     item: U64
     position: I64
+    score: F64
+    probe: I64
     owner: I64 | None
+    is_list: Bools
     feedback: I64
     dwell_ms: I64
     value_micros: I64
@@ -61,7 +65,8 @@ class Batch:
     """Events of one topic-partition in offset order, texts as 64-bit hashes (0: missing).
 
     Units are in the names; ``segment`` indexes the interner's tuples; ``feedback`` is the index of
-    the configured kind, or -1; ``dwell_ms`` is -1 where there is none; ``action`` indexes
+    the configured kind, or -1; ``is_list``: whether an impression has ``items``; ``dwell_ms`` is -1
+    and ``score`` NaN where there is none; ``probe``: see ``probes``; ``action`` indexes
     ``events.ACTIONS``. Columns that the topic does not have are empty.
     """
 
@@ -72,7 +77,10 @@ class Batch:
     event_ms: I64
     segment: I32
     owner: I64 | None
+    is_list: Bools
     position: I64
+    score: F64
+    probe: I64
     feedback: I64
     dwell_ms: I64
     value_micros: I64
@@ -128,7 +136,10 @@ def _join(kind: str, group: list[Columns]) -> Batch:
         event_ms=np.concatenate([c.event_ms for c in group]),
         segment=np.concatenate([c.segment for c in group]),
         owner=np.concatenate(owners) if owners else None,
+        is_list=np.concatenate([c.is_list for c in group]),
         position=np.concatenate([c.position for c in group]),
+        score=np.concatenate([c.score for c in group]),
+        probe=np.concatenate([c.probe for c in group]),
         feedback=np.concatenate([c.feedback for c in group]),
         dwell_ms=np.concatenate([c.dwell_ms for c in group]),
         value_micros=np.concatenate([c.value_micros for c in group]),

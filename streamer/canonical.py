@@ -77,23 +77,24 @@ def _impressions(partition: Partition) -> list[tuple[Any, ...]]:
     texts = partition.segments.texts()
     names = ("offset", "index", "item", "event_ms", "arrival_ms", "position")
     columns = [rows[name][live] for name in names]
-    columns += [table.groups["user"][group], table.groups["slate"][group]]
+    columns += [np.nan_to_num(rows["score"][live], nan=-np.inf), rows["probe"][live]]
+    columns += [table.groups[name][group] for name in ("user", "slate", "opened_ms")]
     columns.append(rows["segment"][live])
     return sorted((*row[:-1], texts[row[-1]]) for row in _rows(columns))
 
 
 def _clicked(partition: Partition) -> list[tuple[Any, ...]]:
     rows = partition.clicked.rows
-    live = ~partition.clicked.expired(partition.join_clock_ms(), partition.lateness_ms)
+    live = ~partition.clicked.expired(partition.join_clock_ms())
     live &= rows["filed"] > 0
-    names = ("offset", "index", "item", "event_ms", "first_ms", "clicks", "conversions", "filed")
-    return _rows([rows[name][live] for name in names])
+    names = ("offset", "index", "item", "event_ms", "first_ms", *partition.clicked.kinds)
+    return _rows([rows[name][live] for name in (*names, "conversions", "filed", "opened_ms")])
 
 
 def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
     rows = partition.feedback.rows
     joined = rows["joined"]
-    expired = partition.clicked.expired(partition.join_clock_ms(), partition.lateness_ms)
+    expired = partition.clicked.expired(partition.join_clock_ms())
     live = ~rows["dead"]
     live[joined >= 0] &= ~expired[joined[joined >= 0]]
     target = np.full(len(joined), -1, np.int64)

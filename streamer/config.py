@@ -170,10 +170,15 @@ class Metrics(Section, frozen=True):
 
     k: tuple[int, ...] = (1, 5, 10)
     """Cut-offs of the metrics of ranked lists."""
+    margin: float = 0.1
+    """By how much `margin_loss` wants the score of a relevant item above that of another one."""
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
-    """Kind of feedback = gain. Other kinds are counted as `other`; `click` always counts."""
+    """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
+    counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
     families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
     """Families of metrics."""
+    conventions: dict[str, tuple[str, ...]] = {}
+    """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None
     """Combinations of dimensions shown. Default: none, each alone, all together."""
 
@@ -279,6 +284,18 @@ class Settings(Section, frozen=True):
         """Kinds of the positive rate; conversions, if configured, come last."""
         conversion = ("conversion",) if "conversion" in self.metrics.feedback else ()
         return (*self.feedback_kinds, *conversion)
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """The distinct positive gains, ascending: grades above 0."""
+        return tuple(sorted({gain for gain in self.metrics.feedback.values() if gain > 0}))
+
+    @property
+    def feedback_horizon_ms(self) -> int:
+        """How long after an impression feedback can still change its grade."""
+        if self.metrics.feedback.get("conversion", 0) > 0:
+            return self.attribution.conversion_ms
+        return self.attribution.click_ms
 
     @property
     def rollups(self) -> tuple[tuple[str, ...], ...]:

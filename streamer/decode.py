@@ -17,9 +17,10 @@ import msgspec
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I32, I64, U64, Columns, Rejects, hash_texts
+from streamer.batch import I32, I64, U64, Bools, Columns, Rejects, hash_texts
 from streamer.config import Settings
 from streamer.events import ACTIONS, REASON_OF_FIELD, REASONS, event_type
+from streamer.probes import probes
 from streamer.rules import LABEL, RULES, depth, epoch_ms, is_suspect
 
 __all__ = ["Decoder", "Interner", "epoch_ms"]
@@ -208,7 +209,8 @@ class _Part:
         self.row, self.event_ms, self.segment = row, event_ms, segment
         none = np.zeros(0, np.int64)
         self.position, self.feedback, self.dwell_ms, self.value_micros = none, none, none, none
-        self.action = none
+        self.action, self.probe, self.score = none, none, np.zeros(0)
+        self.is_list: Bools = np.zeros(0, np.bool_)
 
 
 def _texts(column: list[str | None]) -> list[str]:
@@ -236,26 +238,47 @@ def _impressions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str
         if "" in column["item_id"] or None in column["item_id"]:
             raise ValueError("item_id")
         part.position = _integers(column["position"], 0)
-        part.owner = np.arange(len(lists))
+        part.score = np.array(column["score"], np.float64)
+        part.owner, part.is_list = np.arange(len(lists)), np.zeros(len(lists), np.bool_)
+        part.probe = _probes(column, column["item_id"], part.owner)
         return column["item_id"]
     items: list[str] = []
     positions: list[int] = []
+    scores: list[float | None] = []
     sizes: list[int] = []
-    for shown, item, position in zip(lists, column["item_id"], column["position"], strict=True):
+    names = ("item_id", "position", "score")
+    for shown, item, position, score in zip(lists, *(column[n] for n in names), strict=True):
         if (shown is None) == (not item):
             raise ValueError("items")
         if shown is None:
             items.append(item)
             positions.append(position or 0)
+            scores.append(score)
             sizes.append(1)
         else:
             given = [x.position or 0 for x in shown]
             items += [x.item_id for x in shown]
             positions += given if any(given) else range(1, len(shown) + 1)
+            scores += [x.score for x in shown]
             sizes.append(len(shown))
     part.position = np.array(positions, np.int64)
+    part.score = np.array(scores, np.float64)
     part.owner = np.repeat(np.arange(len(lists)), sizes)
+    part.is_list = np.array([shown is not None for shown in lists])
+    part.probe = _probes(column, items, part.owner)
     return items
+
+
+def _probes(column: _Texts, items: list[str], owner: I64) -> I64:
+    """The ``probe`` of each shown item (see ``streamer.probes``)."""
+    found = np.zeros(len(items), np.int64)
+    events = zip(column["reference"], column["held_out"], strict=True)
+    tested = [i for i, (reference, held_out) in enumerate(events) if reference or held_out]
+    for i in tested:
+        start, stop = np.searchsorted(owner, [i, i + 1])
+        reference, held_out = column["reference"][i], column["held_out"][i]
+        found[start:stop] = probes(items[start:stop], reference, held_out)
+    return found
 
 
 def _dwells(column: dict[str, list[Any]]) -> I64:
@@ -338,7 +361,10 @@ def _concatenate(
         segment=array("segment").astype(np.int32),
         item=array("item").astype(np.uint64),
         position=array("position"),
+        score=array("score").astype(np.float64),
+        probe=array("probe"),
         owner=owner,
+        is_list=array("is_list").astype(np.bool_),
         feedback=array("feedback"),
         dwell_ms=array("dwell_ms"),
         value_micros=array("value_micros"),

@@ -28,7 +28,7 @@ LINE_TYPES = {
 REASONS = (
     *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
     *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
-    *("session_id", "action", "dimension", "future"),
+    *("session_id", "action", "dimension", "future", "reference", "held_out"),
 )
 """Every reason for which a record can be rejected."""
 Action = Literal["start", "view", "dwell", "end"]
@@ -42,16 +42,23 @@ Id = Annotated[str, Meta(min_length=1, max_length=limits.MAX_ID_CHARS)]
 Position = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)] | None
 Propensity = Annotated[float, Meta(gt=0, le=1)] | None
 Value = Annotated[float, Meta(ge=0, le=limits.MAX_VALUE)] | None
+Score = Annotated[float, Meta(ge=-limits.MAX_SCORE, le=limits.MAX_SCORE)] | None
 DwellMs = Annotated[int, Meta(ge=0, le=limits.MAX_DWELL_MS)] | None
 Label = Annotated[str, Meta(min_length=1, max_length=limits.MAX_LABEL_CHARS)]
 
 _ITEM_FIELDS: list[tuple[str, Any, Any]] = [
     ("position", Position, 0),
-    ("score", float | None, None),
+    ("score", Score, None),
     ("propensity", Propensity, None),
 ]
+Reference = Annotated[list[Id], Meta(min_length=1, max_length=limits.MAX_ITEMS)] | None
 _FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
-    "impressions": [("item_id", Id | None, ""), *_ITEM_FIELDS],
+    "impressions": [
+        ("item_id", Id | None, ""),
+        *_ITEM_FIELDS,
+        ("reference", Reference, None),
+        ("held_out", Id | None, None),
+    ],
     "clicks": [
         ("item_id", Id, msgspec.NODEFAULT),
         ("position", Position, 0),

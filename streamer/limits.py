@@ -26,7 +26,10 @@ RESERVED_LABELS = frozenset({"all", "other"})
 MAX_POSITION = 10_000
 """A slate of more positions is not one that a person saw."""
 MAX_ITEMS = 1000
-"""Elements of ``items`` in one impression."""
+"""Elements of ``items`` and of ``reference`` in one impression, and members of a slate: metrics of
+pairs cost the square of it."""
+MAX_SCORE = 1e6
+"""Magnitude of a score: sums of losses keep nine decimals."""
 MAX_VALUE = 1e9
 """Value of one conversion, in currency units: 1e15 micros, far below 2**62."""
 MAX_DWELL_MS = 24 * 3600 * 1000
@@ -46,6 +49,12 @@ MAX_FEEDBACK_KINDS = 16
 MAX_WINDOWS = 8
 MAX_ROLLUPS = 32
 MAX_K = 16
+MAX_CUTOFF = 1000
+"""Largest cut-off k: no slate is longer."""
+MAX_GAIN = 1000.0
+"""Largest gain of a kind of feedback."""
+MAX_EXPONENTIAL_GAIN = 30.0
+"""The same where gains are exponents of two."""
 MAX_SKEW_MS = 31 * 24 * 3600 * 1000
 MAX_SESSION_GAP_MS = 6 * 3600 * 1000
 """Sessions that nobody ends are filed so far ahead; a short window has a pane a second."""

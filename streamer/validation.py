@@ -12,13 +12,22 @@ from streamer.durations import pane_length_ms
 from streamer.errors import SettingsError
 
 if TYPE_CHECKING:
-    from streamer.config import Exporter, Settings
+    from streamer.config import Exporter, Metrics, Settings
 
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _RESERVED_DIMENSIONS = {
     *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
     *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
 }
+
+CONVENTIONS = {
+    "precision_ratio": ("shown",),
+    "map_ratio": ("jurity", "primer"),
+    "mar_ratio": ("jurity", "primer"),
+    "ndcg_ratio": ("jurity", "exponential"),
+    "kendall_tau": ("tau_b",),
+}
+"""Metric → conventions that can be shown besides the default."""
 
 
 def _require(condition: bool, message: str) -> None:
@@ -50,10 +59,7 @@ def validate(s: Settings) -> None:
             re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
             f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
         )
-    _require(
-        0 < len(s.metrics.k) <= limits.MAX_K and all(k > 0 for k in s.metrics.k),
-        f"metrics.k = {list(s.metrics.k)}: 1 to {limits.MAX_K} positive integers",
-    )
+    _validate_ranking(s.metrics)
     for name in msgspec.structs.fields(s.limits):
         value = getattr(s.limits, name.name)
         _require(value > 0, f"limits.{name.name} = {value}: must be positive")
@@ -75,6 +81,38 @@ def validate(s: Settings) -> None:
     )
     names = list(msgspec.structs.astuple(s.kafka.topics))
     _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+
+
+def _validate_ranking(metrics: Metrics) -> None:
+    _require(
+        0 < len(metrics.k) <= limits.MAX_K
+        and len(set(metrics.k)) == len(metrics.k)
+        and all(0 < k <= limits.MAX_CUTOFF for k in metrics.k),
+        f"metrics.k = {list(metrics.k)}: 1 to {limits.MAX_K} different integers from 1 to "
+        f"{limits.MAX_CUTOFF}",
+    )
+    for kind, gain in metrics.feedback.items():
+        _require(
+            0 <= gain <= limits.MAX_GAIN,
+            f"metrics.feedback.{kind} = {gain}: a gain is 0 to {limits.MAX_GAIN:g}",
+        )
+    _require(
+        0 <= metrics.margin <= limits.MAX_SCORE,
+        f"metrics.margin = {metrics.margin}: 0 to {limits.MAX_SCORE:g}",
+    )
+    for name, chosen in metrics.conventions.items():
+        known = CONVENTIONS.get(name, ())
+        _require(bool(known), f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have any")
+        _require(
+            set(chosen) <= set(known) and len(set(chosen)) == len(chosen),
+            f"metrics.conventions.{name} = {list(chosen)}: some of {list(known)}, each once",
+        )
+    _require(
+        "exponential" not in metrics.conventions.get("ndcg_ratio", ())
+        or max(metrics.feedback.values(), default=0) <= limits.MAX_EXPONENTIAL_GAIN,
+        f"metrics.conventions.ndcg_ratio = exponential goes with gains up to "
+        f"{limits.MAX_EXPONENTIAL_GAIN:g}; see metrics.feedback",
+    )
 
 
 def _validate_exporter(exporter: Exporter) -> None:

@@ -23,7 +23,17 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "surface", "max_values": 3},
             {"name": "device", "max_values": 1},
         ],
-        "metrics": {"feedback": {"click": 1.0, "like": 1.0}},
+        "metrics": {
+            "feedback": {"click": 1.0, "like": 1.0},
+            "k": [2, 3],
+            "conventions": {
+                "precision_ratio": ["shown"],
+                "map_ratio": ["primer", "jurity"],
+                "mar_ratio": ["jurity", "primer"],
+                "ndcg_ratio": ["exponential", "jurity"],
+                "kendall_tau": ["tau_b"],
+            },
+        },
     },
     "no dimensions, short times": {
         "dimensions": [],
@@ -34,7 +44,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "mapped names, own rollups": {
         "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
         "metrics": {
-            "feedback": {"click": 1.0, "like": 1.0, "star": 5.0, "conversion": 2.0},
+            "feedback": {"click": 0.5, "like": 0.0, "star": 5.0, "conversion": 2.0},
+            "margin": 0.25,
+            "conventions": {"ndcg_ratio": ["jurity", "exponential"], "mar_ratio": ["primer"]},
             "rollups": [[], ["country"], ["country", "variant"]],
         },
         "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},

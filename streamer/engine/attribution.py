@@ -14,13 +14,15 @@ import numpy as np
 from streamer.batch import I64, U64, Batch
 from streamer.config import Settings
 from streamer.engine import feedback as fb
-from streamer.engine.acceptance import TopicLog, Verdict
+from streamer.engine.acceptance import NEVER, TopicLog, Verdict
 from streamer.engine.clicked import CLICKED, CONVERTED, Clicked
 from streamer.engine.facts import CONVERSION, Fact, FeedbackFacts, OutcomeFacts, ShownFacts
 from streamer.engine.feedback import Feedback
-from streamer.engine.impressions import Impressions, Shown
+from streamer.engine.impressions import Impressions
 from streamer.engine.index import mix
 from streamer.engine.segments import Segments
+from streamer.engine.shown import Shown
+from streamer.engine.slates import Slates
 
 _OWN_SLATE = np.uint64(0xA0761D6478BD642F)
 _NO_KEYS = np.zeros(0, np.uint64)
@@ -46,12 +48,15 @@ class Attribution:
         self.segments, self.logs = segments, logs
         reign_ms = join.click_ms + time.max_lateness_ms + time.max_skew_ms
         self.impressions = Impressions(reign_ms, join.click_ms, bounds.open_impressions)
-        self.clicked = Clicked(join.conversion_ms)
+        self.clicked = clicked_of(settings)
+        grades_conversions = self.clicked.grades[-1] > 0
+        self.slates = Slates(self.impressions, self.clicked, keeps_members=grades_conversions)
         self.feedback = Feedback(bounds.open_feedback)
         self.unattributed = {"clicks": 0, "conversions": 0}
         self._compact_at = {"clicked": 4096, "feedback": 4096}
         self._slates, self._users = _NO_KEYS, _NO_KEYS
         self._fresh = _NO_ROWS
+        self._first_new = 0
 
     # Taking in -----------------------------------------------------------------------------------
 
@@ -67,8 +72,7 @@ class Attribution:
         request = batch.request[event]
         slate = slate_of(user, request)
         index = np.arange(len(event)) - np.searchsorted(event, event, "left")
-        is_list = np.bincount(owner, minlength=len(batch.event_ms))[event] > 1
-        own = is_list & (request == 0)
+        own = batch.is_list[event] & (request == 0)
         if own.any():
             slate[own] = mix(user[own], offset[own].astype(np.uint64) ^ _OWN_SLATE)
         rows = Shown(
@@ -81,10 +85,14 @@ class Attribution:
             index=index,
             position=batch.position[shown],
             segment=segment[event],
+            score=batch.score[shown],
+            probe=batch.probe[shown],
+            opened_ms=np.full(len(event), NEVER),
         )
         fact = ShownFacts(rows.event_ms, rows.segment, rows.position, rows.user, rows.item)
         told.windowed.append(fact)
         told.settled.append(fact)
+        self._first_new = self.impressions.next_row
         self._slates, self._users = self.impressions.insert(rows)
 
     def receive(self, batch: Batch, verdict: Verdict, segment: I64, told: Told) -> None:
@@ -134,8 +142,10 @@ class Attribution:
     def join(self, told: Told) -> None:
         """Join what is new, and what waited for it; tell what changed."""
         rows, fresh = self.feedback.rows, self._fresh
-        touched = np.union1d(fresh, self.feedback.waiting_for(self._slates, self._users))
+        slates, first_new = self._slates, self._first_new
+        touched = np.union1d(fresh, self.feedback.waiting_for(slates, self._users))
         self._fresh, self._slates, self._users = _NO_ROWS, _NO_KEYS, _NO_KEYS
+        self._first_new = self.impressions.next_row
         before = rows["segment"][touched].copy(), rows["position"][touched].copy()
         is_new = np.isin(touched, fresh)
         clicks = touched[rows["topic"][touched] == fb.CLICKS]
@@ -157,7 +167,7 @@ class Attribution:
         )  # type: ignore[assignment]
         is_new = np.concatenate([is_new, np.zeros(len(late), np.bool_)])
         met = self.feedback.join_clicked(conversions, self.clicked)
-        self._tell_outcomes(np.union1d(refs, met), told)
+        self._tell_outcomes(np.union1d(refs, met), slates, first_new, told)
         self._tell(touched, is_new, before, told)
         clock_ms = min(clock_ms, self.logs["clicks"].clock_ms)
         self.feedback.finalise_conversions(clock_ms, self.lateness_ms, self.clicked)
@@ -193,14 +203,19 @@ class Attribution:
             sign=sign,
         )
 
-    def _tell_outcomes(self, ref: I64, told: Told) -> None:
-        """Tell which impressions became, or are no longer, clicked or converted."""
+    def _tell_outcomes(self, ref: I64, slates: U64, first_new: int, told: Told) -> None:
+        """Tell which impressions became, or are no longer, clicked or converted, and the slates
+        that have other members (rows from ``first_new`` on are new) or other grades."""
         rows = self.clicked.rows
         now = self.clicked.outcomes(ref)
         was = rows["filed"][ref].astype(np.int64)
         changed = np.flatnonzero(now != was)
         ref, now, was = ref[changed], now[changed], was[changed]
+        told.windowed += self.slates.tell(slates, first_new, ref, now)
         rows["filed"][ref] = now
+        bits = CLICKED | CONVERTED
+        moved = (now & bits) != (was & bits)
+        ref, now, was = ref[moved], now[moved], was[moved]
         if len(ref):
             fact = OutcomeFacts(
                 event_ms=rows["event_ms"][ref],
@@ -252,7 +267,7 @@ class Attribution:
         return min(self.logs[kind].clock_ms for kind in ("impressions", "clicks", "conversions"))
 
     def _compact_clicked(self) -> None:
-        expired = self.clicked.expired(self.join_clock_ms(), self.lateness_ms)
+        expired = self.clicked.expired(self.join_clock_ms())
         joined = self.feedback.rows["joined"]
         held = np.flatnonzero(joined >= 0)
         self.feedback.rows["dead"][held[expired[joined[held]]]] = True
@@ -291,6 +306,7 @@ class Attribution:
         numbers = np.arange(len(rows))
         index = rows["index"].astype(np.int64)
         self.impressions.relink(rows["offset"], index, numbers)
+        self._first_new = self.impressions.next_row
         pending = self.feedback.pending
         topic = self.feedback.rows["topic"][pending]
         self.feedback.rejoin(pending[topic == fb.CLICKS], self.click_ms, clicked)
@@ -304,6 +320,24 @@ class Attribution:
         self.feedback.rows["position"][pending] = position
         self.feedback.take_settled(pending)
         rows["filed"][:] = clicked.outcomes(numbers)
+
+
+def clicked_of(settings: Settings) -> Clicked:
+    """The empty table of clicked impressions that the settings ask for.
+
+    Rows stay until no conversion can join them, and until no member of their slate can get feedback
+    that would be compared with theirs.
+    """
+    join, time = settings.attribution, settings.time
+    gains, feedback = settings.gains, settings.metrics.feedback
+    grades = [
+        gains.index(gain) + 1 if (gain := feedback.get(kind, 0)) > 0 else 0
+        for kind in (*settings.feedback_kinds, "conversion")
+    ]
+    late_ms = time.max_lateness_ms
+    opening_ms = late_ms + join.click_ms + late_ms + 2 * time.max_skew_ms
+    graded_ms = opening_ms + settings.feedback_horizon_ms + late_ms
+    return Clicked(join.conversion_ms, max(join.conversion_ms + late_ms, graded_ms), grades)
 
 
 def slate_of(user: U64, request: U64) -> U64:

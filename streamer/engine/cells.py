@@ -49,6 +49,8 @@ class Deltas:
         self._ones: list[I64] = []
         self._codes: list[I64] = []
         self._amounts: list[I64] = []
+        self.rows: list[tuple[I64, I64, int, I64]] = []
+        """(unit, segment, first statistic, amounts) of what was added in rows."""
 
     def _code(self, event_ms: I64, segment: I64, stat: I64 | int) -> I64:
         unit = event_ms // self.unit_ms
@@ -63,6 +65,10 @@ class Deltas:
         codes = self._code(event_ms, segment, stat)
         self._codes.append(codes)
         self._amounts.append(np.broadcast_to(np.asarray(amount, np.int64), codes.shape))
+
+    def add_rows(self, event_ms: I64, segment: I64, stat: int, amounts: I64) -> None:
+        """Add (rows, width) amounts to a wide statistic: far cheaper than value by value."""
+        self.rows.append((event_ms // self.unit_ms, segment, stat, amounts))
 
     def summed(self) -> tuple[I64, I64, I64, I64]:
         """(unit, segment, statistic, amount) without repeats among the counted ones."""
@@ -113,6 +119,10 @@ class Cells:
                 self._add(i, pane, segment, stat, amount)
             elif inside.any():
                 self._add(i, pane[inside], segment[inside], stat[inside], amount[inside])
+            for unit_of, segment_of, first, amounts in deltas.rows:
+                pane = unit_of * self.unit_ms // ring.pane_ms
+                inside = pane >= ring.oldest(stream_ms)
+                self._add_rows(i, pane[inside], segment_of[inside], first, amounts[inside])
         unit, segment, stat, amount = totals.summed()
         if len(unit):
             self._add(TOTAL_RING, unit, segment, stat, amount)
@@ -130,6 +140,27 @@ class Cells:
         if np.abs(flat[place]).max() > limits.MAX_SUM:
             raise SumOverflowError(f"a sum of ring {ring} would pass 2**62")
         self._touched.update(np.unique(key >> _PANE_SHIFT).tolist())
+
+    def _add_rows(self, ring: int, pane: I64, segment: I64, stat: int, amounts: I64) -> None:
+        if not len(pane):
+            return
+        place = ((ring << _PANE_BITS) | pane) << _SEGMENT_BITS | segment
+        order = np.argsort(place, kind="stable")
+        place = place[order]
+        starts = runs_of(place)
+        place, amounts = place[starts], np.add.reduceat(amounts[order], starts)
+        place, amounts = place[amounts.any(axis=1)], amounts[amounts.any(axis=1)]
+        for first in range(0, amounts.shape[1], BLOCK_STATS):
+            part = amounts[:, first : first + BLOCK_STATS]
+            held = np.flatnonzero(part.any(axis=1))
+            if not len(held):
+                continue
+            key = place[held] << _BLOCK_BITS | (stat + first) // BLOCK_STATS
+            rows = self._rows_of(key)
+            self._value[rows, : part.shape[1]] += part[held]
+            if np.abs(self._value[rows]).max() > limits.MAX_SUM:
+                raise SumOverflowError(f"a sum of ring {ring} would pass 2**62")
+        self._touched.update(np.unique(place >> _SEGMENT_BITS).tolist())
 
     def _rows_of(self, key: I64) -> I64:
         order = np.argsort(key, kind="stable")

@@ -15,6 +15,13 @@ def runs_of(keys: U64 | I64) -> I64:
     return np.concatenate(([0], np.flatnonzero(keys[1:] != keys[:-1]) + 1))
 
 
+def first_least(values: I64, starts: I64) -> I64:
+    """Of each run, which begin at ``starts``, the first place with its least value."""
+    least = np.minimum.reduceat(values, starts)
+    places = np.flatnonzero(values == np.repeat(least, np.diff(np.append(starts, len(values)))))
+    return places[np.searchsorted(places, starts)]
+
+
 def spread(starts: I64, counts: I64) -> tuple[I64, I64]:
     """For ranges [start, start + count): which range, and each number in it."""
     which = np.repeat(np.arange(len(counts)), counts)

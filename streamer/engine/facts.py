@@ -10,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from streamer.batch import I64, U64, Bools
+from streamer.batch import F64, I64, U64, Bools
 
 CONVERSION = -2
 """The kind of a conversion; other kinds are indices, -1 for those that are not configured."""
@@ -91,4 +91,35 @@ class SessionFacts(_Columns):
     sign: int
 
 
-Fact = ShownFacts | FeedbackFacts | OutcomeFacts | DwellFacts | SessionFacts
+@dataclass(frozen=True, slots=True)
+class SlateFacts(_Columns):
+    """Slates under the time and segment of their earliest members; ``sign`` -1 takes one back."""
+
+    event_ms: I64
+    segment: I64
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankedFacts:
+    """Slates with feedback or probes, and their members.
+
+    One a slate: ``event_ms``, ``segment``, the place ``start`` of its first member, and ``sign``: 1
+    or -1 where it takes an earlier fact back. One a member, in the order shown: ``grade`` (0, or an
+    index into the gains from 1), ``is_clicked``, ``score`` (NaN: none) and ``probe`` (see
+    ``streamer.probes``).
+    """
+
+    event_ms: I64
+    segment: I64
+    start: I64
+    grade: I64
+    is_clicked: Bools
+    score: F64
+    probe: I64
+    sign: I64
+
+
+Fact = (
+    ShownFacts | FeedbackFacts | OutcomeFacts | DwellFacts | SessionFacts | SlateFacts | RankedFacts
+)

@@ -138,10 +138,9 @@ class Feedback:
         moved = np.flatnonzero(new != old)
         row, old, new = row[moved], old[moved], new[moved]
         rows["joined"][row] = new
-        is_click = (rows["kind"][row] == 0).astype(np.int32)
-        left, met = old >= 0, new >= 0
-        np.subtract.at(clicked.rows["clicks"], old[left], is_click[left])
-        np.add.at(clicked.rows["clicks"], new[met], is_click[met])
+        left, met, kind = old >= 0, new >= 0, rows["kind"][row].astype(np.int64)
+        clicked.count(old[left], kind[left], -1)
+        clicked.count(new[met], kind[met], 1)
         np.minimum.at(clicked.rows["first_ms"], new[met], rows["event_ms"][row[met]])
         if left.any():
             self._first_again(np.unique(old[left]), clicked)

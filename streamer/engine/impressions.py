@@ -1,46 +1,26 @@
 """Shown items that feedback can still join: rows, in groups of one slate from one apply.
 
 Rows stand in log order of their groups. They leave from the front, when no feedback that could
-join them can be accepted any more, judged by the arrival clocks alone.
+join them can be accepted any more, judged by the arrival clocks alone: all groups of a slate after
+its latest row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from streamer import limits
 from streamer.batch import I64, U64, Bools
 from streamer.engine.acceptance import NEVER, is_first
-from streamer.engine.chains import runs_of, spread
+from streamer.engine.chains import first_least, runs_of, spread
 from streamer.engine.index import KeyIndex, mix
+from streamer.engine.shown import Shown, cut, reopened
 from streamer.engine.table import Table
 
 _NO_SLATE = np.uint64(0x5851F42D4C957F2D)
 _SCAN = 4096
 _INDEX_BITS = 10
 _REBASE = 1 << 30
-
-
-@dataclass(slots=True)
-class Shown:
-    """Columns of newly shown items, in (offset, index) order; ``slate`` 0: has none."""
-
-    user: U64
-    slate: U64
-    item: U64
-    event_ms: I64
-    arrival_ms: I64
-    offset: I64
-    index: I64
-    position: I64
-    segment: I64
-
-    def __len__(self) -> int:
-        return len(self.item)
-
-    def where(self, mask: Bools | I64) -> Shown:
-        return Shown(*(getattr(self, name)[mask] for name in self.__slots__))
 
 
 class Impressions:
@@ -57,6 +37,8 @@ class Impressions:
             position=np.int32,
             segment=np.int32,
             clicked=np.int32,
+            score=np.float64,
+            probe=np.int16,
         )
         self.groups = Table(
             user=np.uint64,
@@ -65,6 +47,11 @@ class Impressions:
             count=np.int32,
             arrival_ms=np.int64,
             latest_ms=np.int64,
+            opened_ms=np.int64,
+            before=np.int32,
+            least_ms=np.int64,
+            segment=np.int32,
+            is_probed=np.bool_,
             user_next=np.int32,
             slate_next=np.int32,
         )
@@ -92,17 +79,52 @@ class Impressions:
             order = np.argsort(key, kind="stable")
             shown, key = shown.where(order), key[order]
             starts = runs_of(key)
-        return self._append(shown, key[starts], starts)
+        self._open(shown, key, starts)
+        return self._append(shown, key)
 
     def load(self, shown: Shown) -> None:
         """Append stored rows, whose ``slate`` is that of their group."""
-        starts = runs_of(shown.slate)
-        self._append(shown, shown.slate[starts], starts)
+        self._append(shown, shown.slate)
 
-    def _append(self, shown: Shown, slates: U64, starts: I64) -> tuple[U64, U64]:
-        if not len(starts):
-            return slates, shown.user
+    def _newest_group(self, keys: U64) -> tuple[I64, Bools]:
+        """The newest group of each slate, and whether there is any."""
+        group = self.by_slate.find(keys).astype(np.int64) - self._dropped_groups
+        return np.maximum(group, 0), group >= 0
+
+    def _open(self, shown: Shown, key: U64, starts: I64) -> None:
+        """Set when the slate of each row was opened; rows of a key stand together."""
+        group, known = self._newest_group(key[starts])
+        first_ms = shown.arrival_ms[starts]
+        opened_ms = first_ms.copy()
+        if known.any():
+            held_ms = self.groups["opened_ms"][group]
+            known &= first_ms - held_ms <= self.reign_ms
+            opened_ms[known] = held_ms[known]
+        shown.opened_ms = reopened(opened_ms, starts, shown.arrival_ms, self.reign_ms)
+        shown.opened_ms[shown.slate == 0] = NEVER
+
+    def _groups(self, shown: Shown, key: U64) -> tuple[I64, I64]:
+        """Starts of the groups, and how many rows of its slate are before each. What is beyond the
+        bound of a slate stands in groups of its own."""
+        is_start = np.ones(len(key), np.bool_)
+        is_start[1:] = (key[1:] != key[:-1]) | (shown.opened_ms[1:] != shown.opened_ms[:-1])
+        starts = np.flatnonzero(is_start)
+        group, known = self._newest_group(key[starts])
+        before = np.zeros(len(starts), np.int64)
+        if known.any():
+            groups = self.groups
+            known &= groups["opened_ms"][group] == shown.opened_ms[starts]
+            known &= shown.opened_ms[starts] > NEVER
+            before[known] = (groups["before"][group] + groups["count"][group])[known]
+        return cut(starts, before, len(key), shown.opened_ms[starts] > NEVER)
+
+    def _append(self, shown: Shown, key: U64) -> tuple[U64, U64]:
+        if not len(key):
+            return key, shown.user
+        starts, before = self._groups(shown, key)
+        slates = key[starts]
         counts = np.diff(np.append(starts, len(shown)))
+        least = first_least(shown.event_ms, starts)
         columns = {name: getattr(shown, name) for name in self.rows.names if name != "clicked"}
         first = self.rows.append({**columns, "clicked": -1}, len(shown)) + self.dropped_rows
         users = shown.user[starts]
@@ -114,6 +136,11 @@ class Impressions:
                 "count": counts,
                 "arrival_ms": np.maximum.reduceat(shown.arrival_ms, starts),
                 "latest_ms": np.maximum.reduceat(shown.event_ms, starts),
+                "opened_ms": shown.opened_ms[starts],
+                "before": before,
+                "least_ms": shown.event_ms[least],
+                "segment": shown.segment[least],
+                "is_probed": np.maximum.reduceat(shown.probe, starts) > 0,
                 "user_next": -1,
                 "slate_next": -1,
             },
@@ -122,7 +149,21 @@ class Impressions:
         numbers = np.arange(group, group + len(starts))
         self._link(self.by_slate, slates, numbers, "slate_next")
         self._link(self.by_user, users, numbers, "user_next")
+        self._prolong(slates[before > 0])
         return slates, users
+
+    def _prolong(self, slates: U64) -> None:
+        """Let all groups of a slate stay as long as its latest row."""
+        if len(slates):
+            query, group = self.members(np.unique(slates))
+            opened_ms, latest_ms = self.groups["opened_ms"], self.groups["latest_ms"]
+            order = np.lexsort((opened_ms[group], query))
+            query, group = query[order], group[order]
+            is_start = np.ones(len(group), np.bool_)
+            is_start[1:] = (query[1:] != query[:-1]) | (np.diff(opened_ms[group]) != 0)
+            starts = np.flatnonzero(is_start)
+            longest_ms = np.maximum.reduceat(latest_ms[group], starts)
+            latest_ms[group] = longest_ms[np.cumsum(is_start) - 1]
 
     def _link(self, index: KeyIndex, keys: U64, groups: I64, next_name: str) -> None:
         slots, _ = index.slots(keys)
@@ -168,6 +209,26 @@ class Impressions:
         self, index: KeyIndex, keys: U64, next_name: str, wanted: Bools | None = None
     ) -> tuple[I64, I64]:
         """(query, row) of every row in the groups chained under the keys."""
+        query, group = self._chained(index, keys, next_name, wanted)
+        which, row = self.rows_of(group)
+        return query[which], row
+
+    def rows_of(self, group: I64) -> tuple[I64, I64]:
+        """(index into ``group``, row) of every row in the groups."""
+        firsts = self.groups["first"][group] - self.dropped_rows
+        return spread(firsts, self.groups["count"][group].astype(np.int64))
+
+    def members(self, slates: U64) -> tuple[I64, I64]:
+        """(query, group) of every group whose rows belong to slates of these keys."""
+        query, group = self._chained(self.by_slate, slates, "slate_next")
+        belongs = self.groups["opened_ms"][group] > NEVER
+        belongs &= self.groups["before"][group] < limits.MAX_ITEMS
+        return query[belongs], group[belongs]
+
+    def _chained(
+        self, index: KeyIndex, keys: U64, next_name: str, wanted: Bools | None = None
+    ) -> tuple[I64, I64]:
+        """(query, group) of the groups chained under the keys."""
         groups = index.find(keys).astype(np.int64) - self._dropped_groups
         queries = np.arange(len(keys))
         if wanted is not None:
@@ -185,11 +246,7 @@ class Impressions:
         if not found:
             none = np.zeros(0, np.int64)
             return none, none
-        query = np.concatenate([q for q, _ in found])
-        group = np.concatenate([g for _, g in found])
-        firsts = self.groups["first"][group] - self.dropped_rows
-        which, row = spread(firsts, self.groups["count"][group].astype(np.int64))
-        return query[which], row
+        return np.concatenate([q for q, _ in found]), np.concatenate([g for _, g in found])
 
     def newest(self, user: U64, slate: U64, item: U64, event_ms: I64) -> I64:
         """The newest row of each feedback within the horizon before it, or -1.
@@ -240,6 +297,11 @@ class Impressions:
         lag_ms = event_ms - rows["event_ms"][np.where(fits, found, 0)] if n else event_ms
         return np.where(fits & (lag_ms <= self.horizon_ms), found, -1)
 
+    @property
+    def next_row(self) -> int:
+        """The number that the next row gets; rows are numbered from the first one ever shown."""
+        return self.dropped_rows + len(self.rows)
+
     def group_of(self, row: I64) -> I64:
         """The group of each row."""
         return np.searchsorted(self.groups["first"], row + self.dropped_rows, "right") - 1
@@ -268,11 +330,20 @@ class Impressions:
             self._drop(n)
             if n < _SCAN:
                 break
-        while len(self.rows) > self.limit and len(self.groups):
-            self.evicted_early += int(self.groups["count"][0])
-            self._drop(1)
+        if len(self.rows) > self.limit:
+            self._evict(len(self.rows) - self.limit)
         if self.by_user.used > 2 * len(self.groups) + 8192 or self._dropped_groups > _REBASE:
             self._rebase()
+
+    def _evict(self, rows: int) -> None:
+        """Drop so many of the oldest rows, or some more; what is left of their slates closes."""
+        held = np.cumsum(self.groups["count"])
+        n = int(np.searchsorted(held, rows)) + 1
+        slates = np.unique(self.groups["slate"][:n])
+        self.evicted_early += int(held[n - 1])
+        self._drop(n)
+        _, group = self._chained(self.by_slate, slates, "slate_next")
+        self.groups["opened_ms"][group] = NEVER
 
     def _drop(self, groups: int) -> None:
         if groups:

@@ -6,10 +6,15 @@ from streamer.config import Settings
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
 from streamer.engine.layout import Layout, merge
-from streamer.metrics import engagement, traffic
+from streamer.metrics import engagement, ranking, scoring, traffic
 from streamer.metrics.declare import Family, Metric
 
-FAMILIES: tuple[Family, ...] = (traffic.FAMILY, engagement.FAMILY)
+FAMILIES: tuple[Family, ...] = (
+    traffic.FAMILY,
+    engagement.FAMILY,
+    ranking.FAMILY,
+    scoring.FAMILY,
+)
 PREFIX = "streamer_"
 
 

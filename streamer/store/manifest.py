@@ -17,7 +17,7 @@ from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
-VERSION = 3
+VERSION = 4
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -139,7 +139,21 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         "attribution": repr((join.click_ms, join.conversion_ms, join.session_gap_ms)),
         "time": repr((time.max_lateness_ms, time.max_skew_ms, time.dedup_horizon_ms)),
         "metrics.feedback": repr(settings.user_feedback_kinds),
+        **_of_slates(settings),
         "metrics.families": layout.fingerprint,
+    }
+
+
+def _of_slates(settings: Settings) -> dict[str, str]:
+    """What the sums over slates mean."""
+    metrics = settings.metrics
+    if not {"ranking", "scoring"} & set(metrics.families):
+        return {}
+    return {
+        "gains of metrics.feedback": repr(sorted(metrics.feedback.items())),
+        "metrics.k": repr(metrics.k),
+        "metrics.margin": repr(metrics.margin),
+        "metrics.conventions": repr(sorted(metrics.conventions.items())),
     }
 
 

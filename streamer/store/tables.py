@@ -12,9 +12,9 @@ import numpy as np
 
 from streamer.batch import I64
 from streamer.engine import clicked, feedback
-from streamer.engine.impressions import Shown
 from streamer.engine.intervals import IntervalTable
 from streamer.engine.partition import Partition
+from streamer.engine.shown import Shown
 from streamer.engine.user_items import time_name
 from streamer.events import KINDS
 from streamer.store.manifest import BlobRef
@@ -86,13 +86,16 @@ class _EventIds(_Kept):
 
 
 class _Impressions(_Kept):
-    names = ("item", "event_ms", "arrival_ms", "offset", "index", "position", "segment")
+    names = (
+        *("item", "event_ms", "arrival_ms", "offset", "index", "position", "segment"),
+        *("score", "probe"),
+    )
 
     def first_serial(self, partition: Partition) -> int:
         return partition.impressions.dropped_rows
 
     def next_serial(self, partition: Partition) -> int:
-        return partition.impressions.dropped_rows + len(partition.impressions.rows)
+        return partition.impressions.next_row
 
     def rows(self, partition: Partition, first: int, end: int) -> Columns:
         table = partition.impressions
@@ -100,9 +103,7 @@ class _Impressions(_Kept):
         stop = max(end - table.dropped_rows, start)
         columns = {name: table.rows[name][start:stop].copy() for name in self.names}
         group = table.group_of(np.arange(start, stop))
-        columns["user"] = table.groups["user"][group]
-        columns["slate"] = table.groups["slate"][group]
-        return columns
+        return columns | {n: table.groups[n][group] for n in ("user", "slate", "opened_ms")}
 
     def latest(self, columns: Columns) -> tuple[int, int]:
         return int(columns["event_ms"].max()), int(columns["arrival_ms"].max())
@@ -139,8 +140,7 @@ class _Joined(_Kept):
         return int(columns["event_ms"].max()), 0
 
     def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
-        reach_ms = partition.clicked.horizon_ms + partition.lateness_ms
-        return ref.latest_event_ms + reach_ms < partition.join_clock_ms()
+        return ref.latest_event_ms + partition.clicked.reach_ms < partition.join_clock_ms()
 
     def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
         columns[self.segment] = moves[columns[self.segment]]

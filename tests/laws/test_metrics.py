@@ -10,7 +10,13 @@ import pytest
 
 from streamer.config import parse
 from streamer.engine.cells import Deltas
-from streamer.engine.facts import DwellFacts, FeedbackFacts, SessionFacts
+from streamer.engine.facts import (
+    DwellFacts,
+    FeedbackFacts,
+    RankedFacts,
+    SessionFacts,
+    SlateFacts,
+)
 from streamer.engine.layout import MAX_BLOCKS, merge
 from streamer.errors import SettingsError
 from streamer.metrics import users
@@ -136,11 +142,11 @@ def test_values_are_in_range_and_labels_as_declared(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings[metric.name]:
         assert np.isfinite(value)
-        assert value >= 0
+        assert value >= (-1 if metric.unit == "correlation" else 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1
         extra = set(labels) - dimensions - {"window"}
-        assert extra == set(metric.labels)
+        assert extra == set(metric.labels) - ({"convention"} - extra)
         assert ("window" in labels) == (metric.scope == "window")
 
 
@@ -184,6 +190,27 @@ def test_deltas_of_a_fact_and_its_taking_back_are_nothing() -> None:
         catalogue.collect(DwellFacts(*ids_ms, np.abs(dwell_ms), sign), deltas)
         length_ms = np.array([0, 1, 49, 1000, 86_400_000, 10**10])
         catalogue.collect(SessionFacts(*ids_ms, length_ms, column, sign), deltas)
+        grade = np.array([0, 1, 0, 1, 1, 0])
+        ranked = RankedFacts(
+            event_ms=column[:2],
+            segment=column[:2],
+            start=np.array([0, 4]),
+            grade=grade,
+            is_clicked=grade > 0,
+            score=np.array([0.5, np.nan, -1e6, 1e6, 0.0, 0.25]),
+            probe=column,
+            sign=np.full(2, sign),
+        )
+        catalogue.collect(ranked, deltas)
+        catalogue.collect(SlateFacts(*ids_ms, sign), deltas)
+    assert {stat for _, _, stat, _ in deltas.rows} == {
+        catalogue.layout.at[name] for name in ("ranking", "scoring")
+    }
+    for _, _, _, amounts in deltas.rows:
+        assert amounts.any()
+    rows = sorted(deltas.rows, key=lambda row: row[2])
+    for put, back in zip(rows[::2], rows[1::2], strict=True):
+        assert not (put[3] + back[3]).any()
     sums: dict[tuple[int, int, int], int] = {}
     for unit, segment, stat, amount in zip(*map(np.ndarray.tolist, deltas.summed()), strict=True):
         sums[unit, segment, stat] = sums.get((unit, segment, stat), 0) + amount

@@ -1,0 +1,240 @@
+"""How a metric of slates is declared: the value of one slate, and over which slates it is averaged.
+
+From the value follow two metrics: the mean over slates, and its standard error. Their sums stand in
+one wide statistic a family, whose columns a ``Plan`` gives out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from streamer.batch import I64, Bools
+from streamer.engine.cells import Deltas
+from streamer.engine.facts import Fact, RankedFacts, SlateFacts
+from streamer.engine.layout import Layout, Stat
+from streamer.metrics.declare import Formula, Metric, Series, Sums
+from streamer.metrics.moments import Moments
+from streamer.metrics.slates import UNIT, Lists
+
+Value = Callable[[Lists, int, str], I64]
+"""Slates, cut-off (0: none) and convention ("" is the default) → a value each, in units of 1e-9."""
+Largest = Callable[[tuple[float, ...], float, int], int]
+"""Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """Slates over which a mean is taken.
+
+    ``support``: the metric that counts them, with label ``over`` if ``has_over``. ``contains``:
+    which slates of a fact belong; None for all, which ``SlateFacts`` count.
+    """
+
+    name: str
+    support: str
+    doc: str
+    contains: Callable[[Lists], Bools] | None
+    has_over: bool = False
+    has_maturity: bool = True
+
+
+@dataclass(frozen=True)
+class SlateMetric:
+    """A value of slates, 0 outside ``population``. ``over``: the populations of its label, if it
+    has that."""
+
+    name: str
+    value: Value
+    by_k: bool
+    conventions: tuple[str, ...]
+    over: tuple[str, ...]
+    population: Population
+    largest: Largest
+
+
+@dataclass(frozen=True)
+class Column:
+    """Where the sums of one value begin."""
+
+    metric: SlateMetric
+    k: int
+    convention: str
+    at: int
+    moments: Moments
+
+    @property
+    def labels(self) -> dict[str, str]:
+        k = {"k": str(self.k)} if self.k else {}
+        return k | ({"convention": self.convention} if self.convention else {})
+
+
+Chosen = tuple[tuple[str, tuple[str, ...]], ...]
+"""Metrics and their conventions besides the default."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The columns of a family under some settings: sizes of populations, then the values."""
+
+    populations: dict[str, int]
+    columns: tuple[Column, ...]
+    width: int
+
+
+class SlateFamily:
+    """Collects the metrics of slates of one family, and fills its statistic."""
+
+    def __init__(self, name: str, populations: tuple[Population, ...]) -> None:
+        self.name, self.populations = name, populations
+        self.values: list[SlateMetric] = []
+        self.metrics: list[Metric] = []
+        self._plan = lru_cache(maxsize=8)(self._planned)
+        for support in dict.fromkeys(p.support for p in populations):
+            self._declare_support([p for p in populations if p.support == support])
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        formula: str,
+        unit: str,
+        population: Population,
+        source: str = "",
+        by_k: bool = False,
+        conventions: tuple[str, ...] = (),
+        over: tuple[str, ...] = (),
+        largest: Largest = lambda gains, margin, k: UNIT,
+    ) -> Callable[[Value], Value]:
+        """Declare the decorated value of a slate."""
+
+        def declare(value: Value) -> Value:
+            metric = SlateMetric(name, value, by_k, conventions, over, population, largest)
+            self.values.append(metric)
+            labels = _listed(
+                over=over, k=by_k, maturity=population.has_maturity, convention=conventions
+            )
+            doc = " ".join((value.__doc__ or "").split())
+            shared = ("gauge", "window")
+            empty = f"absent without {population.name} slates"
+            self.metrics += [
+                Metric(name, *shared, f"mean over slates of {formula}", unit, empty, source, doc,
+                       labels, self._means(metric)),
+                Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
+                       f"as {name}", "absent below two slates", "",
+                       f"Standard error of {name}, its slates taken as independent.",
+                       labels, self._errors(metric)),
+            ]  # fmt: skip
+            return value
+
+        return declare
+
+    # Adding --------------------------------------------------------------------------------------
+
+    def plan(self, settings: Any) -> Plan:
+        """The columns under these settings."""
+        metrics = settings.metrics
+        chosen = tuple(sorted(metrics.conventions.items()))
+        return self._plan(metrics.k, settings.gains, chosen, metrics.margin)
+
+    def _planned(
+        self, k: tuple[int, ...], gains: tuple[float, ...], chosen: Chosen, margin: float
+    ) -> Plan:
+        at = len(self.populations)
+        columns = []
+        for metric in self.values:
+            for cut in k if metric.by_k else (0,):
+                for convention in ("", *dict(chosen).get(metric.name, ())):
+                    moments = Moments(metric.largest(gains, margin, cut))
+                    columns.append(Column(metric, cut, convention, at, moments))
+                    at += moments.width
+        numbers = {population.name: i for i, population in enumerate(self.populations)}
+        return Plan(numbers, tuple(columns), at)
+
+    def stat(self, settings: Any) -> Stat:
+        """The family's statistic."""
+        width = self.plan(settings).width
+        return Stat(self.name, "sums over slates", largest=1 << 33, width=width)
+
+    def collect(self, settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
+        """Add the values of slates, or take them back."""
+        if isinstance(fact, SlateFacts):
+            for i, population in enumerate(self.populations):
+                if population.contains is None:
+                    stat = layout.at[self.name] + i
+                    deltas.add(fact.event_ms, fact.segment, stat, fact.sign)
+        elif isinstance(fact, RankedFacts):
+            self._collect(settings, fact, layout, deltas)
+
+    def _collect(self, settings: Any, fact: RankedFacts, layout: Layout, deltas: Deltas) -> None:
+        plan = self.plan(settings)
+        lists = Lists(fact, settings.gains, settings.metrics.margin)
+        amounts = np.zeros((plan.width, len(lists)), np.int64)
+        inside = {p.name: p.contains(lists) for p in self.populations if p.contains}
+        for name, belongs in inside.items():
+            amounts[plan.populations[name]] = belongs
+        for column in plan.columns:
+            belongs = inside[column.metric.population.name]
+            if belongs.any():
+                value = np.where(
+                    belongs, column.metric.value(lists, column.k, column.convention), 0
+                )
+                amounts[column.at : column.at + column.moments.width] = column.moments.columns(
+                    value
+                )
+        amounts *= fact.sign
+        deltas.add_rows(
+            fact.event_ms, fact.segment, layout.at[self.name], np.ascontiguousarray(amounts.T)
+        )
+
+    # Reading -------------------------------------------------------------------------------------
+
+    def _means(self, metric: SlateMetric) -> Formula:
+        return lambda w: self._series(w, metric, Moments.mean)
+
+    def _errors(self, metric: SlateMetric) -> Formula:
+        return lambda w: self._series(w, metric, Moments.stderr)
+
+    def _series(self, w: Sums, metric: SlateMetric, read: Callable[..., Any]) -> Iterator[Series]:
+        plan = self.plan(w.settings)
+        for maturity, sums in self._parts(w, metric.population):
+            sizes = {name: sums[:, i] for name, i in plan.populations.items()}
+            for column in plan.columns:
+                if column.metric is metric:
+                    held = sums[:, column.at : column.at + column.moments.width]
+                    for over in metric.over or (metric.population.name,):
+                        labels = column.labels | ({"over": over} if metric.over else {})
+                        yield Series(labels | maturity, *read(column.moments, held, sizes[over]))
+
+    def _declare_support(self, counted: list[Population]) -> None:
+        def series(w: Sums) -> Iterator[Series]:
+            for maturity, sums in self._parts(w, counted[0]):
+                for population in counted:
+                    over = {"over": population.name} if population.has_over else {}
+                    size = sums[:, self.populations.index(population)]
+                    yield Series(over | maturity, size, size != 0)
+
+        labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
+        doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)
+        self.metrics.append(
+            Metric(counted[0].support, "gauge", "window", "slates", "slates", "absent", "",
+                   f"Slates that means are taken over. {doc}.", labels, series)
+        )  # fmt: skip
+
+    def _parts(self, w: Sums, population: Population) -> Iterator[tuple[dict[str, str], I64]]:
+        """(label, sums) of all panes, and of the mature ones."""
+        if not population.has_maturity:
+            yield {}, w(self.name)
+            return
+        yield {"maturity": "provisional"}, w(self.name)
+        mature = w.mature(self.name, w.settings.feedback_horizon_ms)
+        if mature is not None:
+            yield {"maturity": "mature"}, mature
+
+
+def _listed(**wanted: Any) -> tuple[str, ...]:
+    return tuple(name for name, is_wanted in wanted.items() if is_wanted)
