@@ -46,8 +46,8 @@ def rss_mb() -> float:
 class Run:
     """One partition fed with everything."""
 
-    def __init__(self) -> None:
-        self.settings = Settings()
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
         self.decoder = Decoder(self.settings)
         self.partition = Partition(self.settings, Catalogue(self.settings))
         self.store = MemoryStore()

@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks import endless, worker
 from benchmarks.endless import batches
+from streamer.config import parse
 from streamer.events import KINDS
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import view_of
@@ -30,6 +31,12 @@ RATE = 5000.0
 USERS = 100_000
 SUFFIX = "-bench"
 LIMIT_SECONDS = 900
+EVERYTHING = "streamer worker"
+WORKERS = {
+    EVERYTHING: ["traffic", "engagement", "ranking", "scoring"],
+    "without slates": ["traffic", "engagement"],
+}
+"""Workers by the families of metrics that they compute."""
 
 
 def program(module: str, *arguments: str) -> dict[str, Any]:
@@ -58,9 +65,9 @@ def row(name: str, results: list[dict[str, Any]], floor: list[dict[str, Any]]) -
     )
 
 
-def engine_readout(events: int) -> Readout:
+def engine_readout(events: int, families: list[str]) -> Readout:
     """The same events through the engine in this process."""
-    run = endless.Run()
+    run = endless.Run(parse({"metrics": {"families": families}}))
     traffic = Traffic(seed=0, users=USERS, events_per_second=RATE)
     for batch in batches(generate(traffic, events)):
         run.feed(batch)
@@ -84,28 +91,33 @@ def throughput(arguments: argparse.Namespace, kafka: str, redis: str) -> bool:
         *(f"--users={USERS}", f"--rate={RATE}", "--partitions=4"),
     )
     print(f"backlog: {filled['events']:,} events of {filled['mean_bytes']} bytes", flush=True)
-    floors, workers, right = [], [], True
-    expected = engine_readout(arguments.events)
+    floors, right = [], True
+    workers: dict[str, list[dict[str, Any]]] = {name: [] for name in WORKERS}
+    expected = {name: engine_readout(arguments.events, some) for name, some in WORKERS.items()}
     for _ in range(arguments.rounds):
         common = (f"--brokers={kafka}", f"--suffix={SUFFIX}", f"--events={n}")
         floors.append(program("benchmarks.floor", *common))
-        flags = argparse.Namespace(
-            brokers=kafka, suffix=SUFFIX, events=arguments.events, redis=redis
-        )
-        result, settings = asyncio.run(worker.measure(flags))
-        workers.append(result)
-        wrong = differences(asyncio.run(worker.stored_readout(settings)), expected)
-        right = right and not wrong
-        print(f"readings that differ from the engine's: {len(wrong)} {wrong[:3]}", flush=True)
+        for name, families in WORKERS.items():
+            flags = argparse.Namespace(
+                **{"brokers": kafka, "suffix": SUFFIX, "redis": redis},
+                **{"events": arguments.events, "families": families},
+            )
+            result, settings = asyncio.run(worker.measure(flags))
+            workers[name].append(result)
+            wrong = differences(asyncio.run(worker.stored_readout(settings)), expected[name])
+            right = right and not wrong
+            print(f"readings of {name} unlike the engine's: {len(wrong)} {wrong[:3]}", flush=True)
     few = min(arguments.ordinary, filled["counts"]["impressions"])
     common = (f"--brokers={kafka}", f"--suffix={SUFFIX}", f"--events={few}")
     ordinary = [program("benchmarks.ordinary_faust", *common, f"--redis={redis}")]
     print(row("floor", floors, floors))
-    print(row("streamer worker", workers, floors))
+    for name, results in workers.items():
+        print(row(name, results, floors))
     print(row("ordinary Faust", ordinary, floors))
-    later = statistics.median(result["filed_later_seconds"] for result in workers)
+    everything = workers[EVERYTHING]
+    later = statistics.median(result["filed_later_seconds"] for result in everything)
     print(f"metrics of users were current {later:.1f} s after the last commit of events")
-    times = statistics.median(map(rate, workers)) / rate(ordinary[0])
+    times = statistics.median(map(rate, everything)) / rate(ordinary[0])
     print(f"streamer worker against the ordinary app: {times:.0f} times", flush=True)
     return right
 
@@ -117,6 +129,7 @@ def main(arguments: argparse.Namespace) -> int:
         right = throughput(arguments, kafka.address, redis.address)
         scrape = program("benchmarks.scrape", f"--redis={redis.address}")
         print(f"warm scrape, 64 partitions, 4 windows: {json.dumps(scrape)}", flush=True)
+    print(f"open slates: {json.dumps(program('benchmarks.slates'))}", flush=True)
     if arguments.endless:
         flags = argparse.Namespace(events=arguments.endless, rate=150.0)
         right = asyncio.run(endless.main(flags)) == 0 and right

@@ -42,16 +42,24 @@ class Traffic:
 
     def lines(self, kind: str, n: int, from_ms: int, until_ms: int) -> list[bytes]:
         return [
-            b'{"ts":%d,"user_id":"u%d-%d","item_id":"i%d","position":%d,"dwell_ms":%d,'
-            b'"variant":"v%d","surface":"s%d"}'
+            b'{"ts":%d,"user_id":"u%d-%d","request_id":"r%d","item_id":"i%d","position":%d,'
+            b'"score":%.3f,"dwell_ms":%d,"variant":"v%d","surface":"s%d"}'
             % (
                 self.dice.randrange(from_ms, until_ms),
-                *(self.number, self.dice.randrange(500), self.dice.randrange(1000)),
-                *(self.dice.randint(1, 10), self.dice.randrange(100, 100_000)),
-                *(self.dice.randrange(self.variants), self.dice.randrange(self.surfaces)),
+                *(self.number, i // 10 % 500, i // 10, self.dice.randrange(20)),
+                *(self.dice.randint(1, 10), self.dice.random()),
+                *(self.dice.randrange(100, 100_000), self.dice.randrange(self.variants)),
+                self.dice.randrange(self.surfaces),
             )
-            for _ in range(n)
+            for i in self._places(kind, n)
         ]
+
+    def _places(self, kind: str, n: int) -> list[int]:
+        """Impressions in slates of ten; clicks in any of the last hundred slates."""
+        first = self.offsets["impressions"]
+        if kind == "impressions":
+            return list(range(first - n, first))
+        return [self.dice.randrange(max(0, first - 1000), first) for _ in range(n)]
 
 
 class Cluster:

@@ -43,7 +43,8 @@ def settings_file(arguments: argparse.Namespace, directory: str) -> Path:
     path.write_text(
         f'[kafka]\nbrokers = "{arguments.brokers}"\ngroup = "{name}"\n'
         f"[kafka.topics]\n{topics}"
-        f'[redis]\nurl = "{arguments.redis}"\nprefix = "{name}"\n',
+        f'[redis]\nurl = "{arguments.redis}"\nprefix = "{name}"\n'
+        f"[metrics]\nfamilies = {json.dumps(arguments.families)}\n",
         encoding="utf-8",
     )
     return path
@@ -137,4 +138,5 @@ async def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     flags = parser(__doc__)
     flags.add_argument("--redis", required=True, help="a redis:// URL")
+    flags.add_argument("--families", nargs="+", default=list(Settings().metrics.families))
     sys.exit(asyncio.run(main(flags.parse_args())))

@@ -177,6 +177,8 @@ class Metrics(Section, frozen=True):
     counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
     families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
     """Families of metrics."""
+    hide: tuple[str, ...] = ()
+    """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = {}
     """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None

@@ -25,6 +25,8 @@ from streamer.engine.shown import Shown
 from streamer.engine.slates import Slates
 
 _OWN_SLATE = np.uint64(0xA0761D6478BD642F)
+_OF_SLATES = {"ranking", "scoring"}
+"""The families that need slates."""
 _NO_KEYS = np.zeros(0, np.uint64)
 _NO_ROWS = np.zeros(0, np.int64)
 
@@ -49,8 +51,12 @@ class Attribution:
         reign_ms = join.click_ms + time.max_lateness_ms + time.max_skew_ms
         self.impressions = Impressions(reign_ms, join.click_ms, bounds.open_impressions)
         self.clicked = clicked_of(settings)
-        grades_conversions = self.clicked.grades[-1] > 0
-        self.slates = Slates(self.impressions, self.clicked, keeps_members=grades_conversions)
+        self.slates = Slates(
+            self.impressions,
+            self.clicked,
+            is_on=not _OF_SLATES.isdisjoint(settings.metrics.families),
+            keeps_members=self.clicked.grades[-1] > 0,
+        )
         self.feedback = Feedback(bounds.open_feedback)
         self.unattributed = {"clicks": 0, "conversions": 0}
         self._compact_at = {"clicked": 4096, "feedback": 4096}
@@ -85,8 +91,8 @@ class Attribution:
             index=index,
             position=batch.position[shown],
             segment=segment[event],
-            score=batch.score[shown],
-            probe=batch.probe[shown],
+            score=batch.score[shown] if self.slates.is_on else np.full(len(event), np.nan),
+            probe=batch.probe[shown] if self.slates.is_on else np.zeros(len(event), np.int64),
             opened_ms=np.full(len(event), NEVER),
         )
         fact = ShownFacts(rows.event_ms, rows.segment, rows.position, rows.user, rows.item)

@@ -40,17 +40,24 @@ class _Members:
 
 
 class Slates:
-    """The slates of one partition, seen through its impressions."""
+    """The slates of one partition, seen through its impressions.
 
-    def __init__(self, impressions: Impressions, clicked: Clicked, keeps_members: bool) -> None:
+    ``is_on``: whether anybody wants to know. ``keeps_members``: whether slates with feedback are
+    graded when their impressions are gone already.
+    """
+
+    def __init__(
+        self, impressions: Impressions, clicked: Clicked, is_on: bool, keeps_members: bool
+    ) -> None:
         self.impressions, self.clicked = impressions, clicked
-        self.keeps_members = keeps_members
-        """Whether slates with feedback are graded when their impressions are gone already."""
+        self.is_on, self.keeps_members = is_on, is_on and keeps_members
 
     def tell(self, fresh: U64, first_new: int, ref: I64, outcome: I64) -> list[Fact]:
         """What changed: ``fresh`` slates have rows from number ``first_new`` on, and clicked rows
         ``ref`` (each once) have these outcomes; ``filed`` still says what was told."""
         facts: list[Fact] = []
+        if not self.is_on:
+            return facts
         if len(fresh):
             fresh = np.unique(fresh)
             facts += self._counted(fresh, first_new)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
+
 from streamer.config import Settings
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
 from streamer.engine.layout import Layout, merge
+from streamer.errors import SettingsError
 from streamer.metrics import engagement, ranking, scoring, traffic
 from streamer.metrics.declare import Family, Metric
 
@@ -24,12 +27,23 @@ class Catalogue:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         wanted = settings.metrics.families
+        known = [f.name for f in FAMILIES]
+        for name in wanted:
+            if name not in known:
+                raise SettingsError(f"metrics.families: {name!r} is none of {', '.join(known)}")
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
+        self.metrics = self._shown()
 
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        return tuple(m for f in self.families for m in f.metrics)
+    def _shown(self) -> tuple[Metric, ...]:
+        """The metrics of the families, without those that the settings hide."""
+        hide = self.settings.metrics.hide
+        every = [m.name for f in FAMILIES for m in f.metrics]
+        for pattern in hide:
+            if not fnmatch.filter(every, pattern):
+                raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
+        hidden = {name for pattern in hide for name in fnmatch.filter(every, pattern)}
+        return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
 
     def collect(self, fact: Fact, deltas: Deltas) -> None:
         """Let every family add what the fact means to it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from streamer.config import Settings, load, parse
 from streamer.durations import duration_ms, pane_length_ms
 from streamer.errors import SettingsError
+from streamer.metrics.catalogue import Catalogue
 
 
 def test_no_file_and_no_environment_are_the_defaults() -> None:
@@ -83,6 +85,28 @@ def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
         ({"metrics": {"feedback": {f"k{i}": 1 for i in range(40)}}}, ["41", "16"]),
         ({"metrics": {"k": []}}, ["metrics.k", "[]"]),
         ({"metrics": {"k": [0]}}, ["metrics.k", "[0]"]),
+        ({"metrics": {"k": [5, 5]}}, ["metrics.k", "[5, 5]"]),
+        ({"metrics": {"k": [1001]}}, ["metrics.k", "[1001]", "1000"]),
+        ({"metrics": {"feedback": {"click": -1}}}, ["metrics.feedback.click", "-1", "1000"]),
+        ({"metrics": {"feedback": {"like": float("nan")}}}, ["metrics.feedback.like", "nan"]),
+        ({"metrics": {"margin": -0.5}}, ["metrics.margin", "-0.5"]),
+        (
+            {"metrics": {"conventions": {"mrr": ["jurity"]}}},
+            ["metrics.conventions.mrr", "map_ratio"],
+        ),
+        (
+            {"metrics": {"conventions": {"map_ratio": ["ranx"]}}},
+            ["metrics.conventions.map_ratio", "['ranx']", "['jurity', 'primer']"],
+        ),
+        (
+            {
+                "metrics": {
+                    "conventions": {"ndcg_ratio": ["exponential"]},
+                    "feedback": {"click": 31},
+                }
+            },
+            ["metrics.conventions.ndcg_ratio", "30", "metrics.feedback"],
+        ),
         ({"metrics": {"rollups": [["country"]]}}, ["'country'", "['variant', 'surface']"]),
         ({"dimensions": [{"name": "a"}, {"name": "a"}]}, ["['a', 'a']"]),
         ({"dimensions": [{"name": "Bad-name"}]}, ["'Bad-name'", "dimensions[0]"]),
@@ -103,6 +127,27 @@ def test_errors_name_the_place_and_the_values(document: dict[str, Any], said: li
     for part in said:
         assert part in message
     assert failed.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ({"families": ["traffic", "rankings"]}, "metrics.families: 'rankings'"),
+        ({"hide": ["*_stderr", "ndgc*"]}, "metrics.hide: no metric is called 'ndgc"),
+    ],
+)
+def test_names_of_metrics_are_known(metrics: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        Catalogue(parse({"metrics": metrics}))
+
+
+def test_what_is_hidden_is_computed_and_not_shown() -> None:
+    every = Catalogue(Settings())
+    some = Catalogue(parse({"metrics": {"hide": ["*_stderr", "mrr"]}}))
+    assert some.layout == every.layout
+    gone = {m.name for m in every.metrics} - {m.name for m in some.metrics}
+    assert gone >= {"mrr", "mrr_stderr", "ndcg_ratio_stderr"}
+    assert all(name.endswith("_stderr") or name == "mrr" for name in gone)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

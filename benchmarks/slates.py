@@ -1,0 +1,81 @@
+"""What open slates take: bytes a shown item in memory and in the store, with and without ranking.
+
+    python -m benchmarks.slates --slates 200000
+
+Half an hour of synthetic slates of ten through decoder, engine and journal in one partition: all of
+them open at the end. Prints one JSON line; what is adopted must read as what was stored.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+
+from benchmarks.endless import COMMIT_EVERY, Run, batches
+from benchmarks.people import take_over
+from streamer.config import parse
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.readout import readout
+from streamer.readout.view import view_of
+from streamer.sources.synthetic import Traffic, generate
+from streamer.store.manifest import decode
+
+OPEN_SECONDS = 1800
+
+
+async def measure(slates: int, families: list[str]) -> dict[str, float]:
+    """Figures of one set of families."""
+    run = Run(parse({"metrics": {"families": families}}))
+    events = slates * 10
+    traffic = Traffic(events_per_second=events / OPEN_SECONDS)
+    for i, batch in enumerate(batches(generate(traffic, events)), 1):
+        run.feed(batch)
+        if i % COMMIT_EVERY == 0:
+            await run.commit()
+    run.partition.file_users()
+    await run.commit()
+    held = run.store.held[0]
+    manifest = decode((await run.store.read(0)).manifest)
+    stored = {
+        name: sum(len(held[ref.name]) for ref in manifest.tables[name])
+        for name in ("impressions", "clicked", "feedback")
+    }
+    adopted, load_seconds, _ = await take_over(run)
+    ours, theirs = (
+        readout(run.settings, Catalogue(run.settings), [view_of(p)])
+        for p in (adopted, run.partition)
+    )
+    if ours.as_json() != theirs.as_json():
+        raise AssertionError("what was adopted does not read as what was stored")
+    table, joined = run.partition.impressions, run.partition.clicked
+    rows, groups = len(table.rows), len(table.groups)
+    panes = sum(len(held[name]) for name in manifest.panes.values())
+    return {
+        "open_slates": groups,
+        "shown_items": rows,
+        "memory_bytes_an_item": round(table.nbytes / rows, 1),
+        "stored_bytes_an_item": round(stored["impressions"] / rows, 1),
+        "memory_mb_a_million_slates": round(table.nbytes / groups),
+        "stored_mb_a_million_slates": round(stored["impressions"] / groups),
+        "clicked_memory_bytes_an_item": round(joined.nbytes / rows, 1),
+        "clicked_stored_bytes_an_item": round(stored["clicked"] / rows, 1),
+        "cells_memory_mb": round(run.partition.cells.nbytes / 1e6, 1),
+        "cells_stored_mb": round(panes / 1e6, 1),
+        "load_seconds": round(load_seconds, 2),
+    }
+
+
+async def main(slates: int) -> dict[str, dict[str, float]]:
+    """Both, side by side."""
+    some = ["traffic", "engagement"]
+    return {
+        "with_ranking": await measure(slates, [*some, "ranking", "scoring"]),
+        "without": await measure(slates, some),
+    }
+
+
+if __name__ == "__main__":
+    flags = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    flags.add_argument("--slates", type=int, default=200_000)
+    print(json.dumps(asyncio.run(main(flags.parse_args().slates))))
