@@ -18,6 +18,7 @@ from streamer import cli, docs
 from streamer.config import Settings, parse
 from streamer.errors import UsageError
 from streamer.events import LINE_TYPES
+from streamer.metrics.catalogue import Catalogue
 from streamer.replay import Replay
 
 ROOT = Path(__file__).parents[1]
@@ -91,9 +92,25 @@ def test_the_visit_of_the_page_on_engagement_is_what_it_says() -> None:
     assert values["dwell_mean_seconds", *in_a] == 26
 
 
-def test_settings_of_the_readme_are_valid() -> None:
-    for block in blocks("toml"):
-        parse(tomllib.loads(block))
+def test_the_slates_of_the_page_on_ranking_are_what_it_says() -> None:
+    replay = Replay(Settings())
+    log = blocks("json", "docs/ranking.md")[0].encode().splitlines()
+    replay.feed([(LINE_TYPES[json.loads(line)["type"]], 1_700_000_060_000, line) for line in log])
+    replay.finish()
+    values = {(r.name, *sorted(r.labels.values())): r.value for r in replay.readout().readings}
+    common = ("24h", "all", "all", "provisional")
+    found = values["streamer_mrr", *sorted((*common, "all"))]
+    assert found == pytest.approx(5 / 12, abs=1e-9)
+    engaged = ("24h", "all", "all", "provisional", "engaged")
+    assert values["streamer_mrr", *sorted(engaged)] == pytest.approx(5 / 9, abs=1e-9)
+    ndcg = values["streamer_ndcg_ratio", *sorted((*engaged, "5"))]
+    assert ndcg == pytest.approx(2 / 3, abs=1e-9)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_settings_of_the_pages_are_valid(page: Path) -> None:
+    for block in blocks("toml", str(page.relative_to(ROOT))):
+        Catalogue(parse(tomllib.loads(block)))
 
 
 def test_make_targets_exist() -> None:

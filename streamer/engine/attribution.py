@@ -213,6 +213,7 @@ class Attribution:
         """Tell which impressions became, or are no longer, clicked or converted, and the slates
         that have other members (rows from ``first_new`` on are new) or other grades."""
         rows = self.clicked.rows
+        self.slates.keep(slates, ref)
         now = self.clicked.outcomes(ref)
         was = rows["filed"][ref].astype(np.int64)
         changed = np.flatnonzero(now != was)

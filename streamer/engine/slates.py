@@ -68,8 +68,6 @@ class Slates:
             filed = rows["filed"].astype(np.int64)
             filed[ref] = outcome
             facts += self._ranked(keys, first_new, filed)
-            if self.keeps_members:
-                self._keep(keys, filed)
         return facts
 
     # Counting ------------------------------------------------------------------------------------
@@ -152,12 +150,14 @@ class Slates:
         columns = {name: column[order] for name, column in columns.items()}
         return _Members(slate, columns, was[order], graded[order], is_new[order])
 
-    def _keep(self, keys: U64, filed: I64) -> None:
-        """Keep the members of slates with feedback as long as conversions may grade them."""
-        query, row = self.clicked.of_slates(keys)
-        graded = np.unique(query[filed[row] >> GRADE_SHIFT > 0])
-        _, group = self.impressions.members(keys[graded])
-        self.clicked.of(self.impressions, self.impressions.rows_of(group)[1])
+    def keep(self, fresh: U64, ref: I64) -> None:
+        """Keep the members of slates with feedback, whatever its gain, as long as conversions may
+        grade them; ``fresh`` slates have new members, clicked rows ``ref`` new feedback."""
+        if self.keeps_members:
+            keys = np.union1d(fresh, self.clicked.rows["slate"][ref])
+            query, _ = self.clicked.of_slates(keys)
+            _, group = self.impressions.members(keys[np.unique(query)])
+            self.clicked.of(self.impressions, self.impressions.rows_of(group)[1])
 
 
 def _numbered(query: I64, opened_ms: I64, *then_by: I64) -> tuple[I64, I64]:

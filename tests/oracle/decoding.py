@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
@@ -14,6 +15,8 @@ from .shape import LINE_TYPES, Event, Shown
 
 MAX_RECORD_BYTES = 1_000_000
 MAX_DEPTH = 8
+MAX_ITEMS = 1000
+MAX_SCORE = 1_000_000
 MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
 DAY_MS = 24 * 3600 * 1000
 LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -209,33 +212,49 @@ def position(value: Any, reason: str = "position") -> int | None:
     return None if value is None else integer(value, 1, 10_000, reason)
 
 
-def check_scores(get: Get, score_reason: str, propensity_reason: str) -> None:
+def scores(get: Get, score_reason: str, propensity_reason: str) -> float | None:
+    """The score of a shown item; its propensity is looked at, too."""
+    score = None
     if get("score") is not None:
-        number(get("score"), score_reason)
+        score = number(get("score"), score_reason)
+        if abs(score) > MAX_SCORE:
+            broken(score_reason)
     if get("propensity") is not None and not 0 < number(get("propensity"), propensity_reason) <= 1:
         broken(propensity_reason)
+    return score
+
+
+def reference(value: Any) -> tuple[str, ...]:
+    """A list of items, best first; empty where it is missing."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not 1 <= len(value) <= MAX_ITEMS:
+        broken("reference")
+    return tuple(identity(part, "reference") for part in value)
 
 
 def impression(event: Event, get: Get, names: Mapping[str, str]) -> None:
     """One item, or a list of them; a list without any position is in shown order."""
     items = get("items")
-    check_scores(get, "score", "propensity")  # beside ``items`` they have no meaning
+    score = scores(get, "score", "propensity")  # beside ``items`` they have no meaning
     shown_at = position(get("position"))
+    event.reference = reference(get("reference"))
+    event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
         event.item_id = identity(get("item_id"), "item_id")
-        event.shown = [Shown(event.item_id, shown_at)]
+        event.shown = [Shown(event.item_id, shown_at, score)]
         return
     if get("item_id") is not None:
         broken("items")
     event.is_list = True
     event.shown = slate(items, names)
     if all(s.position is None for s in event.shown):
-        event.shown = [Shown(s.item_id, i + 1) for i, s in enumerate(event.shown)]
+        event.shown = [replace(s, position=i + 1) for i, s in enumerate(event.shown)]
 
 
 def slate(items: Any, names: Mapping[str, str]) -> list[Shown]:
     """The elements of ``items``, positions as they are given."""
-    if not isinstance(items, list) or not 1 <= len(items) <= 1000:
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         broken("items")
     shown = []
     for element in items:
@@ -244,8 +263,8 @@ def slate(items: Any, names: Mapping[str, str]) -> list[Shown]:
         check_pairs(element, names, dict.fromkeys(ITEM_FIELDS, "items"), REQUIRED_OF_ITEM)
         part = {ours: element.get(names.get(ours, ours)) for ours in ITEM_FIELDS}
         item_id = identity(part["item_id"], "items")
-        check_scores(part.get, "items", "items")
-        shown.append(Shown(item_id, position(part["position"], "items")))
+        score = scores(part.get, "items", "items")
+        shown.append(Shown(item_id, position(part["position"], "items"), score))
     return shown
 
 
@@ -293,9 +312,11 @@ def session(event: Event, get: Get) -> None:
 
 # A name that is said more than once -----------------------------------------------------------
 
-TEXT_FIELDS = ("user_id", "event_id", "request_id", "item_id", "session_id")
+TEXT_FIELDS = ("user_id", "event_id", "request_id", "item_id", "session_id", "held_out")
 FIELDS = {
-    "impressions": ("item_id", "position", "score", "propensity", "items"),
+    "impressions": (
+        *("item_id", "position", "score", "propensity", "items", "reference", "held_out"),
+    ),
     "clicks": ("item_id", "position", "feedback", "dwell_ms", "start_ts", "end_ts"),
     "conversions": ("item_id", "value"),
     "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),
@@ -348,9 +369,11 @@ def check_kind(field: str, said: Any, reason: str, topic: str, names: Mapping[st
     elif field == "dwell_ms":
         integer(said, 0, DAY_MS, reason)
     elif field in ("score", "propensity"):
-        check_scores({field: said}.get, reason, reason)
+        scores({field: said}.get, reason, reason)
     elif field == "items":
         slate(said, names)
+    elif field == "reference":
+        reference(said)
     else:
         is_right = {
             "value": type(said) in (int, float) and 0 <= number(said, reason) <= 1e9,

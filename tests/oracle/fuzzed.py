@@ -99,6 +99,7 @@ ODD = (*NUMBERS, *TEXTS, *MOMENTS, *OTHERS)
 FIELDS = (
     *("ts", "user_id", "event_id", "request_id", "item_id", "position", "score", "propensity"),
     *("items", "feedback", "dwell_ms", "start_ts", "end_ts", "value", "session_id", "action"),
+    *("reference", "held_out"),
     *("type", "note", "", "TS", "\\u0074s", "\\u0069tem_id", "\\ud800", "n" * 5000),
 )
 

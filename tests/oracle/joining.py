@@ -62,9 +62,7 @@ def is_feedback(event: Event, settings: Settings) -> bool:
 
 def make_rows(events: list[Event], settings: Settings) -> list[Row]:
     """All shown items in offset order, repeats marked."""
-    horizon_ms = (
-        settings.attribution.click_ms + settings.time.max_lateness_ms + settings.time.max_skew_ms
-    )
+    horizon_ms = reign_ms(settings)
     first: dict[tuple[int, str, str, str], Row] = {}
     rows = []
     for event in sorted((e for e in events if e.topic == "impressions"), key=lambda e: e.offset):
@@ -84,6 +82,12 @@ def make_rows(events: list[Event], settings: Settings) -> list[Row]:
             in_this_event.add(shown.item_id)
             rows.append(row)
     return rows
+
+
+def reign_ms(settings: Settings) -> int:
+    """How long after a request's item was first shown it can only be a repeat."""
+    times = settings.time
+    return settings.attribution.click_ms + times.max_lateness_ms + times.max_skew_ms
 
 
 def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:

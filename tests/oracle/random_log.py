@@ -9,20 +9,20 @@ from random import Random
 from streamer.config import Dimension, Settings
 
 from .broken_lines import broken_line
+from .random_slates import NEVER_SHOWN, Slates
 from .random_visits import Payload, Timed, Visits, time_text
 
 START_MS = 1_700_000_000_000
 FAR_MS = 3_000_000_000_000
 """Later than any wall clock of these tests: the year 2065."""
 UNCONFIGURED = ("share", "skip")
-NEVER_SHOWN = "hidden"
 
 
 def random_log(seed: int, settings: Settings, n: int) -> list[bytes]:
     """``n`` NDJSON lines (no newlines), in log order; the same for the same arguments.
 
-    Times are well in the past. One (user_id, request_id, item_id) is never shown twice more than
-    the click horizon apart, so that what is joined by request stays final.
+    Times are well in the past. Conversions name no request that is used again when its items can be
+    more than repeats, so that what is joined by request stays final.
     """
     return _Log(Random(seed), settings).lines(n)
 
@@ -38,6 +38,7 @@ class _Log:
         self.kinds = [k for k in settings.metrics.feedback if k not in ("click", "conversion")]
         self.pools = {d.name: _pool(d) for d in settings.dimensions}
         self.serial = 0
+        self.slates = Slates(random, settings, self.items)
         self.visits = Visits(random, settings, self.items, self.fresh, self.corrected)
         self.tail = random.choice((0.0, 0.0, 0.05))
         self.timed: list[tuple[float, int, Payload | bytes]] = []
@@ -76,15 +77,22 @@ class _Log:
         dims = {name: self.pick(name) for name in self.pools if r.random() < 0.85}
         items = r.sample(self.items, min(len(self.items), r.choice((1, 2, 5, 12))))
         request = None if r.random() < 0.25 else self.fresh("r")
+        is_reused = request is not None and r.random() < 0.1
         self.show(at_ms, user, request, items, dims)
         if r.random() < 0.25:  # the same again, soon: repeats, or new rows without a request
             again = request if r.random() < 0.7 else None
-            self.show(self.later(at_ms, 0.9), user, again, items[: r.randint(1, 3)], dims)
+            some = items[: r.randint(1, 3)]
+            if r.random() < 0.4:  # and one that may be new to the slate
+                some = list(dict.fromkeys([*some, r.choice(self.items)]))
+            self.show(self.later(at_ms, 0.9), user, again, some, dims)
         for item in items:
             if r.random() < 0.35:
-                self.respond(at_ms, user, request, item)
+                self.respond(at_ms, user, request, item, is_named=not is_reused)
         if r.random() < 0.2:
-            self.respond(at_ms, user, self.fresh("ghost"), r.choice([*self.items, NEVER_SHOWN]))
+            ghost = self.fresh("ghost") if request is None or r.random() < 0.7 else request
+            self.respond(at_ms, user, ghost, r.choice([*self.items, NEVER_SHOWN]), is_named=False)
+        if is_reused:
+            self.reuse(at_ms, user, request, items, dims)
         if r.random() < 0.2:
             self.elsewhere(self.later(at_ms, 0.9), user, items[: r.randint(1, 3)])
         if r.random() < 0.4:
@@ -100,32 +108,32 @@ class _Log:
         if request is not None:
             base["request_id"] = request
         form = r.random()
-        if form < 0.45:
-            positioned = r.random()
-            shown = [self.shown(item, i) for i, item in enumerate(items)]
-            if r.random() < 0.15:
-                shown.append(self.shown(items[0], len(items)))  # twice in one list
-            for element in shown:
-                if positioned < 0.4 or (positioned < 0.6 and r.random() < 0.5):
-                    element.pop("position", None)
-            self.event(at_ms, base | {"items": shown})
+        if form >= 0.45:
+            for member_ms, fields, delay_ms in self.slates.members(at_ms, items):
+                self.event(member_ms, base | fields, delay_ms)
             return
-        for i, item in enumerate(items):
-            jitter_ms = min(3000, self.settings.attribution.click_ms // 20)
-            member_ms = at_ms + (r.randint(-jitter_ms, jitter_ms) if r.random() < 0.1 else 0)
-            self.event(member_ms, base | self.shown(item, i))
+        shown = self.slates.elements(items)
+        if r.random() < 0.15:  # twice in one list
+            shown.append({**shown[0], "score": r.random()})
+        self.event(at_ms, base | self.slates.probes(items) | {"items": shown})
 
-    def shown(self, item: str, i: int) -> Payload:
+    def reuse(
+        self, at_ms: int, user: str, request: str | None, items: list[str], dims: Payload
+    ) -> None:
+        """The request shows some of its items again, and others, long after."""
         r = self.random
-        element: Payload = {"item_id": item}
-        if r.random() < 0.9:
-            element["position"] = i + 1 if r.random() < 0.97 else r.choice((50, 51, 10_000))
-        if r.random() < 0.3:
-            element |= {"score": r.random(), "propensity": 1 - r.random()}
-        return element
+        again_ms = self.slates.again_ms(at_ms)
+        others = r.sample(self.items, min(len(self.items), 3))
+        items = list(dict.fromkeys([*items[: r.randint(0, 3)], *others]))
+        self.show(again_ms, user, request, items, dims)
+        for item in items:
+            if r.random() < 0.35:
+                self.respond(again_ms, user, request, item, is_named=False)
 
-    def respond(self, at_ms: int, user: str, request: str | None, item: str) -> None:
-        """Feedback on one item; then perhaps more, and conversions."""
+    def respond(
+        self, at_ms: int, user: str, request: str | None, item: str, is_named: bool = True
+    ) -> None:
+        """Feedback on one item; then perhaps more, and conversions, which can name the request."""
         r = self.random
         horizon_ms = self.settings.attribution.click_ms
         gap_ms = r.choice((0, 1, -1, horizon_ms, horizon_ms + 1, None, None, None, None, None))
@@ -149,6 +157,8 @@ class _Log:
             span_ms = r.choice((horizon_ms, self.settings.attribution.conversion_ms * 1.1))
             when_ms = at_ms + int(r.random() * span_ms)
             conversion = base | {"type": "conversion"} | self.corrected()
+            if not is_named:
+                conversion.pop("request_id", None)
             if r.random() < 0.8:
                 conversion["value"] = r.choice((0, 5, 19.99, 0.0000005, round(r.random() * 99, 6)))
             self.event(when_ms, conversion)

@@ -14,6 +14,8 @@ from .engagement import Engagement
 from .joining import Joins, effective_dims, is_feedback
 from .shape import KINDS, Event, Readings, Row
 from .sink import Sink
+from .slate_readings import SlateReadings
+from .slates import slates_of
 from .span import span_of
 
 POSITIONS = 50
@@ -47,11 +49,13 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     if stream_ms is not None:
         out.put("stream_time_seconds", {}, stream_ms / 1000)
         engagement = Engagement(verdict.events, joins, kept, settings)
+        slates = SlateReadings(slates_of(joins, settings), kept, settings)
         for label in settings.windows.lengths:
             window = Window(label, stream_ms, verdict, joins, kept, settings)
             window.read(out)
             clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
             engagement.read(out, window.span, clicks)
+            slates.read(out, window.span, stream_ms)
     return out.readings
 
 
@@ -151,8 +155,8 @@ class Window:
 
     def is_mature(self, event_ms: int, horizon_ms: int) -> bool:
         """Feedback on what happened in that pane can no longer come."""
-        end_ms = self.span.pane_end_ms(event_ms)
-        return end_ms + horizon_ms + self.settings.time.max_lateness_ms <= self.stream_ms
+        wait_ms = horizon_ms + self.settings.time.max_lateness_ms
+        return self.span.is_mature(event_ms, wait_ms, self.stream_ms)
 
     def places(self, dims: tuple[str | None, ...]) -> list[Cell]:
         return [self.whole, *(self.cells[s] for s in self.kept.segments(dims))]

@@ -16,6 +16,8 @@ _SOUND: dict[str, dict[str, Any]] = {
     "position": {"position": None},
     "score": {"score": None},
     "propensity": {"propensity": None},
+    "reference": {"reference": None},
+    "held_out": {"held_out": None},
     "feedback": {"feedback": None},
     "value": {"value": None},
     "event_id": {"event_id": None},

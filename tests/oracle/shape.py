@@ -43,6 +43,7 @@ class Shown:
 
     item_id: str
     position: int | None
+    score: float | None = None
 
 
 @dataclass
@@ -58,6 +59,8 @@ class Event:
     position: int | None = None
     shown: list[Shown] = field(default_factory=list)
     is_list: bool = False
+    reference: tuple[str, ...] = ()
+    held_out: str | None = None
     kind: str = "click"
     dwell_ms: int | None = None
     value_micros: int = 0

@@ -29,6 +29,10 @@ class Span:
         """The end, exclusive, of the pane that a time lies in."""
         return (event_ms // self.pane_ms + 1) * self.pane_ms
 
+    def is_mature(self, event_ms: int, wait_ms: int, stream_ms: int) -> bool:
+        """The pane that a time lies in ended at least ``wait_ms`` before stream time."""
+        return self.pane_end_ms(event_ms) + wait_ms <= stream_ms
+
 
 def span_of(label: str, stream_ms: int, settings: Settings) -> Span:
     """The window at stream time."""

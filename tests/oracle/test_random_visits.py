@@ -34,7 +34,7 @@ Logs = list[tuple[Acceptance, Joins]]
 def logs() -> Logs:
     """A few logs of the size that engines are compared on."""
     found = []
-    for seed in range(6):
+    for seed in range(10):
         lines = random_log(seed, SETTINGS, 800)
         verdict = accept(records_of_file(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
         found.append((verdict, join(verdict, SETTINGS)))

@@ -96,7 +96,7 @@ def bought_late() -> Log:
     """Conversions hours after the impressions left; what they build on has a gain, or none."""
     log = Log()
     for kind in ("skim", "like"):
-        named = {"request_id": kind}
+        named: dict[str, Any] = {"request_id": kind}
         log.shown(0, items=listed("abc"), **named).shown(1, item_id="d", score=2, **named)
         log.click(5 * M, item_id="b", feedback=kind, **named)
     log.shown(200 * M, user_id="v").click(200 * M, user_id="v")

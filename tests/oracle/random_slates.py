@@ -1,0 +1,107 @@
+"""How random logs show the items of a request: places, scores, order, and what else is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from streamer.config import Settings
+
+from .random_visits import Payload
+
+NEVER_SHOWN = "hidden"
+PLACES = (*("given",) * 4, *("none",) * 2, "some", "gaps", "equal", "turned", "any")
+SCORES = (*("none",) * 3, *("all",) * 2, *("some",) * 2, "ties", "ties", "wide")
+TIED = (0.1, 0.1, 0.5, 1)
+WIDE = (-1_000_000, 1e6, -0.0, 0, 3, -2.5, 1e-300, 37.25, 40)
+FAR_PLACES = (50, 51, 10_000)
+
+
+class Slates:
+    """Shows of requests, one after the other; ``items``: all that there are."""
+
+    def __init__(self, random: Random, settings: Settings, items: list[str]) -> None:
+        self.random = random
+        self.items = items
+        times = settings.time
+        self.click_ms = settings.attribution.click_ms
+        self.reign_ms = self.click_ms + times.max_lateness_ms + times.max_skew_ms
+
+    def elements(self, items: list[str]) -> list[Payload]:
+        """One for each item, in an order that need not be that of the positions."""
+        r = self.random
+        places, scores = r.choice(PLACES), r.choice(SCORES)
+        found = []
+        for i, item in enumerate(items):
+            element: Payload = {"item_id": item}
+            position = self.position(places, i, len(items))
+            score = self.score(scores)
+            if position is not None:
+                element["position"] = position
+            if score is not None:
+                element["score"] = score
+            if r.random() < 0.3:
+                element["propensity"] = 1 - r.random()
+            found.append(element)
+        return found
+
+    def position(self, style: str, i: int, n: int) -> int | None:
+        r = self.random
+        styles = {
+            "given": r.choice(FAR_PLACES) if r.random() < 0.03 else i + 1,
+            "none": None,
+            "some": i + 1 if r.random() < 0.5 else None,
+            "gaps": 3 * i + 2,
+            "equal": 1 + n % 3,
+            "turned": n - i,
+            "any": r.randint(1, 3),
+        }
+        return styles[style]
+
+    def score(self, style: str) -> float | None:
+        r = self.random
+        value = {
+            "none": None,
+            "all": r.random(),
+            "some": round(r.gauss(0, 3), 3) if r.random() < 0.6 else None,
+            "ties": r.choice(TIED),
+            "wide": r.choice((*WIDE, r.gauss(0, 1e5))),
+        }
+        return value[style]
+
+    def probes(self, items: list[str]) -> Payload:
+        """A brute-force list, the held-out item, both, or mostly neither."""
+        r = self.random
+        found: Payload = {}
+        if r.random() < 0.2:
+            others = (*items, *self.items, NEVER_SHOWN)
+            found["reference"] = [r.choice(others) for _ in range(r.choice((1, 3, 10, 40)))]
+        if r.random() < 0.15:
+            found["held_out"] = r.choice((*items, *items, *self.items, NEVER_SHOWN))
+        return found
+
+    def members(self, at_ms: int, items: list[str]) -> Iterator[tuple[int, Payload, float | None]]:
+        """Single impressions (event_ms, fields, milliseconds until it reaches the log, None = as
+        other events), mostly in any order; what each tells beside its item is its own."""
+        r = self.random
+        elements = self.elements(items)
+        if r.random() < 0.5:
+            r.shuffle(elements)
+        probes = self.probes(items)
+        spread = r.choice((0.0, 0.0, 0.0, 0.1, 0.5))
+        for element in elements:
+            own = probes if r.random() < 0.8 else r.choice(({}, self.probes(items)))
+            member_ms, delay_ms = at_ms, None
+            if r.random() < spread:
+                apart_ms = r.randint(1, max(1, self.click_ms // r.choice((20, 400))))
+                is_earlier = r.random() < 0.5
+                member_ms += -apart_ms if is_earlier else apart_ms
+                if is_earlier and r.random() < 0.7:  # it becomes the first one afterwards
+                    delay_ms = apart_ms * (1 + r.random())
+            yield member_ms, own | element, delay_ms
+
+    def again_ms(self, at_ms: int) -> int:
+        """When a request is used again: about when its items can no longer be repeats."""
+        r = self.random
+        offset_ms = r.choice((-1, 0, 1, 1000, self.click_ms // 2, -self.click_ms // 2))
+        return at_ms + self.reign_ms * r.choice((1, 1, 2)) + offset_ms

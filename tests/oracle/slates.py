@@ -1,0 +1,118 @@
+"""Slates: what one request showed one user, in order, and what it was worth to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from streamer.config import Settings
+
+from .joining import Joins, reign_ms
+from .shape import Event, Row
+
+MAX_MEMBERS = 1000
+"""Later items of the same slate are impressions, and nothing more."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """One shown item of a slate."""
+
+    row: Row
+    grade: float
+
+    @property
+    def item_id(self) -> str:
+        return self.row.shown.item_id
+
+    @property
+    def is_relevant(self) -> bool:
+        return self.grade > 0
+
+    @property
+    def is_held_out(self) -> bool:
+        return self.row.event.held_out == self.item_id
+
+    def is_among_first(self, k: int) -> bool:
+        """The item stands among the first k of its event's reference."""
+        return self.item_id in self.row.event.reference[:k]
+
+
+@dataclass(frozen=True)
+class Slate:
+    """``members`` in the order that they were shown in: rank 1 first."""
+
+    members: tuple[Member, ...]
+
+    @cached_property
+    def event(self) -> Event:
+        """The event of the earliest member: its time and dimensions are the slate's."""
+        return min((m.row for m in self.members), key=lambda row: row.newness).event
+
+    @cached_property
+    def grades(self) -> tuple[float, ...]:
+        return tuple(m.grade for m in self.members)
+
+    @property
+    def is_sampled(self) -> bool:
+        """A held-out item stood among sampled ones."""
+        return any(m.row.event.held_out is not None for m in self.members)
+
+    @property
+    def has_reference(self) -> bool:
+        return any(m.row.event.reference for m in self.members)
+
+
+def slates_of(joins: Joins, settings: Settings) -> list[Slate]:
+    """All slates of a log, as everything in it makes them."""
+    gains = settings.metrics.feedback
+    return [
+        Slate(tuple(Member(row, grade(row, gains)) for row in sorted(rows, key=shown_order)))
+        for rows in instances(joins, settings)
+    ]
+
+
+def instances(joins: Joins, settings: Settings) -> list[list[Row]]:
+    """The rows of each slate, in log order.
+
+    A request is one slate for as long as an item that it showed can only be repeated; what it shows
+    later is another slate.
+    """
+    found: list[list[Row]] = []
+    newest: dict[tuple[int, str, str | int], list[Row]] = {}
+    for key, row in rows_of_requests(joins):
+        rows = newest.get(key)
+        arrival_ms = row.event.arrival_ms
+        if rows is None or arrival_ms - rows[0].event.arrival_ms > reign_ms(settings):
+            rows = newest[key] = []
+            found.append(rows)
+        if len(rows) < MAX_MEMBERS:
+            rows.append(row)
+    return found
+
+
+def rows_of_requests(joins: Joins) -> Iterator[tuple[tuple[int, str, str | int], Row]]:
+    """Rows that are of a slate, with what tells slates apart: a list without a request is one."""
+    for row in joins.rows:
+        event = row.event
+        if row.repeat:
+            continue
+        if event.request_id is not None:
+            yield (event.partition, event.user_id, event.request_id), row
+        elif event.is_list:
+            yield (event.partition, event.user_id, event.offset), row
+
+
+def shown_order(row: Row) -> tuple[bool, int, tuple[int, int, int]]:
+    """By position, those without one last; then by time and by place in the log."""
+    position = row.shown.position
+    return (position is None, position or 0, row.newness)
+
+
+def grade(row: Row, gains: dict[str, float]) -> float:
+    """The largest gain of what was attributed to an item; without any it is 0."""
+    kinds = {event.kind for event in row.feedback}
+    if row.conversions:
+        kinds.add("conversion")
+    return max((gains.get(kind, 0.0) for kind in kinds), default=0.0)
