@@ -17,7 +17,7 @@ import streamer
 from streamer import cli, docs
 from streamer.config import Settings, parse
 from streamer.errors import UsageError
-from streamer.events import LINE_TYPES
+from streamer.events import KINDS, LINE_TYPES, REASONS, event_type
 from streamer.metrics.catalogue import Catalogue
 from streamer.replay import Replay
 
@@ -164,3 +164,18 @@ def test_examples_of_metrics_and_readings_hold() -> None:
             assert result.failed == 0, module.__name__
             attempted += result.attempted
     assert attempted > 0
+
+
+def test_the_page_on_events_names_every_field_and_every_reason() -> None:
+    text = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
+    for kind in KINDS:
+        for name in event_type(kind, Settings()).__struct_fields__:
+            assert f"`{name}`" in text or f'"{name}"' in text, name
+    for reason in REASONS:
+        assert f"`{reason}`" in text, reason
+    replay = Replay(Settings())
+    (line,) = blocks("json", "docs/events.md")
+    replay.feed([("impressions", 1_700_000_060_000, line.encode().strip())])
+    replay.finish()
+    values = {(r.name, *r.labels.values()): r.value for r in replay.readout().readings}
+    assert values["streamer_accepted_total", "impressions"] == 1

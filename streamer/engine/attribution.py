@@ -344,7 +344,8 @@ def clicked_of(settings: Settings) -> Clicked:
     late_ms = time.max_lateness_ms
     opening_ms = late_ms + join.click_ms + late_ms + 2 * time.max_skew_ms
     graded_ms = opening_ms + settings.feedback_horizon_ms + late_ms
-    return Clicked(join.conversion_ms, max(join.conversion_ms + late_ms, graded_ms), grades)
+    reach_ms = max(join.conversion_ms + late_ms, graded_ms)
+    return Clicked(join.conversion_ms, reach_ms, grades, settings.limits.open_impressions)
 
 
 def slate_of(user: U64, request: U64) -> U64:

@@ -35,10 +35,12 @@ class Clicked:
 
     ``grades``: of each kind of feedback, conversions last, the grade that it gives: an index into
     the gains, ascending, from 1; 0 for none. ``reach_ms``: how long after their time rows stay.
+    ``limit``: number of rows beyond which no more members are kept that have no feedback.
     """
 
-    def __init__(self, horizon_ms: int, reach_ms: int, grades: Sequence[int]) -> None:
+    def __init__(self, horizon_ms: int, reach_ms: int, grades: Sequence[int], limit: int) -> None:
         self.horizon_ms, self.reach_ms, self.grades = horizon_ms, reach_ms, grades
+        self.limit, self.evicted_early = limit, 0
         self.kinds = tuple(f"kind_{i}" for i in range(len(grades) - 1))
         self.rows = Table(
             user=np.uint64,
@@ -150,6 +152,16 @@ class Clicked:
         query, row = self.by_slate.walk(slates, self.rows["slate_next"])
         belongs = self.rows["opened_ms"][row] > NEVER
         return query[belongs], row[belongs]
+
+    def admits(self, members: int) -> bool:
+        """Whether so many more members without feedback fit the bound."""
+        return len(self.rows) + members <= self.limit
+
+    def close(self, slates: U64, dropped: int) -> None:
+        """Let rows of these slates be none of their members: the others could not be kept."""
+        self.evicted_early += dropped
+        _, row = self.of_slates(slates)
+        self.rows["opened_ms"][row] = NEVER
 
     def expired(self, clock_ms: int) -> Bools:
         """Rows that nothing can join, leave or compare with any more, by the slowest join clock."""

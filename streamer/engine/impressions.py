@@ -319,8 +319,13 @@ class Impressions:
             self.rows["clicked"][hit] = clicked[at[hit]]
 
     def expire(self, clicks_ms: int, impressions_ms: int, lateness_ms: int) -> None:
-        """Forget the rows that no feedback can join any more, and the oldest beyond the bound."""
+        """Forget the rows that no feedback can join any more, and the oldest beyond the bound.
+
+        Feedback of a slate's last member may leave it for a later impression, too: until both
+        clocks have passed its slate is compared as a whole.
+        """
         reach_ms = self.horizon_ms + lateness_ms
+        clicks_ms = min(clicks_ms, impressions_ms)
         while len(self.groups):
             latest = self.groups["latest_ms"][:_SCAN]
             gone = latest + reach_ms < clicks_ms

@@ -235,7 +235,7 @@ class Partition:
     @property
     def evicted_early(self) -> dict[str, int]:
         """Rows of tables that left before their time, because a bound of memory was hit."""
-        tables = ("impressions", "feedback", "sessions", "viewings")
+        tables = ("impressions", "clicked", "feedback", "sessions", "viewings")
         return {name: int(getattr(self, name).evicted_early) for name in tables}
 
     @property

@@ -156,8 +156,15 @@ class Slates:
         if self.keeps_members:
             keys = np.union1d(fresh, self.clicked.rows["slate"][ref])
             query, _ = self.clicked.of_slates(keys)
-            _, group = self.impressions.members(keys[np.unique(query)])
-            self.clicked.of(self.impressions, self.impressions.rows_of(group)[1])
+            query, group = self.impressions.members(keys[np.unique(query)])
+            which, row = self.impressions.rows_of(group)
+            is_other = self.impressions.rows["clicked"][row] < 0
+            if not self.clicked.admits(int(np.count_nonzero(is_other))):
+                # They are graded while their impressions are here, and not any more after that.
+                slates = self.impressions.groups["slate"][group[which[is_other]]]
+                self.clicked.close(np.unique(slates), int(np.count_nonzero(is_other)))
+                return
+            self.clicked.of(self.impressions, row)
 
 
 def _numbered(query: I64, opened_ms: I64, *then_by: I64) -> tuple[I64, I64]:

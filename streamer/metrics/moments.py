@@ -72,7 +72,8 @@ class Moments:
         for i in np.flatnonzero(present).tolist():
             n = int(count[i])
             spread = n * squares[i] - roots[i] * roots[i]
-            result[i] = sqrt(spread / (n * n * (n - 1))) * unit
+            # Below 0 it can only be after a bound of memory was hit; a scrape goes on.
+            result[i] = sqrt(max(spread, 0) / (n * n * (n - 1))) * unit
         return result, present
 
 

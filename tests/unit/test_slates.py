@@ -246,3 +246,32 @@ def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_told() -
     readings = read_engines(engines)
     assert readings["streamer_identity_exact", frozenset()] == 0
     assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+def test_members_beyond_the_bound_are_not_kept_for_conversions() -> None:
+    settings = parse(
+        {
+            **BASE,
+            "metrics": {**BASE["metrics"], "feedback": {"click": 1.0, "conversion": 5.0}},
+            "limits": {"open_impressions": 4},
+        }
+    )
+    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="b")
+    slate(log, 2 * S, "abc", request_id="q").click(3 * S, request_id="q", item_id="c")
+    log.shown(4 * H, user_id="v", item_id="x").click(4 * H, user_id="v")
+    log.bought(5 * H, request_id="r", item_id="b").bought(5 * H, request_id="q", item_id="c")
+    (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 1, 3)).partitions
+    readings = read_engines(engines)
+    assert readings["streamer_identity_exact", frozenset()] == 0
+    assert partition.evicted_early["clicked"] > 0
+    assert value(readings, "window_slates", over="engaged") == 2
+    assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
+    log = slate(Log(), 0, "ab").shown(95 * M, request_id="r", item_id="c")
+    log.shown(101 * M, item_id="d").click(105 * M, 106 * M, item_id="c")
+    log.shown(104 * M, 111 * M, item_id="c").click(5 * H, item_id="z", user_id="v")
+    readings = read(log)
+    assert value(readings, "window_slates", over="engaged") is None
+    assert value(readings, "mrr", over="all") == 0.0

@@ -1,0 +1,228 @@
+"""The page ``docs/conformance.md``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+
+import numpy as np
+
+from tests.conformance import libraries as by
+from tests.conformance.cases import Case, five_users
+from tests.conformance.comparisons import (
+    COMPARISONS,
+    LIBRARIES,
+    members,
+    of_random_slates,
+    random_cases,
+    values_of,
+)
+from tests.conformance.examples import examples
+from tests.conformance.libraries import Values
+from tests.conformance.ours import Value, ours
+
+PACKAGES = {
+    "trec_eval": "pytrec_eval-terrier",
+    "ranx": "ranx",
+    "Jurity": "jurity",
+    "scikit-learn": "scikit-learn",
+    "SciPy": "scipy",
+}
+_NEGLIGIBLE = 1e-11
+"""Smaller differences are those of floating point, which is not alike everywhere."""
+
+
+def page() -> str:
+    """The text of the page."""
+    return (
+        "".join(
+            f"{part}\n"
+            for part in (_intro(), _five_users(), _as_they_are(), _random(), _examples())
+        ).rstrip("\n")
+        + "\n"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *rows))
+
+
+def bound(difference: float) -> str:
+    """A difference, rounded up to two digits.
+
+    >>> bound(2e-17), bound(4.964e-10)
+    ('< 1e-11', '5.0e-10')
+    """
+    if difference < _NEGLIGIBLE:
+        return f"< {_NEGLIGIBLE:.0e}"
+    step = 10.0 ** (math.floor(math.log10(difference)) - 1)
+    return f"{math.ceil(difference / step) * step:.1e}"
+
+
+def _shown(value: float) -> str:
+    return f"{round(value, 9) + 0.0:.9f}"
+
+
+def _named(value: Value, over: str = "") -> str:
+    labels = {"k": value.k or "", "convention": value.convention, "over": over}
+    text = ",".join(f'{name}="{label}"' for name, label in labels.items() if label)
+    return f"`{value.metric}{{{text}}}`" if text else f"`{value.metric}`"
+
+
+def _intro() -> str:
+    versions = ", ".join(f"{name} {version(PACKAGES[name])}" for name in LIBRARIES)
+    return f"""# Conformance
+
+<!-- Written by `python -m tests.conformance`; do not edit. -->
+
+Every metric of slates beside libraries that know nothing of streamer, each under the convention
+that the library implements. Ours come through the whole engine: a log of impressions and clicks, in
+single events and in lists, is replayed, and the readings (`maturity="provisional"`) are read.
+`make check` computes this page again and fails where it is not current; `tests/conformance` holds
+the bounds.
+
+{versions}; trec_eval is called through pytrec_eval-terrier.
+
+- Relevant items that were *not shown* are unknown to streamer, so libraries are not told of them
+  either, except in the section "Left to themselves".
+- Libraries are told the grade of every shown item, 0 included. Then trec_eval and ranx know of
+  slates without feedback and count them as 0, which is `over="all"`; a mean over those with
+  feedback is `over="engaged"`.
+- The order shown is given as scores without ties. A field is empty where the library has no such
+  metric, or refuses one of the slates.
+"""
+
+
+def _mean(theirs: Values, names: set[str]) -> float | None:
+    """Mean over slates; None where the library does not cover them."""
+    if not names or not names <= theirs.keys():
+        return None
+    return float(np.mean([theirs[name] for name in sorted(names)]))
+
+
+def five_users_means() -> dict[tuple[Value, str], dict[str, float]]:
+    """(value, population) → streamer or library → mean over the five users."""
+    case = five_users()
+    found = {key: {"streamer": mean} for key, mean in ours(case).mean.items()}
+    for comparison in COMPARISONS:
+        if case.kind in comparison.kinds:
+            for value, theirs in values_of(comparison, case):
+                for population, names in members(case, value.metric).items():
+                    mean = _mean(theirs, names)
+                    if mean is not None:
+                        found[value, population].setdefault(comparison.library, mean)
+    return found
+
+
+def _five_users() -> str:
+    rows = []
+    for (value, population), means in five_users_means().items():
+        over = population if population in ("all", "engaged") else ""
+        shown = [_shown(means[x]) if x in means else "" for x in ("streamer", *LIBRARIES)]
+        rows.append([_named(value, over), *shown])
+    return f"""## Five users
+
+k = 2. Shown: u1 A B C, u2 A B C, u3 A, u5 A B C. Relevant: u1 B C Z, u3 A, u4 X, u5 A. Z and X were
+not shown, u4 was shown nothing, and u2 wanted nothing: so there are four slates, three of them
+engaged.
+
+{table(("metric", "streamer", *LIBRARIES), rows)}"""
+
+
+def as_they_are(case: Case) -> dict[str, dict[str, Values]]:
+    """Library → NDCG, MAP, precision and recall of users, told of all that is relevant."""
+    (k,) = case.cutoffs
+    judged = {
+        s.name: {i.name: 1 for i in s.items if i.grade} | dict.fromkeys(s.wanted, 1)
+        for s in case.slates
+    }
+    judged = {name: items for name, items in judged.items() if items}
+    ranked = by.ranked_of(case.slates)
+    trec = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Precision": "P", "Recall": "recall"}
+    ranx = {"NDCG": "ndcg", "MAP": "map", "Precision": "precision", "Recall": "recall"}
+    jurity = {name: by.jurity_of(name, judged, ranked, k) for name in by.JURITY}
+    return {
+        "trec_eval": {n: by.trec_of(f"{m}_{k}", judged, ranked) for n, m in trec.items()},
+        "ranx": {n: by.ranx_of(f"{m}@{k}", judged, ranked) for n, m in ranx.items()},
+        "Jurity": {n: {str(i): float(x) for i, x in enumerate(v)} for n, v in jurity.items()},
+    }
+
+
+def _as_they_are() -> str:
+    rows = []
+    for library, measures in as_they_are(five_users()).items():
+        cells = [f"{np.mean(list(v.values())):.6f} of {len(v)}" for v in measures.values()]
+        rows.append([library, *cells])
+    means = ours(five_users()).mean
+    for over in ("engaged", "all"):
+        cells = []
+        for name in ("ndcg_ratio", "map_ratio", "precision_ratio", "recall_ratio"):
+            mean = means.get((Value(name, 2), over))
+            size = 3 if over == "engaged" else 4
+            cells.append("" if mean is None else f"{mean:.6f} of {size}")
+        rows.append([f'streamer, `over="{over}"`', *cells])
+    return f"""## Left to themselves
+
+The same five users, each library called as its manual says and told of Z and X, too: the mean, and
+over how many users it was taken.
+
+{table(("", "NDCG", "MAP", "precision", "recall"), rows)}
+trec_eval leaves out who was shown nothing (u4), ranx counts him as 0, and both leave out u2, of
+whom nothing is judged. Jurity counts u4 in NDCG and recall, not in MAP and precision; it does not
+cut the ideal of NDCG at k, divides precision by what there is (u3: 1 / 1), and MAP by min(k,
+relevant). Z lowers what is divided by the number of relevant items.
+"""
+
+
+def _random() -> str:
+    rows = []
+    total = unequal = 0
+    for comparison in COMPARISONS:
+        found = of_random_slates(comparison)
+        total, unequal = total + found.compared, unequal + found.unequal
+        value = Value(comparison.metric, 0, comparison.convention)
+        means = [found.mean, found.error]
+        rows.append([
+            _named(value), f"{comparison.library}: {comparison.function}",
+            str(found.compared), str(found.unequal), bound(found.slate),
+            *("" if x is None else bound(x) for x in means),
+        ])  # fmt: skip
+    head = ("metric", "compared with", "values", "unequal", "slate", "mean", "standard error")
+    sizes = ", ".join(f"{len(case.slates)} {case.kind}" for case, _ in random_cases())
+    return f"""## Random slates
+
+{sizes} slates of 1 to 20 items, from a fixed seed: binary ones
+with gain 1, graded ones with gains 1, 2, 4 and 5, probed ones with held-out items and brute-force
+lists; most items have scores, some of them tied. Each slate has a segment of its own, so that a
+reading is the value of one slate. k = 1, 5, 10 and 20, which is the whole slate.
+
+A value of a slate is a whole number of units of 1e-9. *values*: slates times cut-offs that were
+compared. *unequal*: how many of them differ when the library's value is rounded to a unit, half up.
+Then the largest differences: of a slate's value (up to 5e-10 is that rounding), of a mean over
+slates, and of its standard error (`…_stderr` beside `scipy.stats.sem` of the library's values).
+Squares of losses, which may be large, are kept in coarser units: hence the standard errors of the
+last three.
+
+{table(head, rows)}
+In all {total} values, {unequal} of them unequal.
+"""
+
+
+def _examples() -> str:
+    rows = [
+        [
+            e.name,
+            e.printed,
+            _shown(e.streamer),
+            *(_shown(e.theirs[x]) if x in e.theirs else "" for x in LIBRARIES),
+        ]
+        for e in examples()
+    ]
+    return f"""## Examples of the sources
+
+Those of the recommender-evaluation primer, computed. Of someone who prefers A to B and B to C, and
+of the list B, A, C, it counts one concordant pair and two discordant ones. But B stands before C
+there, as preferred: that list has 2/3, and 1/3 is what the list B, C, A has.
+
+{table(("example", "printed", "streamer", *LIBRARIES), rows)}"""

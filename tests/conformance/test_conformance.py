@@ -1,0 +1,93 @@
+"""The bounds behind ``docs/conformance.md``, and whether that page is current."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.__main__ import PAGE, main
+from tests.conformance.cases import five_users
+from tests.conformance.comparisons import (
+    COMPARISONS,
+    Comparison,
+    members,
+    of_random_slates,
+    random_cases,
+)
+from tests.conformance.examples import examples
+from tests.conformance.ours import METRICS, populations
+from tests.conformance.page import as_they_are, five_users_means
+
+UNIT = 1e-9
+COARSE = ("bpr_loss", "hinge_loss", "margin_loss")
+"""Of these, values may be large: squares are kept in units of 2**20 * 1e-9."""
+
+
+def test_every_metric_and_convention_is_compared() -> None:
+    compared = {(c.metric, c.convention) for c in COMPARISONS}
+    wanted = {(m.name, c) for m in METRICS.values() for c in ("", *m.conventions)}
+    assert compared == wanted
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: f"{c.metric} {c.function}")
+def test_libraries_have_the_same_values(comparison: Comparison) -> None:
+    found = of_random_slates(comparison)
+    assert found.compared >= 100
+    assert found.units <= 1
+    assert found.unequal <= found.compared // 1000
+    assert found.slate < UNIT
+    assert found.mean is None or found.mean < UNIT
+    assert found.error is None or found.error < (1e-5 if comparison.metric in COARSE else UNIT)
+
+
+def test_all_means_are_compared_with_some_library() -> None:
+    covered = [c for c in COMPARISONS if of_random_slates(c).mean is not None]
+    compared = {(c.metric, c.convention) for c in COMPARISONS}
+    assert {(c.metric, c.convention) for c in covered} == compared
+
+
+def test_populations_are_those_of_the_slates() -> None:
+    for case, got in random_cases():
+        assert len({len(units) for units in got.units.values()}) >= 4
+        for value, units in got.units.items():
+            first, *_ = populations(value.metric)
+            assert units.keys() == members(case, value.metric)[first]
+
+
+def test_conventions_differ_on_these_slates() -> None:
+    # Else their comparisons would say nothing.
+    case, got = random_cases()[1]
+    assert case.kind == "graded"
+    for value, units in got.units.items():
+        others = [u for v, u in got.units.items() if (v.metric, v.k) == (value.metric, value.k)]
+        assert sum(units == other for other in others) == 1 or (value.k in (1, 20)), value
+
+
+def test_five_users() -> None:
+    means = five_users_means()
+    assert sum(len(found) for found in means.values()) > 70
+    for found in means.values():
+        assert found == pytest.approx(dict.fromkeys(found, found["streamer"]), abs=UNIT)
+
+
+def test_libraries_left_to_themselves_disagree() -> None:
+    found = as_they_are(five_users())
+    ndcg = {name: sum(v["NDCG"].values()) / len(v["NDCG"]) for name, v in found.items()}
+    assert {name: round(x, 6) for name, x in ndcg.items()} == {
+        "trec_eval": 0.795618,
+        "ranx": 0.596713,
+        "Jurity": 0.574020,
+    }
+
+
+def test_examples_of_the_sources() -> None:
+    found = examples()
+    assert [round(e.streamer, 4) for e in found] == [6.1511, 0.6869, 0.4167, 0.3333, 0.6667]
+    for example in found:
+        assert example.theirs
+        expected = dict.fromkeys(example.theirs, example.streamer)
+        assert example.theirs == pytest.approx(expected, abs=UNIT)
+
+
+def test_the_page_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert PAGE.exists()
+    assert main(["--check"]) == 0, capsys.readouterr().err
