@@ -23,6 +23,7 @@ from grafana.declared import declared
 from grafana.engagement import Engagement
 from grafana.overview import Overview
 from grafana.processor import Processor
+from grafana.ranking import Ranking
 from streamer.config import Settings, load
 
 DASHBOARDS = Path(__file__).parent / "dashboards"
@@ -34,6 +35,7 @@ def pages(settings: Settings) -> dict[str, str]:
     boards = {
         "overview.json": Overview(series, settings.dimension_names).build().build(),
         "engagement.json": Engagement(series, settings.dimension_names).build().build(),
+        "ranking.json": Ranking(series, settings).build().build(),
         "processor.json": Processor(series).build().build(),
     }
     found = {}

@@ -21,7 +21,9 @@ _UNITS: dict[str, str] = {
     "0 or 1": units.BoolYesNo,
 }
 _RATES: dict[str, str] = {"events": units.EventsPerSecond, "records": units.RecordsPerSecond}
-_UPPER = {"ctr": "CTR", "cvr": "CVR", "coec": "COEC"}
+_ABBREVIATIONS = frozenset(
+    {"ctr", "cvr", "coec", "ndcg", "mrr", "map", "mar", "arhr", "cg", "dcg", "fcp", "gauc", "bpr"}
+)
 _SUFFIX = re.compile(r"_(ratio|seconds|total|records)$")
 
 
@@ -70,6 +72,6 @@ def title_of(name: str) -> str:
     ('CTR attributed impressions', 'Dwell')
     """
     bare = _SUFFIX.sub("", name.removeprefix(PREFIX).removeprefix("window_"))
-    words = [_UPPER.get(word, word) for word in bare.split("_")]
+    words = [word.upper() if word in _ABBREVIATIONS else word for word in bare.split("_")]
     text = " ".join(words)
     return text[:1].upper() + text[1:]

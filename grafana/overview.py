@@ -10,7 +10,7 @@ from grafana_foundation_sdk.builders import timeseries
 from grafana_foundation_sdk.models import units
 
 from grafana import panels
-from grafana.panels import JOB, Query, over_exporters
+from grafana.panels import FIRST_TEN, JOB, Query, over_exporters
 from grafana.windowed import Windowed
 from streamer.metrics.catalogue import PREFIX
 
@@ -41,7 +41,7 @@ TILES = (
     *("window_conversion_value", "dwell_mean_seconds", "window_impressions"),
 )
 RATES = ("impressions_total", "clicks_total", "conversions_total", "conversion_value_total")
-_NARROWED = {"maturity": 'maturity="$maturity"', "position": 'position=~"[1-9]|10"'}
+_NARROWED = {"maturity": 'maturity="$maturity"', "position": FIRST_TEN}
 """How labels beside the dimensions are narrowed: by a variable, or to what can be read."""
 
 

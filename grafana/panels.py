@@ -17,6 +17,8 @@ SOURCE = common_models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 JOB = 'job="$job"'
 HEIGHT = 8
 ALL_VALUES = ".*"
+FIRST_TEN = 'position=~"[1-9]|10"'
+"""The positions that can be read beside each other."""
 
 
 class Query(NamedTuple):
@@ -46,9 +48,15 @@ def _target(query: Query, number: int) -> prometheus.Dataquery:
 
 
 def graph(
-    title: str, description: str, unit: str, queries: Sequence[Query], *, width: int = 12
+    title: str,
+    description: str,
+    unit: str,
+    queries: Sequence[Query],
+    *,
+    width: int = 12,
+    from_zero: bool = True,
 ) -> timeseries.Panel:
-    """Lines over time; a gap where there is no number."""
+    """Lines over time; a gap where there is no number. ``from_zero``: the axis shows 0."""
     legend = (
         common.VizLegendOptions()
         .display_mode(common_models.LegendDisplayMode.LIST)
@@ -68,7 +76,6 @@ def graph(
         .span(width)
         .height(HEIGHT)
         .unit(unit)
-        .axis_soft_min(0)
         .line_width(1)
         .fill_opacity(8)
         .show_points(common_models.VisibilityMode.NEVER)
@@ -76,6 +83,8 @@ def graph(
         .legend(legend)
         .tooltip(tooltip)
     )
+    if from_zero:
+        panel = panel.axis_soft_min(0)
     for number, query in enumerate(queries):
         panel = panel.with_target(_target(query, number).range())
     return panel
@@ -190,13 +199,14 @@ def source_variable() -> builders.DatasourceVariable:
 def label_variable(
     name: str, series: str, default: str, *, label: str | None = None
 ) -> builders.QueryVariable:
-    """One value of a label; ``default`` where nothing was chosen."""
+    """One value of a ``label`` (None: that of the same name); ``default`` where nothing was
+    chosen."""
     chosen = models.VariableOption(selected=True, text=default, value=default)
     return (
         builders.QueryVariable(name)
-        .label(label or name)
+        .label(name)
         .datasource(SOURCE)
-        .query(f"label_values({series}, {name})")
+        .query(f"label_values({series}, {label or name})")
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(models.VariableSort.NUMERICAL_ASC)
         .current(chosen)

@@ -53,12 +53,14 @@ class Windowed:
         """The series of the chosen window; ``where``: more matchers."""
         return f'{self._of(name).name}{{{JOB}, window="$window"{where}}}'
 
-    def _tile(self, name: str, narrowed: Mapping[str, str] = _NOT_NARROWED) -> stat.Panel:
+    def _tile(
+        self, name: str, narrowed: Mapping[str, str] = _NOT_NARROWED, *, title: str = ""
+    ) -> stat.Panel:
         """The rollup's present value; ``narrowed``: label → matcher."""
         what = self._of(name)
         extra = "".join(f", {narrowed[label]}" for label in what.labels)
         expr = over_exporters(self._in_window(name, self._rolled_up() + extra))
-        return panels.tile(what.title, what.description, what.unit, Query(expr))
+        return panels.tile(title or what.title, what.description, what.unit, Query(expr))
 
     def _graph(
         self,

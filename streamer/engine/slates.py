@@ -39,6 +39,23 @@ class _Members:
         return _Members(self.slate[mask], columns, was, graded, is_new)
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Rows from number ``first_new`` on are new; clicked rows ``ref``, ascending, have these
+    outcomes, which are not in ``filed`` yet."""
+
+    first_new: int
+    ref: I64
+    outcome: I64
+
+    def now(self, row: I64, filed: I64) -> I64:
+        """Outcomes of clicked rows that were ``filed`` so."""
+        if not len(self.ref):
+            return filed
+        at = np.minimum(np.searchsorted(self.ref, row), len(self.ref) - 1)
+        return np.where(self.ref[at] == row, self.outcome[at], filed)
+
+
 class Slates:
     """The slates of one partition, seen through its impressions.
 
@@ -54,7 +71,7 @@ class Slates:
 
     def tell(self, fresh: U64, first_new: int, ref: I64, outcome: I64) -> list[Fact]:
         """What changed: ``fresh`` slates have rows from number ``first_new`` on, and clicked rows
-        ``ref`` (each once) have these outcomes; ``filed`` still says what was told."""
+        ``ref`` (ascending) have these outcomes; ``filed`` still says what was told."""
         facts: list[Fact] = []
         if not self.is_on:
             return facts
@@ -65,9 +82,7 @@ class Slates:
         changed = (rows["filed"][ref] ^ outcome) & ~CONVERTED != 0
         keys = np.union1d(rows["slate"][ref[changed]], self._ranked_before(fresh))
         if len(keys):
-            filed = rows["filed"].astype(np.int64)
-            filed[ref] = outcome
-            facts += self._ranked(keys, first_new, filed)
+            facts += self._ranked(keys, _Change(first_new, ref, outcome))
         return facts
 
     # Counting ------------------------------------------------------------------------------------
@@ -110,8 +125,8 @@ class Slates:
         found: U64 = fresh[np.union1d(probed, graded)]
         return found
 
-    def _ranked(self, keys: U64, first_new: int, filed: I64) -> list[Fact]:
-        members = self._members(keys, first_new, filed)
+    def _ranked(self, keys: U64, change: _Change) -> list[Fact]:
+        members = self._members(keys, change)
         if not len(members.slate):
             return []
         is_moved = members.is_new | (members.was != members.graded)
@@ -122,7 +137,7 @@ class Slates:
         facts = [_fact(old, old.was, -1), _fact(members, members.graded, 1)]
         return [_together(*facts)] if any(len(fact.start) for fact in facts) else []
 
-    def _members(self, keys: U64, first_new: int, filed: I64) -> _Members:
+    def _members(self, keys: U64, change: _Change) -> _Members:
         """All members of the slates of these keys."""
         impressions, clicked = self.impressions, self.clicked.rows
         query, group = impressions.members(keys)
@@ -130,12 +145,11 @@ class Slates:
         query, ref = query[which], impressions.rows["clicked"][row].astype(np.int64)
         columns = {name: impressions.rows[name][row] for name in _COLUMNS}
         columns["opened_ms"] = impressions.groups["opened_ms"][group[which]]
-        is_new = row + impressions.dropped_rows >= first_new
+        is_new = row + impressions.dropped_rows >= change.first_new
         if self.keeps_members:
             mine, kept = self.clicked.of_slates(keys)
-            is_open = np.zeros(len(clicked), np.bool_)
-            is_open[ref[ref >= 0]] = True
-            mine, kept = mine[~is_open[kept]], kept[~is_open[kept]]
+            is_gone = ~np.isin(kept, ref)
+            mine, kept = mine[is_gone], kept[is_gone]
             query, ref = np.concatenate([query, mine]), np.concatenate([ref, kept])
             columns = {n: np.concatenate([c, clicked[n][kept]]) for n, c in columns.items()}
             is_new = np.concatenate([is_new, np.zeros(len(kept), np.bool_)])
@@ -145,8 +159,9 @@ class Slates:
         )
         held = ref >= 0
         was, graded = np.zeros(len(ref), np.int64), np.zeros(len(ref), np.int64)
-        was[held] = clicked["filed"][ref[held]] & ~CONVERTED
-        graded[held] = filed[ref[held]] & ~CONVERTED
+        filed = clicked["filed"][ref[held]].astype(np.int64)
+        was[held] = filed & ~CONVERTED
+        graded[held] = change.now(ref[held], filed) & ~CONVERTED
         columns = {name: column[order] for name, column in columns.items()}
         return _Members(slate, columns, was[order], graded[order], is_new[order])
 

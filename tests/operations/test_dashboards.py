@@ -14,11 +14,12 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from jsonschema import Draft7Validator
 
 from grafana import build
+from grafana.bands import ARMS
 from grafana.declared import declared
 from grafana.overview import Overview
 from grafana.panels import SOURCE
 from streamer.config import Settings, parse
-from streamer.metrics import engagement
+from streamer.metrics import engagement, ranking, scoring
 from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.processor import Health, processor_metrics
 from streamer.readout.counters import COUNTERS
@@ -29,6 +30,8 @@ SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parent / "data" / "grafana-dashboard.schema.json").read_text()
 )
 PAGES = {path.stem: json.loads(path.read_text()) for path in build.DASHBOARDS.glob("*.json")}
+
+SLATE_METRICS = [*ranking.slate_metric.values, *scoring.slate_metric.values]
 
 
 def panels(page: str) -> list[Any]:
@@ -50,7 +53,7 @@ def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "overview.json is not current" in capsys.readouterr().err
     assert build.main(["--out", str(tmp_path)]) == 0
     assert build.main(["--check", "--out", str(tmp_path)]) == 0
-    assert sorted(PAGES) == ["engagement", "overview", "processor"]
+    assert sorted(PAGES) == ["engagement", "overview", "processor", "ranking"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -61,6 +64,11 @@ def test_they_are_valid_by_grafanas_types(page: str) -> None:
         custom = panel.get("fieldConfig", {"defaults": {}})["defaults"].get("custom")
         if custom:
             assert errors(custom, f"{panel['type']}.FieldConfig") == []
+        for override in panel.get("fieldConfig", {}).get("overrides", ()):
+            for value in override["properties"]:
+                kind, _, name = value["id"].rpartition(".")
+                definition = f"{panel['type']}.FieldConfig" if kind == "custom" else "FieldConfig"
+                assert errors({name: value["value"]}, definition) == []
 
 
 def test_the_schema_finds_what_is_wrong() -> None:
@@ -100,14 +108,11 @@ def test_no_two_panels_overlap() -> None:
 
 
 def test_every_metric_stands_on_a_page() -> None:
-    shown = {page: expressions(page) for page in ("overview", "engagement")}
+    own = {"traffic": ("overview", "engagement"), "scoring": ("ranking",)}
     for family in FAMILIES:
-        missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in str(shown)]
+        shown = "".join(map(expressions, own.get(family.name, (family.name,))))
+        missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in shown]
         assert missing == [], family.name
-    of_people = [
-        m.name for family in FAMILIES if family.name == "engagement" for m in family.metrics
-    ]
-    assert [x for x in of_people if f"{PREFIX}{x}{{" not in shown["engagement"]] == []
 
 
 @pytest.mark.parametrize(("page", "count"), [("overview", 6), ("engagement", 4)])
@@ -124,6 +129,53 @@ def test_every_ratio_stands_beside_its_support(page: str, count: int) -> None:
     for panel in ratios:
         after = found[found.index(panel) + 1]
         assert ": support of " in after["title"], panel["title"]
+
+
+def test_every_mean_over_slates_stands_in_line_with_the_number_of_its_slates() -> None:
+    graphs = [p for p in panels("ranking") if p["type"] == "timeseries"]
+    for metric in SLATE_METRICS:
+        (panel,) = [p for p in graphs if f"{PREFIX}{metric.name}{{" in p["targets"][0]["expr"]]
+        line = [p for p in graphs if p["gridPos"]["y"] == panel["gridPos"]["y"]]
+        (support,) = [
+            p["targets"][0]["expr"]
+            for p in line
+            if " support of " in p["title"]
+            and f"({PREFIX}{metric.population.support}{{" in p["targets"][0]["expr"]
+        ]
+        assert "over=" not in support  # both populations, by legend
+
+
+def test_labels_of_slates_are_chosen_by_variables() -> None:
+    variables = {v["name"]: v for v in PAGES["ranking"]["templating"]["list"]}
+    defaults = {"k": "10", "over": "engaged", "maturity": "provisional", "surface": "all"}
+    for name, value in defaults.items():
+        assert variables[name]["current"]["value"] == value
+        assert variables[name]["query"].endswith(f", {name})")
+        assert not variables[name]["multi"]
+    for metric in SLATE_METRICS:
+        (expr,) = {
+            target["expr"]
+            for panel in panels("ranking")
+            for target in panel["targets"][:1]
+            if panel["type"] == "timeseries" and f"{PREFIX}{metric.name}{{" in target["expr"]
+        }
+        assert ('k="$k"' in expr) == metric.by_k
+        assert ('maturity="$maturity"' in expr) == metric.population.has_maturity
+        assert ('convention=""' in expr) == bool(metric.conventions)
+        over = f'over="{metric.over[0]}"' if len(metric.over) == 1 else 'over="$over"'
+        assert (over in expr) == bool(metric.over)
+
+
+def test_conventions_and_cut_offs_are_those_of_the_settings() -> None:
+    settings = parse({"metrics": {"k": [3, 20], "conventions": {"ndcg_ratio": ["jurity"]}}})
+    page = json.loads(build.pages(settings)["ranking.json"])
+    (cut,) = [v for v in page["templating"]["list"] if v["name"] == "k"]
+    assert cut["current"]["value"] == "3"
+    (panel,) = [p for p in page["panels"] if p["title"] == "NDCG at $k, by convention"]
+    (target,) = panel["targets"]
+    assert "convention=" not in target["expr"]
+    assert "{{convention}}" in target["legendFormat"]
+    assert "by convention" not in str(PAGES["ranking"])
 
 
 def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
@@ -146,6 +198,8 @@ def test_pages_of_windows_share_their_variables_and_all_pages_are_linked() -> No
     names = {page: [v["name"] for v in PAGES[page]["templating"]["list"]] for page in PAGES}
     assert names["engagement"] == ["datasource", "job", "window", "variant", "surface"]
     assert names["overview"] == [*names["engagement"], "maturity"]
+    more = ["k", "over", "maturity", "arm_1", "arm_2", "arm_3", "arm_4"]
+    assert names["ranking"] == [*names["engagement"], *more]
     assert len({page["uid"] for page in PAGES.values()}) == len(PAGES)
     for page in PAGES.values():
         (link,) = page["links"]
@@ -173,7 +227,13 @@ def test_dimensions_are_those_of_the_settings(tmp_path: Path) -> None:
     config = tmp_path / "streamer.toml"
     config.write_text('[[dimensions]]\nname = "country"\n[[dimensions]]\nname = "device"\n')
     assert build.main(["-c", str(config), "--out", str(tmp_path)]) == 0
-    for name, more in (("overview", ["maturity"]), ("engagement", [])):
+    arms = [f"arm_{number}" for number in range(1, ARMS + 1)]
+    added = {
+        "overview": ["maturity"],
+        "engagement": [],
+        "ranking": ["k", "over", "maturity", *arms],
+    }
+    for name, more in added.items():
         page = json.loads((tmp_path / f"{name}.json").read_text())
         names = [variable["name"] for variable in page["templating"]["list"]]
         assert names == ["datasource", "job", "window", "country", "device", *more]

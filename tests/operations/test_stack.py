@@ -43,6 +43,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     found = Stack(tmp_path_factory.mktemp("stack"))
     try:
         found.start({"topics": lambda: send_past(found)})
+        send_probes(found)
         yield found
     finally:
         found.stop()
@@ -50,10 +51,23 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 def send_past(stack: Stack) -> None:
     """As ``docker compose run -T traffic produce - < past.ndjson``."""
-    log = stack.directory / "past.ndjson"
     start_ms = int((time.time() - PAST_SECONDS) * 1000)
     traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
-    lines = [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)]
+    send(stack, [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)])
+
+
+def send_probes(stack: Stack) -> None:
+    """Slates with a held-out item and a brute-force list, which made-up traffic has none of."""
+    slate = {"type": "impression", "ts": int(time.time() * 1000), "surface": "home"}
+    probe = {"held_out": "i2", "reference": ["i1", "i2", "i3"]}
+    shown = {"items": [{"item_id": "i1"}, {"item_id": "i2"}]}
+    ids = [{"user_id": f"probe{i}", "request_id": f"probe{i}", "variant": "AB"[i % 2]}
+           for i in range(20)]  # fmt: skip
+    send(stack, [json.dumps(slate | probe | shown | some).encode() for some in ids])
+
+
+def send(stack: Stack, lines: list[bytes]) -> None:
+    log = stack.directory / "some.ndjson"
     log.write_bytes(b"\n".join(lines))
     command = [*stack.environment("traffic"), "streamer", "produce", "-"]
     with log.open("rb") as lines_of_log:
@@ -158,20 +172,36 @@ def queries() -> Iterator[Asked]:
                 yield Asked(name, f"{panel['title']}-{target['refId']}", target["expr"])
 
 
-def interpolated(text: str, page: Any) -> str:
+def interpolated(stack: Stack, text: str, page: Any) -> str:
     """As Grafana does it, with the values that are chosen when the page is opened."""
     chosen = {"__rate_interval": INTERVAL}
     for variable in variables(page):
         value = variable["current"]["value"]
         values = value if isinstance(value, list) else [value]
+        if values == [""]:  # then it is the first there is
+            values = values_of(stack, filled_in(variable["query"], chosen))[:1]
         everything = values == ["$__all"]
         chosen[variable["name"]] = variable["allValue"] if everything else "|".join(values)
+    return filled_in(text, chosen)
+
+
+def filled_in(text: str, chosen: dict[str, str]) -> str:
     return re.sub(r"\$(\w+)", lambda found: chosen[found[1]], text)
+
+
+def values_of(
+    stack: Stack, query: str, enough: Callable[[Any], bool] = lambda found: True
+) -> list[str]:
+    """What a variable can be."""
+    found = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
+    assert found, query
+    values: list[str] = arrived(stack, f"label/{found[2]}/values", enough, **{"match[]": found[1]})
+    return values
 
 
 @pytest.mark.parametrize("query", list(queries()), ids=lambda q: f"{q.page}-{q.title}")
 def test_every_panel_has_data(stack: Stack, query: Asked) -> None:
-    expr = interpolated(query.text, pages()[query.page])
+    expr = interpolated(stack, query.text, pages()[query.page])
     assert "$" not in expr
     arrived(stack, "query", query=expr)
 
@@ -182,21 +212,29 @@ def test_every_panel_has_data(stack: Stack, query: Asked) -> None:
         Asked(name, variable["name"], variable["query"])
         for name, page in pages().items()
         for variable in variables(page)
-        if variable["type"] == "query"
+        if variable["type"] == "query" and variable["current"]["value"] != ""
     ],
     ids=lambda q: f"{q.page}-{q.title}",
 )
 def test_every_variable_has_values(stack: Stack, query: Asked) -> None:
     page = pages()[query.page]
-    found = re.fullmatch(r"label_values\((.+), (\w+)\)", query.text)
-    assert found, query.text
-    series = interpolated(found[1], page)
-    values = arrived(stack, f"label/{found[2]}/values", is_something, **{"match[]": series})
+    values = values_of(stack, interpolated(stack, query.text, page), is_something)
     (variable,) = [v for v in variables(page) if v["name"] == query.title]
     for value in (
         variable["current"]["value"] if variable["multi"] else [variable["current"]["value"]]
     ):
         assert value in {*values, "$__all"}, f"{query.title}: {value} of {values}"
+
+
+def test_arms_take_the_variants_one_after_the_other(stack: Stack) -> None:
+    """Hidden variables: each is the first value that its forerunners are not."""
+    text = "$arm_1 $arm_2 $arm_3 $arm_4"
+    assert interpolated(stack, text, pages()["ranking"]).split(" ") == ["A", "B", "", ""]
+    panel = next(q for q in queries() if "(streamer_ndcg_ratio{" in q.text and "__arm" in q.text)
+    expr = interpolated(stack, panel.text, pages()["ranking"])
+    found = arrived(stack, "query", lambda data: len(data["result"]) == 3, query=expr)["result"]
+    arms = {series["metric"]["__arm"]: series["metric"]["variant"] for series in found}
+    assert arms == {"0": "all", "1": "A", "2": "B"}
 
 
 def test_a_second_exporter_doubles_nothing(stack: Stack) -> None:
