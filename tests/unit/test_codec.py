@@ -52,10 +52,29 @@ def test_slow_columns_shrink() -> None:
     assert len(codec.encode(columns)) < 3 * n
 
 
+def test_runs_and_decimals_shrink_and_come_back() -> None:
+    n = 10_000
+    dice = np.random.default_rng(1)
+    score = np.round(dice.random(n), 6)
+    score[::7] = np.nan
+    user = np.repeat(dice.integers(1, 2**63, n // 10), 10).astype(np.uint64)
+    data = codec.encode({"user": user, "score": score})
+    assert len(data) < 4.8 * n
+    found = codec.decode(data)
+    assert found["user"].tobytes() == user.tobytes()
+    assert found["score"].tobytes() == score.tobytes()
+
+
+@pytest.mark.parametrize("odd", [1 / 3, -0.0, 2147.5, 1e-7, np.inf, -2147.483648, 1e300])
+def test_numbers_that_are_no_millionths_come_back_to_the_last_bit(odd: float) -> None:
+    column = np.array([0.5, odd, np.nan, 0.25] * 9)
+    assert codec.decode(codec.encode({"a": column}))["a"].tobytes() == column.tobytes()
+
+
 def test_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = codec.encode({"a": np.arange(3)})
-    monkeypatch.setattr(codec, "VERSION", 2)
-    with pytest.raises(CodecError, match=r"blob of version 1; this is version 2"):
+    monkeypatch.setattr(codec, "VERSION", 3)
+    with pytest.raises(CodecError, match=r"blob of version 2; this is version 3"):
         codec.decode(data)
 
 
