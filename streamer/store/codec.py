@@ -1,8 +1,8 @@
 """Columns ↔ bytes, versioned.
 
-What repeats from row to row is stored once for each run, decimal numbers as integers; then bytes are
-transposed before lz4, so that the planes of slowly moving columns (times, offsets, segments) shrink
-to almost nothing.
+What repeats from row to row is stored once for each run, decimal numbers as integers. Then bytes
+are transposed before lz4, so that the planes of slowly moving columns (times, offsets, segments)
+shrink to almost nothing.
 """
 
 from __future__ import annotations
