@@ -272,6 +272,8 @@ def _impressions(part: _Part, column: _Texts, kinds: dict[str, int]) -> list[str
 def _probes(column: _Texts, items: list[str], owner: I64) -> I64:
     """The ``probe`` of each shown item (see ``streamer.probes``)."""
     found = np.zeros(len(items), np.int64)
+    if not any(column["reference"]) and not any(column["held_out"]):
+        return found
     events = zip(column["reference"], column["held_out"], strict=True)
     tested = [i for i, (reference, held_out) in enumerate(events) if reference or held_out]
     for i in tested:

@@ -35,6 +35,7 @@ class LiveTraffic:
             first_id=start_ms * _IDS_PER_MS,
             events_per_second=rate,
             items_form_share=0.2,
+            tested_every=20,
             requestless_click_share=0.1,
             out_of_order_share=0.05,
             late_share=0.002,

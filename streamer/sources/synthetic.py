@@ -149,11 +149,22 @@ class _Generator:
         shown: list[bytes] = []
         for i, as_list in enumerate(whole.tolist()):
             part = bodies[i * t.slate : (i + 1) * t.slate]
-            shown += [b'"items":[{%b}]' % b"},{".join(part)] if as_list else part
+            if as_list:
+                part = [b'"items":[{%b}]%b' % (b"},{".join(part), self._test_of(of, i))]
+            shown += part
         dims = self._dimensions_of(of, np.arange(n))
         heads = list(map(_SLATE.__mod__, zip(of.request.tolist(), dims, strict=True)))
         head = [heads[i] for i in slate.tolist()]
         self._add("impressions", _IMPRESSION, of.shown_ms[slate], of.user[slate], head, shown)
+
+    def _test_of(self, of: Slates, i: int) -> bytes:
+        """The fields of a slate that is a test of retrieval."""
+        request, items = int(of.request[i]), of.item[i].tolist()
+        if not self.t.tested_every or request % self.t.tested_every:
+            return b""
+        listed = b'","'.join(b"i%d" % item for item in sorted(items))
+        held_out = items[request // self.t.tested_every % len(items)]
+        return b',"reference":["%b"],"held_out":"i%d"' % (listed, held_out)
 
     def _feedback(self, of: Slates) -> None:
         t, r = self.t, self.random

@@ -38,6 +38,9 @@ class Traffic:
     """Clicks at position p are proportional to p ** -position_decay."""
     items_form_share: float = 0.0
     """Slates that are one event with ``items``."""
+    tested_every: int = 0
+    """Of the slates with ``items`` each so many-th carries ``reference`` (its items in another
+    order) and ``held_out`` (one of them); 0: none."""
     requestless_click_share: float = 0.0
     conversion_share: float = 0.08
     """Clicks that are followed by a conversion."""

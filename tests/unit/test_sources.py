@@ -276,6 +276,7 @@ def test_knobs_do_what_they_say() -> None:
     traffic = Traffic(
         events_per_second=100,
         items_form_share=0.5,
+        tested_every=10,
         requestless_click_share=0.4,
         out_of_order_share=0.2,
         late_share=0.03,
@@ -295,6 +296,12 @@ def test_knobs_do_what_they_say() -> None:
     assert sum("request_id" not in e for e in clicks) / len(clicks) == pytest.approx(0.4, rel=0.1)
     requests = {e["request_id"]: "items" in e for e in events if e["type"] == "impression"}
     assert sum(requests.values()) / len(requests) == pytest.approx(0.5, rel=0.1)
+    tested = {e["request_id"]: e for e in events if "reference" in e}
+    assert len(tested) / sum(requests.values()) == pytest.approx(0.1, rel=0.2)
+    for e in tested.values():
+        items = [x["item_id"] for x in e["items"]]
+        assert set(e["reference"]) == set(items)
+        assert e["held_out"] in items
     late = disordered = newest_ms = 0
     for e in events:
         late += newest_ms - e["ts"] > 3_600_000
