@@ -48,7 +48,7 @@ class _Change:
     ref: I64
     outcome: I64
 
-    def now(self, row: I64, filed: I64) -> I64:
+    def outcomes(self, row: I64, filed: I64) -> I64:
         """Outcomes of clicked rows that were ``filed`` so."""
         if not len(self.ref):
             return filed
@@ -161,7 +161,7 @@ class Slates:
         was, graded = np.zeros(len(ref), np.int64), np.zeros(len(ref), np.int64)
         filed = clicked["filed"][ref[held]].astype(np.int64)
         was[held] = filed & ~CONVERTED
-        graded[held] = change.now(ref[held], filed) & ~CONVERTED
+        graded[held] = change.outcomes(ref[held], filed) & ~CONVERTED
         columns = {name: column[order] for name, column in columns.items()}
         return _Members(slate, columns, was[order], graded[order], is_new[order])
 
