@@ -72,7 +72,8 @@ LIMB_BITS = 32
 MAX_SEGMENTS = 20_000
 """Distinct combinations of dimension values in one partition."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
-"""Shown items that feedback can still join; about 60 bytes each."""
+"""Shown items that feedback can still join, about 90 bytes each; and impressions with feedback, with
+the members of their slates where conversions have a gain, about 240 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000

@@ -94,6 +94,7 @@ class Attribution:
             score=batch.score[shown] if self.slates.is_on else np.full(len(event), np.nan),
             probe=batch.probe[shown] if self.slates.is_on else np.zeros(len(event), np.int64),
             opened_ms=np.full(len(event), NEVER),
+            before=np.zeros(len(event), np.int64),
         )
         fact = ShownFacts(rows.event_ms, rows.segment, rows.position, rows.user, rows.item)
         told.windowed.append(fact)

@@ -104,8 +104,12 @@ class Clicked:
         first = self.rows.append({**columns, **unset, **links}, n)
         numbers = np.arange(first, first + n)
         self.chains.link(pair, numbers, self.rows["next"])
-        self.by_slate.link(columns["slate"], numbers, self.rows["slate_next"])
+        self._link_slates(numbers)
         return numbers
+
+    def _link_slates(self, row: I64) -> None:
+        row = row[self.rows["opened_ms"][row] > NEVER]
+        self.by_slate.link(self.rows["slate"][row], row, self.rows["slate_next"])
 
     def count(self, row: I64, kind: I64, amount: int) -> None:
         """Add feedback of the given kinds to rows, or (-1) take it away; rows may repeat."""
@@ -172,5 +176,7 @@ class Clicked:
         moved = np.where(mask, np.cumsum(mask) - 1, -1)
         self.rows.keep(mask)
         self.chains.rebuild(self.rows["pair"], self.rows["next"])
-        self.by_slate.rebuild(self.rows["slate"], self.rows["slate_next"])
+        self.by_slate = Chains()
+        self.rows["slate_next"][:] = -1
+        self._link_slates(np.arange(len(self.rows)))
         return moved

@@ -14,13 +14,19 @@ from streamer.batch import I64, U64, Bools
 from streamer.engine.acceptance import NEVER, is_first
 from streamer.engine.chains import first_least, runs_of, spread
 from streamer.engine.index import KeyIndex, mix
-from streamer.engine.shown import Shown, cut, reopened
+from streamer.engine.shown import Shown, reopened, rows_before
 from streamer.engine.table import Table
 
 _NO_SLATE = np.uint64(0x5851F42D4C957F2D)
 _SCAN = 4096
 _INDEX_BITS = 10
 _REBASE = 1 << 30
+
+
+def is_slate(slate: U64, user: U64) -> Bools:
+    """Whether keys of groups are those of slates, and not of all that a user saw without one."""
+    found: Bools = slate != user ^ _NO_SLATE
+    return found
 
 
 class Impressions:
@@ -67,7 +73,7 @@ class Impressions:
         return tables + self.by_slate.nbytes + self.by_user.nbytes
 
     def insert(self, shown: Shown) -> tuple[U64, U64]:
-        """Add shown items (repeats are left out); returns the slates and users of new groups."""
+        """Add shown items (repeats are left out); returns slates and users that have new rows."""
         if not len(shown):
             return shown.slate, shown.user
         shown = shown.where(~self._repeats(shown))
@@ -83,7 +89,7 @@ class Impressions:
         return self._append(shown, key)
 
     def load(self, shown: Shown) -> None:
-        """Append stored rows, whose ``slate`` is that of their group."""
+        """Append stored rows, whose ``slate``, ``opened_ms`` and ``before`` are their group's."""
         self._append(shown, shown.slate)
 
     def _newest_group(self, keys: U64) -> tuple[I64, Bools]:
@@ -92,37 +98,33 @@ class Impressions:
         return np.maximum(group, 0), group >= 0
 
     def _open(self, shown: Shown, key: U64, starts: I64) -> None:
-        """Set when the slate of each row was opened; rows of a key stand together."""
+        """Set when the slate of each row was opened, and how many rows its earlier groups have;
+        rows of a key stand together."""
         group, known = self._newest_group(key[starts])
-        first_ms = shown.arrival_ms[starts]
-        opened_ms = first_ms.copy()
+        opened_ms, held_ms = shown.arrival_ms[starts].copy(), self.groups["opened_ms"]
         if known.any():
-            held_ms = self.groups["opened_ms"][group]
-            known &= first_ms - held_ms <= self.reign_ms
-            opened_ms[known] = held_ms[known]
+            known &= opened_ms - held_ms[group] <= self.reign_ms
+            opened_ms[known] = held_ms[group[known]]
         shown.opened_ms = reopened(opened_ms, starts, shown.arrival_ms, self.reign_ms)
         shown.opened_ms[shown.slate == 0] = NEVER
-
-    def _groups(self, shown: Shown, key: U64) -> tuple[I64, I64]:
-        """Starts of the groups, and how many rows of its slate are before each. What is beyond the
-        bound of a slate stands in groups of its own."""
-        is_start = np.ones(len(key), np.bool_)
-        is_start[1:] = (key[1:] != key[:-1]) | (shown.opened_ms[1:] != shown.opened_ms[:-1])
-        starts = np.flatnonzero(is_start)
+        starts = np.union1d(starts, np.flatnonzero(np.diff(shown.opened_ms)) + 1)
         group, known = self._newest_group(key[starts])
-        before = np.zeros(len(starts), np.int64)
+        before, opened_ms = np.zeros(len(starts), np.int64), shown.opened_ms[starts]
         if known.any():
-            groups = self.groups
-            known &= groups["opened_ms"][group] == shown.opened_ms[starts]
-            known &= shown.opened_ms[starts] > NEVER
-            before[known] = (groups["before"][group] + groups["count"][group])[known]
-        return cut(starts, before, len(key), shown.opened_ms[starts] > NEVER)
+            known &= (held_ms[group] == opened_ms) & (opened_ms > NEVER)
+            held = self.groups["before"][group] + self.groups["count"][group]
+            before[known] = held[known]
+        shown.before = rows_before(before, starts, len(key))
+        shown.before[shown.slate == 0] = 0
 
     def _append(self, shown: Shown, key: U64) -> tuple[U64, U64]:
         if not len(key):
             return key, shown.user
-        starts, before = self._groups(shown, key)
-        slates = key[starts]
+        is_start = np.ones(len(key), np.bool_)
+        is_start[1:] = (key[1:] != key[:-1]) | (np.diff(shown.opened_ms) != 0)
+        is_start[1:] |= np.diff(shown.before) != 0
+        starts = np.flatnonzero(is_start)
+        slates, before = key[starts], shown.before[starts]
         counts = np.diff(np.append(starts, len(shown)))
         least = first_least(shown.event_ms, starts)
         columns = {name: getattr(shown, name) for name in self.rows.names if name != "clicked"}
@@ -150,7 +152,7 @@ class Impressions:
         self._link(self.by_slate, slates, numbers, "slate_next")
         self._link(self.by_user, users, numbers, "user_next")
         self._prolong(slates[before > 0])
-        return slates, users
+        return slates[shown.opened_ms[starts] > NEVER], users
 
     def _prolong(self, slates: U64) -> None:
         """Let all groups of a slate stay as long as its latest row."""
@@ -337,7 +339,8 @@ class Impressions:
                 break
         if len(self.rows) > self.limit:
             self._evict(len(self.rows) - self.limit)
-        if self.by_user.used > 2 * len(self.groups) + 8192 or self._dropped_groups > _REBASE:
+        used = max(self.by_user.used, self.by_slate.used)
+        if used > 2 * len(self.groups) + 8192 or self._dropped_groups > _REBASE:
             self._rebase()
 
     def _evict(self, rows: int) -> None:

@@ -16,7 +16,7 @@ class Shown:
     """Columns of newly shown items, in (offset, index) order; ``slate`` 0: has none.
 
     ``opened_ms``: arrival of the first row of the slate, which tells slates of one request id
-    apart; NEVER where there is no slate.
+    apart; NEVER where there is no slate. ``before``: how many rows its earlier groups have.
     """
 
     user: U64
@@ -31,6 +31,7 @@ class Shown:
     score: F64
     probe: I64
     opened_ms: I64
+    before: I64
 
     def __len__(self) -> int:
         return len(self.item)
@@ -55,14 +56,11 @@ def reopened(opened_ms: I64, starts: I64, arrival_ms: I64, reign_ms: int) -> I64
         opened[after] = arrival_ms[again[run[after]]]
 
 
-def cut(starts: I64, before: I64, rows: int, is_slate: Bools) -> tuple[I64, I64]:
-    """Groups cut where their slates are full: starts, and how many rows of the slate are before."""
-    counts = np.diff(np.append(starts, rows))
-    over = is_slate & (before < limits.MAX_ITEMS) & (before + counts > limits.MAX_ITEMS)
-    if not over.any():
-        return starts, before
-    cuts = starts[over] + limits.MAX_ITEMS - before[over]
-    starts = np.concatenate([starts, cuts])
-    order = np.argsort(starts)
-    before = np.concatenate([before, np.full(len(cuts), limits.MAX_ITEMS)])
-    return starts[order], before[order]
+def rows_before(before: I64, starts: I64, rows: int) -> I64:
+    """How many rows of its slate's earlier groups each row has before it, given those of runs (at
+    ``starts``): what comes when a slate is full belongs to a group of its own."""
+    run = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, rows)))
+    place = before[run] + np.arange(rows) - starts[run]
+    return np.where(
+        place >= limits.MAX_ITEMS, np.maximum(before[run], limits.MAX_ITEMS), before[run]
+    )

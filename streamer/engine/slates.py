@@ -15,7 +15,7 @@ from streamer.batch import I64, U64, Bools
 from streamer.engine.chains import first_least, runs_of
 from streamer.engine.clicked import CLICKED, CONVERTED, GRADE_SHIFT, Clicked
 from streamer.engine.facts import Fact, RankedFacts, SlateFacts
-from streamer.engine.impressions import Impressions
+from streamer.engine.impressions import Impressions, is_slate
 
 _LAST = np.int64(2**31)
 """Where a member without a position stands."""
@@ -80,6 +80,7 @@ class Slates:
             facts += self._counted(fresh, first_new)
         rows = self.clicked.rows
         changed = (rows["filed"][ref] ^ outcome) & ~CONVERTED != 0
+        changed &= is_slate(rows["slate"][ref], rows["user"][ref])
         keys = np.union1d(rows["slate"][ref[changed]], self._ranked_before(fresh))
         if len(keys):
             facts += self._ranked(keys, _Change(first_new, ref, outcome))
@@ -169,7 +170,8 @@ class Slates:
         """Keep the members of slates with feedback, whatever its gain, as long as conversions may
         grade them; ``fresh`` slates have new members, clicked rows ``ref`` new feedback."""
         if self.keeps_members:
-            keys = np.union1d(fresh, self.clicked.rows["slate"][ref])
+            slate, user = self.clicked.rows["slate"][ref], self.clicked.rows["user"][ref]
+            keys = np.union1d(fresh, slate[is_slate(slate, user)])
             query, _ = self.clicked.of_slates(keys)
             query, group = self.impressions.members(keys[np.unique(query)])
             which, row = self.impressions.rows_of(group)

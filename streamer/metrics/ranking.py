@@ -7,7 +7,6 @@ J Jurity's metric page, L the learning-to-rank notes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from streamer.metrics.slates import (
     TABLE_BITS,
     UNIT,
     Lists,
+    exponential,
     from_table,
     quotient,
     rounded,
@@ -211,10 +211,6 @@ def discounted_gain(lists: Lists, k: int, convention: str) -> I64:
     return np.floor(discounted / (1 << TABLE_BITS) + 0.5).astype(np.int64)
 
 
-def _exponential(gains: Sequence[float]) -> list[float]:
-    return [2.0**gain - 1.0 for gain in gains]
-
-
 @slate_metric(
     "ndcg_ratio",
     formula="dcg(k) / dcg(k) of the best order",
@@ -228,7 +224,9 @@ def _exponential(gains: Sequence[float]) -> list[float]:
 def normalized_gain(lists: Lists, k: int, convention: str) -> I64:
     """Discounted gain as a share of that of the slate's items by grade, cut at k (trec_eval);
     jurity: the best order is not cut; exponential: gains are 2**gain - 1."""
-    gains = _exponential(lists.gains) if convention == "exponential" else lists.gains
+    gains = lists.gains
+    if convention == "exponential":
+        gains = [exponential(gain) for gain in gains]
     ideal = lists.ideally_discounted(int(lists.size.max()) if convention == "jurity" else k, gains)
     found = lists.gained(DISCOUNT[lists.rank], k, gains)
     return rounded(np.divide(found, ideal, out=np.zeros(len(lists)), where=ideal > 0))

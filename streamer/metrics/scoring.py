@@ -19,7 +19,8 @@ from streamer.metrics.slate_metrics import Population, SlateFamily
 from streamer.metrics.slates import UNIT, Lists, quotient, rounded
 from streamer.metrics.softplus import softplus
 
-_PAIRS_AT_ONCE = 1 << 20
+_PAIRS_AT_ONCE = 1 << 16
+"""So that what is computed of them stays in a processor's cache."""
 _PART_BITS = 40
 """Fractions of losses are added in units of 2**-40."""
 
@@ -86,19 +87,32 @@ def _pairs(lists: Lists) -> Iterator[tuple[I64, F64]]:
         yield slate[which], lists.score[some][which] - lists.score[others[other]]
 
 
-def _mean_loss(lists: Lists, loss: Callable[[F64], F64]) -> I64:
-    """Mean over a slate's pairs, added in integers: whole numbers and fractions apart."""
-    whole, part = np.zeros(len(lists), np.int64), np.zeros(len(lists), np.int64)
-    pairs = np.zeros(len(lists), np.int64)
-    for slate, lead in _pairs(lists):
-        value = loss(lead)
-        floor = np.floor(value)
-        np.add.at(whole, slate, floor.astype(np.int64))
-        fraction = np.floor((value - floor) * 2.0**_PART_BITS + 0.5)
-        np.add.at(part, slate, fraction.astype(np.int64))
-        np.add.at(pairs, slate, 1)
-    total = whole.astype(np.float64) + part.astype(np.float64) / 2.0**_PART_BITS
-    return rounded(total / np.maximum(pairs, 1).astype(np.float64))
+_LOSSES: tuple[Callable[[F64, float], F64], ...] = (
+    lambda lead, margin: softplus(-lead),
+    lambda lead, margin: np.maximum(0.0, 1.0 - lead),
+    lambda lead, margin: np.maximum(0.0, margin - lead),
+)
+_BPR, _HINGE, _MARGIN = range(3)
+
+
+def _mean_losses(lists: Lists) -> list[I64]:
+    """Means over a slate's pairs, all losses at once, and once for a fact. They are added in
+    integers, whole numbers and fractions apart."""
+    if "losses" not in lists.memo:
+        shape = (len(_LOSSES), len(lists))
+        whole, part = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        pairs = np.zeros(len(lists), np.int64)
+        for slate, lead in _pairs(lists):
+            np.add.at(pairs, slate, 1)
+            for i, loss in enumerate(_LOSSES):
+                value = loss(lead, lists.margin)
+                floor = np.floor(value)
+                np.add.at(whole[i], slate, floor.astype(np.int64))
+                fraction = np.floor((value - floor) * 2.0**_PART_BITS + 0.5)
+                np.add.at(part[i], slate, fraction.astype(np.int64))
+        total = whole.astype(np.float64) + part.astype(np.float64) / 2.0**_PART_BITS
+        lists.memo["losses"] = list(rounded(total / np.maximum(pairs, 1).astype(np.float64)))
+    return lists.memo["losses"]
 
 
 def _largest_loss(gains: tuple[float, ...], margin: float, k: int) -> int:
@@ -115,7 +129,7 @@ def _largest_loss(gains: tuple[float, ...], margin: float, k: int) -> int:
 )
 def bpr(lists: Lists, k: int, convention: str) -> I64:
     """Bayesian personalised ranking loss of a slate's pairs."""
-    return _mean_loss(lists, lambda lead: softplus(-lead))
+    return _mean_losses(lists)[_BPR]
 
 
 @slate_metric(
@@ -128,7 +142,7 @@ def bpr(lists: Lists, k: int, convention: str) -> I64:
 )
 def hinge(lists: Lists, k: int, convention: str) -> I64:
     """Hinge loss of a slate's pairs."""
-    return _mean_loss(lists, lambda lead: np.maximum(0.0, 1.0 - lead))
+    return _mean_losses(lists)[_HINGE]
 
 
 @slate_metric(
@@ -141,7 +155,7 @@ def hinge(lists: Lists, k: int, convention: str) -> I64:
 )
 def margin(lists: Lists, k: int, convention: str) -> I64:
     """Margin loss of a slate's pairs, with `metrics.margin`."""
-    return _mean_loss(lists, lambda lead: np.maximum(0.0, lists.margin - lead))
+    return _mean_losses(lists)[_MARGIN]
 
 
 def _stats(settings: Any) -> tuple[Any, ...]:

@@ -138,8 +138,8 @@ class SlateFamily:
     def plan(self, settings: Any) -> Plan:
         """The columns under these settings."""
         metrics = settings.metrics
-        chosen = tuple(sorted(metrics.conventions.items()))
-        return self._plan(metrics.k, settings.gains, chosen, metrics.margin)
+        chosen = tuple((name, tuple(sorted(some))) for name, some in metrics.conventions.items())
+        return self._plan(tuple(sorted(metrics.k)), settings.gains, chosen, metrics.margin)
 
     def _planned(
         self, k: tuple[int, ...], gains: tuple[float, ...], chosen: Chosen, margin: float
@@ -216,7 +216,7 @@ class SlateFamily:
                 for population in counted:
                     over = {"over": population.name} if population.has_over else {}
                     size = sums[:, self.populations.index(population)]
-                    yield Series(over | maturity, size, size != 0)
+                    yield Series(over | maturity, size, size > 0)
 
         labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
         doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -37,6 +37,16 @@ def _discounts() -> I64:
 
 RECIPROCAL = _reciprocals()
 """1 / i of rank i, in units of a table."""
+
+
+@lru_cache(maxsize=64)
+def exponential(gain: float) -> float:
+    """2**gain - 1, rounded once: powers of C libraries differ in their last bits."""
+    with decimal.localcontext() as context:
+        context.prec = 50
+        return float(decimal.Decimal(2) ** decimal.Decimal(gain) - 1)
+
+
 DISCOUNT = _discounts()
 """1 / log2(i + 1) of rank i, in units of a table."""
 _IDEAL = np.cumsum(DISCOUNT)
@@ -73,6 +83,8 @@ class Lists:
         self.rank = np.arange(len(self.owner)) - self.start[self.owner] + 1
         self.is_relevant: Bools = self.grade > 0
         self.is_scored: Bools = ~np.isnan(self.score)
+        self.memo: dict[str, list[I64]] = {}
+        """What several values are made of."""
 
     def __len__(self) -> int:
         return len(self.start)

@@ -126,7 +126,10 @@ def decode(data: bytes) -> Manifest:
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
         raise CodecError(f"a manifest of {len(data)} bytes cannot be read: {error}") from error
     if manifest.version != VERSION:
-        raise CodecError(f"manifest of version {manifest.version}; this is version {VERSION}")
+        raise CodecError(
+            f"manifest of version {manifest.version}; this is version {VERSION}: use another "
+            "redis.prefix and another kafka.group"
+        )
     return manifest
 
 
@@ -139,8 +142,9 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         "attribution": repr((join.click_ms, join.conversion_ms, join.session_gap_ms)),
         "time": repr((time.max_lateness_ms, time.max_skew_ms, time.dedup_horizon_ms)),
         "metrics.feedback": repr(settings.user_feedback_kinds),
+        "metrics.families": repr(sorted(settings.metrics.families)),
         **_of_slates(settings),
-        "metrics.families": layout.fingerprint,
+        "statistics": layout.fingerprint,
     }
 
 
@@ -151,9 +155,11 @@ def _of_slates(settings: Settings) -> dict[str, str]:
         return {}
     return {
         "gains of metrics.feedback": repr(sorted(metrics.feedback.items())),
-        "metrics.k": repr(metrics.k),
+        "metrics.k": repr(sorted(metrics.k)),
         "metrics.margin": repr(metrics.margin),
-        "metrics.conventions": repr(sorted(metrics.conventions.items())),
+        "metrics.conventions": repr(
+            sorted((name, sorted(some)) for name, some in metrics.conventions.items() if some)
+        ),
     }
 
 

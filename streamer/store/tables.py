@@ -103,7 +103,9 @@ class _Impressions(_Kept):
         stop = max(end - table.dropped_rows, start)
         columns = {name: table.rows[name][start:stop].copy() for name in self.names}
         group = table.group_of(np.arange(start, stop))
-        return columns | {n: table.groups[n][group] for n in ("user", "slate", "opened_ms")}
+        return columns | {
+            n: table.groups[n][group] for n in ("user", "slate", "opened_ms", "before")
+        }
 
     def latest(self, columns: Columns) -> tuple[int, int]:
         return int(columns["event_ms"].max()), int(columns["arrival_ms"].max())

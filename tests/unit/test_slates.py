@@ -7,6 +7,7 @@ restarts between, those of the oracle.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from streamer.config import Settings, parse
 from streamer.engine.partition import Partition
 from streamer.store.journal import Journal, adopt
 from streamer.store.memory import MemoryStore
-from streamer.testing import Engines, LogRecord, chunks_of
+from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import differences, read_engines, run_engines, states, to_log
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
@@ -200,26 +201,35 @@ def test_scores_and_probes() -> None:
     assert readings["streamer_index_recall_ratio", labels] == 1.0
 
 
-async def adopted(settings: Settings, log: Sequence[LogRecord], seed: int) -> Engines:
-    """Fed record by record; another worker takes over after each commit."""
-    store, engines = MemoryStore(), Engines(settings, 1)
+async def adopted(
+    settings: Settings, log: Sequence[LogRecord], seed: int, size: int = 2, commits: float = 1.0
+) -> Engines:
+    """Fed in small chunks; another worker takes over after each commit."""
+    store, engines, dice = MemoryStore(), Engines(settings, 1), Random(seed)
     await store.set_partitions(1)
-    for chunk in chunks_of(log, 2, seed):
-        claim, stored = await store.claim(0)
-        partition = Partition(settings, engines.catalogue)
-        journal: Journal = await adopt(store, 0, partition, claim, stored)
-        engines.partitions[0] = partition
+    journal = await take_over(store, engines)
+    for chunk in chunks_of(log, size, seed):
         engines.feed(chunk)
-        await store.commit(0, journal.prepare())
+        if dice.random() < commits:
+            await store.commit(0, journal.prepare())
+            journal = await take_over(store, engines)
     engines.finish()
     return engines
 
 
+async def take_over(store: MemoryStore, engines: Engines) -> Journal:
+    claim, stored = await store.claim(0)
+    partition = Partition(engines.settings, engines.catalogue)
+    engines.partitions[0] = partition
+    return await adopt(store, 0, partition, claim, stored)
+
+
 @pytest.mark.parametrize("settings", [PLAIN, GRADED], ids=["clicks", "conversions"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "commits"), [(0, 1.0), (1, 1.0), (2, 0.3), (3, 0.1), (4, 0.1)])
 async def test_takeovers_in_the_middle_of_slates_change_nothing(
-    settings: Settings, seed: int
+    settings: Settings, seed: int, commits: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "BLOB_FAN_IN", 2)
     log = Log()
     for i in range(6):
         at_ms = i * 40 * M
@@ -230,10 +240,68 @@ async def test_takeovers_in_the_middle_of_slates_change_nothing(
         log.bought(at_ms + 2 * H, request_id=f"r{i}", item_id="b")
     records = to_log(log.records)
     reference = run_engines(settings, 1, records, 10**6)
-    engines = await adopted(settings, records, seed)
+    engines = await adopted(settings, records, seed, 2, commits)
     expected = run(log.records, settings).readings
     assert differences(read_engines(engines), expected) == []
     assert canonical(engines.partitions[0]) == canonical(reference.partitions[0])
+
+
+async def fed_in_two(settings: Settings, log: Log, first: int) -> Readings:
+    """The first records one by one and in one commit; another worker does the others."""
+    store, engines, records = MemoryStore(), Engines(settings, 1), to_log(log.records)
+    await store.set_partitions(1)
+    journal = await take_over(store, engines)
+    for i, record in enumerate(records):
+        if i == first:
+            await store.commit(0, journal.prepare())
+            journal = await take_over(store, engines)
+        engines.feed(Chunk(record.kind, record.partition, [record]))
+    engines.finish()
+    return read_engines(engines)
+
+
+async def test_a_slate_of_several_batches_in_one_blob_keeps_its_bound() -> None:
+    log = Log().shown(0, request_id="r", items=[{"item_id": f"a{i}"} for i in range(600)])
+    log.shown(0, user_id="v", item_id="x")
+    log.shown(S, request_id="r", items=[{"item_id": f"b{i}"} for i in range(600)])
+    log.click(2 * S, request_id="r", item_id="b599").click(2 * S, request_id="r", item_id="a599")
+    expected = run(log.records, PLAIN).readings
+    assert differences(await fed_in_two(PLAIN, log, 3), expected) == []
+
+
+async def test_a_slate_of_several_batches_in_one_blob_stays_whole() -> None:
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    log.shown(S, user_id="v", item_id="y").shown(85 * M, request_id="r", item_id="c")
+    first = len(log.records)
+    for minute in range(86, 114, 2):
+        log.shown(minute * M, user_id="v", item_id="x").click(minute * M, user_id="v")
+    log.click(114 * M, request_id="r", item_id="c").shown(115 * M, user_id="v", item_id="x")
+    expected = run(log.records, PLAIN).readings
+    assert differences(await fed_in_two(PLAIN, log, first), expected) == []
+
+
+async def test_slates_closed_by_a_bound_never_show_less_than_none() -> None:
+    settings = parse({**BASE, "windows": {"lengths": ["5m"]}, "limits": {"open_impressions": 2}})
+    log = Log().shown(0, request_id="r", item_id="a").shown(20 * M, request_id="r", item_id="b")
+    log.shown(20 * M, user_id="v", item_id="x").shown(10 * M, 21 * M, request_id="r", item_id="c")
+    for seed in range(3):
+        readings = read_engines(await adopted(settings, to_log(log.records), seed, 1))
+        assert all(v > 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+def test_keys_of_old_slates_are_forgotten() -> None:
+    """Also where the same users come back with other requests again and again."""
+    engines = Engines(PLAIN, 1)
+    (partition,) = engines.partitions
+    for minute in range(0, 60 * 6, 20):
+        log = Log()
+        for i in range(1500):
+            log.shown(minute * M + i, user_id=f"u{i % 50}", request_id=f"r{minute}-{i}")
+            log.click(minute * M + i, user_id="v")
+        for chunk in chunks_of(to_log(log.records), 10**6):
+            engines.feed(chunk)
+    impressions = partition.impressions
+    assert impressions.by_slate.used < 2 * len(impressions.groups) + 8192 + 1500
 
 
 def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_told() -> None:
