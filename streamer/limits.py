@@ -72,8 +72,8 @@ LIMB_BITS = 32
 MAX_SEGMENTS = 20_000
 """Distinct combinations of dimension values in one partition."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
-"""Shown items that feedback can still join, about 90 bytes each; and impressions with feedback, with
-the members of their slates where conversions have a gain, about 240 bytes each."""
+"""Shown items that feedback can still join, about 90 bytes each; also a bound of impressions with
+feedback and, where conversions have a gain, of the members of their slates: 240 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000
@@ -89,7 +89,7 @@ SEGMENT_CACHE = 65_536
 """Tuples of dimension texts whose segment is remembered (a cache: emptied when full)."""
 
 # Processing -------------------------------------------------------------------------------
-GATHER_ROWS = 10_000
+GATHER_ROWS = 20_000
 """Rows gathered before one apply: below it the fixed cost of numpy dominates."""
 FLUSH_MS = 500
 """Longest time between an event's arrival and its commit, when nothing is slow."""
