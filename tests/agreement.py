@@ -25,7 +25,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         ],
         "metrics": {
             "feedback": {"click": 1.0, "like": 1.0},
-            "k": [2, 3],
+            "k": [3],
+        },
+    },
+    "no dimensions, short times": {
+        "dimensions": [],
+        "windows": {"lengths": ["30s", "5m", "2h"]},
+        "metrics": {
+            "k": [2, 3, 1],
             "conventions": {
                 "precision_ratio": ["shown"],
                 "map_ratio": ["primer", "jurity"],
@@ -34,10 +41,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "kendall_tau": ["tau_b"],
             },
         },
-    },
-    "no dimensions, short times": {
-        "dimensions": [],
-        "windows": {"lengths": ["30s", "5m", "2h"]},
         "attribution": {"click": "10m", "conversion": "1h"},
         "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
     },

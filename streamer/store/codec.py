@@ -80,7 +80,7 @@ def _millionths(column: F64) -> _Array | None:
     """A column in millionths; None where that is not exact to the last bit."""
     is_number = ~np.isnan(column)
     number = np.where(is_number, column, 0.0)
-    if np.abs(number).max(initial=0.0) * _DECIMAL_UNITS >= -_NO_NUMBER:
+    if np.abs(number).max(initial=0.0) >= -_NO_NUMBER / _DECIMAL_UNITS:
         return None
     units = np.rint(number * _DECIMAL_UNITS)
     packed = np.where(is_number, units, _NO_NUMBER).astype(np.int32)
