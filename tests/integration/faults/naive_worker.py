@@ -13,8 +13,9 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import CommitFailedError
 from redis.asyncio import Redis
 
-_BETWEEN_SECONDS = 0.02
-"""What else such a worker does between counting and committing."""
+_BETWEEN_SECONDS = 0.2
+"""What else such a worker does between counting and committing; a client that commits by itself does
+so every five seconds."""
 
 
 async def count(brokers: str, group: str, redis_url: str, key: str, *topics: str) -> None:
