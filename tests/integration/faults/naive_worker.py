@@ -14,8 +14,7 @@ from aiokafka.errors import CommitFailedError
 from redis.asyncio import Redis
 
 _BETWEEN_SECONDS = 0.2
-"""What else such a worker does between counting and committing; a client that commits by itself does
-so every five seconds."""
+"""What else such a worker does before it commits; many commit every few seconds only."""
 
 
 async def count(brokers: str, group: str, redis_url: str, key: str, *topics: str) -> None:
