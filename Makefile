@@ -24,6 +24,7 @@ check: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/python -m streamer.docs --check
 	$(BIN)/python -m grafana.build --check
+	$(BIN)/python -m grafana.rules --check
 	$(BIN)/python -m tests.conformance --check
 	$(BIN)/python -m tests.audit
 

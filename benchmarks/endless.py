@@ -15,14 +15,16 @@ import json
 import re
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import WATCHED
 from streamer.batch import assemble
-from streamer.config import Settings
+from streamer.config import Settings, parse
 from streamer.decode import Decoder
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
@@ -85,7 +87,11 @@ class Run:
     def report(self, events: int, seconds: float) -> dict[str, object]:
         p = self.partition
         ids = sum(log.ids.nbytes for log in p.logs.values())
-        held = (p.impressions, p.clicked, p.feedback, p.sessions, p.viewings, p.users)
+        held = (
+            *(p.impressions, p.clicked, p.feedback, p.sessions, p.viewings),
+            p.users,
+            p.experiments,
+        )
         tables = sum(table.nbytes for table in held)
         stored = sum(map(len, self.store.held.get(0, {}).values()))
         return {
@@ -107,7 +113,8 @@ def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
 
 async def main(arguments: argparse.Namespace) -> int:
     traffic = Traffic(events_per_second=arguments.rate, users=200_000)
-    run, events, started = Run(), 0, time.perf_counter()
+    run = Run(parse(tomllib.loads(WATCHED)))
+    events, started = 0, time.perf_counter()
     step = max(GATHER, arguments.events // 20)
     for i, batch in enumerate(batches(generate(traffic, arguments.events)), 1):
         run.feed(batch)

@@ -14,6 +14,27 @@ from pathlib import Path
 TOPICS = ("impressions", "clicks", "conversions", "sessions")
 """Kinds a backlog holds; a topic is called by its kind and the suffix."""
 
+WATCHED = """
+[[experiments]]
+name = "ranker"
+dimension = "variant"
+control = "A"
+split = { A = 1, B = 1 }
+start = 2023-11-14
+metrics = [
+    { name = "ctr_ratio" }, { name = "ndcg_ratio@10" }, { name = "conversion_value_per_user" },
+    { name = "dwell_mean_seconds" },
+]
+[[alerts]]
+name = "ctr"
+segments = ["variant", "surface"]
+[[alerts]]
+name = "order"
+metric = "ndcg_ratio@10"
+segments = ["variant"]
+"""
+"""Settings of an experiment over the synthetic traffic, and of alerts on it."""
+
 
 class Meter:
     """Time, processor time and memory of this process between ``start`` and ``report``."""

@@ -16,10 +16,12 @@ import json
 import statistics
 import subprocess
 import sys
+import tomllib
 from typing import Any
 
 from benchmarks import endless, worker
 from benchmarks.endless import batches
+from benchmarks.measure import WATCHED
 from streamer.config import parse
 from streamer.events import KINDS
 from streamer.readout.readout import Readout, readout
@@ -33,10 +35,11 @@ SUFFIX = "-bench"
 LIMIT_SECONDS = 900
 EVERYTHING = "streamer worker"
 WORKERS = {
-    EVERYTHING: ["traffic", "engagement", "ranking", "scoring"],
-    "without slates": ["traffic", "engagement"],
+    EVERYTHING: WATCHED,
+    "none watched": "",
+    "without slates": '[metrics]\nfamilies = ["traffic", "engagement", "intervals"]',
 }
-"""Workers by the families of metrics that they compute."""
+"""Workers by their settings: with an experiment and alerts, without, and without lists."""
 
 
 def program(module: str, *arguments: str) -> dict[str, Any]:
@@ -65,9 +68,9 @@ def row(name: str, results: list[dict[str, Any]], floor: list[dict[str, Any]]) -
     )
 
 
-def engine_readout(events: int, families: list[str]) -> Readout:
+def engine_readout(events: int, settings: str) -> Readout:
     """The same events through the engine in this process."""
-    run = endless.Run(parse({"metrics": {"families": families}}))
+    run = endless.Run(parse(tomllib.loads(settings)))
     traffic = Traffic(seed=0, users=USERS, events_per_second=RATE)
     for batch in batches(generate(traffic, events)):
         run.feed(batch)
@@ -97,10 +100,10 @@ def throughput(arguments: argparse.Namespace, kafka: str, redis: str) -> bool:
     for _ in range(arguments.rounds):
         common = (f"--brokers={kafka}", f"--suffix={SUFFIX}", f"--events={n}")
         floors.append(program("benchmarks.floor", *common))
-        for name, families in WORKERS.items():
+        for name, more in WORKERS.items():
             flags = argparse.Namespace(
                 **{"brokers": kafka, "suffix": SUFFIX, "redis": redis},
-                **{"events": arguments.events, "families": families},
+                **{"events": arguments.events, "settings": more},
             )
             result, settings = asyncio.run(worker.measure(flags))
             workers[name].append(result)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.measure import TOPICS, parser, peak_rss_mb
+from benchmarks.measure import TOPICS, WATCHED, parser, peak_rss_mb
 from streamer.commands.run import worker_command
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
@@ -44,7 +44,7 @@ def settings_file(arguments: argparse.Namespace, directory: str) -> Path:
         f'[kafka]\nbrokers = "{arguments.brokers}"\ngroup = "{name}"\n'
         f"[kafka.topics]\n{topics}"
         f'[redis]\nurl = "{arguments.redis}"\nprefix = "{name}"\n'
-        f"[metrics]\nfamilies = {json.dumps(arguments.families)}\n",
+        f"{arguments.settings}\n",
         encoding="utf-8",
     )
     return path
@@ -138,5 +138,5 @@ async def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     flags = parser(__doc__)
     flags.add_argument("--redis", required=True, help="a redis:// URL")
-    flags.add_argument("--families", nargs="+", default=list(Settings().metrics.families))
+    flags.add_argument("--settings", default=WATCHED, help="more of the settings, as TOML")
     sys.exit(asyncio.run(main(flags.parse_args())))

@@ -2,16 +2,16 @@
 
 python -m grafana.build                       writes grafana/dashboards/*.json
 python -m grafana.build --check               exits 1 and names those that are not current
-python -m grafana.build -c streamer.toml --out DIR    for the dimensions of your settings
+python -m grafana.build -c streamer.toml --out DIR    for the dimensions and alerts of your settings
+
+Without settings they are for those of docker-compose.yml.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,11 +19,16 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import table
 from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
 
+from grafana.alerts import Alerts
 from grafana.declared import declared
 from grafana.engagement import Engagement
+from grafana.experiments import Experiments
+from grafana.intervals import Intervals
 from grafana.overview import Overview
 from grafana.processor import Processor
 from grafana.ranking import Ranking
+from grafana.rules import compose_settings
+from streamer import generated
 from streamer.config import Settings, load
 
 DASHBOARDS = Path(__file__).parent / "dashboards"
@@ -35,6 +40,9 @@ def pages(settings: Settings) -> dict[str, str]:
     boards = {
         "overview.json": Overview(series, settings.dimension_names).build().build(),
         "engagement.json": Engagement(series, settings.dimension_names).build().build(),
+        "alerts.json": Alerts(series, settings).build().build(),
+        "experiments.json": Experiments(series).build().build(),
+        "intervals.json": Intervals(series, settings.dimension_names).build().build(),
         "ranking.json": Ranking(series, settings).build().build(),
         "processor.json": Processor(series).build().build(),
     }
@@ -57,28 +65,13 @@ def _tidy(board: Dashboard) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the dashboards, or with ``--check`` compare them."""
-    parser = argparse.ArgumentParser(
-        prog="python -m grafana.build",
-        description=textwrap.dedent(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("-c", "--config", metavar="FILE", help="settings, for their dimensions")
+    parser = generated.parser("grafana.build", __doc__ or "")
+    parser.add_argument("-c", "--config", metavar="FILE", help="settings: dimensions, alerts")
     parser.add_argument("--out", type=Path, default=DASHBOARDS, metavar="DIR", help="where to")
     arguments = parser.parse_args(argv)
-    settings = load(arguments.config, os.environ) if arguments.config else Settings()
-    stale = []
-    for name, text in pages(settings).items():
-        path: Path = arguments.out / name
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(path)
-        if not arguments.check:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    for path in stale if arguments.check else []:
-        print(f"{path} is not current: run `python -m grafana.build`", file=sys.stderr)
-    return int(arguments.check and bool(stale))
+    settings = load(arguments.config, os.environ) if arguments.config else compose_settings()
+    files = {arguments.out / name: text for name, text in pages(settings).items()}
+    return generated.keep(files, "grafana.build", arguments.check)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from grafana_foundation_sdk.builders import common, heatmap, prometheus, stat, table, timeseries
@@ -13,6 +13,7 @@ from grafana_foundation_sdk.models import heatmap as heatmap_models
 from grafana_foundation_sdk.models import units
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+Panel = stat.Panel | timeseries.Panel | table.Panel
 SOURCE = common_models.DataSourceRef(type_val="prometheus", uid="${datasource}")
 JOB = 'job="$job"'
 HEIGHT = 8
@@ -88,6 +89,14 @@ def graph(
     for number, query in enumerate(queries):
         panel = panel.with_target(_target(query, number).range())
     return panel
+
+
+def dashed_ends(panel: timeseries.Panel) -> timeseries.Panel:
+    """The panel with dashed lines for what is called ``… high`` and ``… low``."""
+    dashed = {"fill": "dash", "dash": [6, 6]}
+    return panel.override_by_regexp(
+        "/ (high|low)$/", [models.DynamicConfigValue("custom.lineStyle", dashed)]
+    )
 
 
 class Step(NamedTuple):
@@ -222,6 +231,15 @@ def values_variable(name: str, series: str, default: str | None) -> builders.Que
             models.VariableOption(selected=True, text=["All"], value=["$__all"])
         )
     return variable.current(models.VariableOption(selected=True, text=[default], value=[default]))
+
+
+def with_rows(board: builders.Dashboard, rows: Mapping[str, Sequence[Panel]]) -> builders.Dashboard:
+    """The page with titled rows of panels."""
+    for title, found in rows.items():
+        board = board.with_row(builders.Row(title))
+        for panel in found:
+            board = board.with_panel(panel)
+    return board
 
 
 def page(uid: str, title: str, description: str) -> builders.Dashboard:

@@ -35,11 +35,7 @@ class Processor:
             "Joins, bounds and losses": self._truth(),
             "Exporter": self._exporter(),
         }
-        for title, found in rows.items():
-            board = board.with_row(builders.Row(title))
-            for panel in found:
-                board = board.with_panel(panel)
-        return board
+        return panels.with_rows(board, rows)
 
     def _of(self, name: str) -> Declared:
         return self._declared[PREFIX + name]

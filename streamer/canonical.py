@@ -5,12 +5,15 @@ Layout in memory (row numbers, segment numbers, rows that could leave already) d
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from streamer.engine.groups import group_texts
+from streamer.engine.labels import Label
 from streamer.engine.partition import Partition
+from streamer.engine.tracks import Kept
 from streamer.engine.user_items import time_name
 from streamer.engine.user_sums import first_key, parts_of
 
@@ -34,6 +37,9 @@ def canonical(partition: Partition) -> Canonical:
         "viewings": _viewings(partition),
         "user_items": _user_items(partition),
         "user_sums": _user_sums(partition),
+        "user_days": _user_days(partition),
+        "tracks": [_track(partition, kept) for kept in partition.tracks.kept],
+        "experiments": [dict(sorted(sums.items())) for sums in partition.experiments.sums],
     }
 
 
@@ -159,3 +165,34 @@ def _user_sums(partition: Partition) -> dict[tuple[Any, ...], int]:
             place = (ring.label, p, texts[g], s)
             found[place] = found.get(place, 0) + v
     return dict(sorted((k, v) for k, v in found.items() if v))
+
+
+def _track(partition: Partition, kept: Kept) -> dict[tuple[Any, ...], int]:
+    """Sums by (pane, label as it is now, statistic)."""
+    labels, found = _labels(partition, kept.labels.known), dict[tuple[Any, ...], int]()
+    for pane, (codes, values) in kept.cells.dump(kept.cells.live_panes()).items():
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True):
+            key = (pane, labels[code >> 14], code & 0x3FFF)
+            found[key] = found.get(key, 0) + value
+    return dict(sorted((key, value) for key, value in found.items() if value))
+
+
+def _labels(partition: Partition, known: Sequence[Label]) -> list[tuple[str, ...]]:
+    """Labels as readers see them."""
+    kept = {v.dimension.name: {*v.codes, "unknown"} for v in partition.segments.values}
+    return [
+        tuple(value if value in kept[name] else "other" for name, value in label.items())
+        for label in known
+    ]
+
+
+def _user_days(partition: Partition) -> dict[tuple[Any, ...], list[int]]:
+    """Sums by (user, day, label as it is now), of rows that hold any."""
+    experiments = partition.experiments
+    labels = _labels(partition, experiments.labels.known)
+    columns = experiments.days.versions(0, experiments.days.epoch + 1)
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for user, day, at, *sums in zip(*(c.tolist() for c in columns.values()), strict=True):
+        known = found.setdefault((user, day, labels[at]), [0] * len(sums))
+        found[user, day, labels[at]] = [a + b for a, b in zip(known, sums, strict=True)]
+    return dict(sorted((key, sums) for key, sums in found.items() if any(sums)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import importlib
 import os
 import sys
@@ -56,6 +57,14 @@ def partition(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
     return int(text)
+
+
+def date(text: str) -> datetime.date:
+    """A day, as ``2026-11-02``."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2026-11-02") from None
 
 
 def parser() -> Parser:
@@ -165,6 +174,19 @@ def _add_look(add: _Add) -> None:
 
     metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")
     metrics.add_argument("--json", action="store_true", help="print it as JSON")
+
+    readout = add("readout", "an experiment: arms, lifts with their intervals, verdicts")
+    _settings(readout)
+    readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    readout.add_argument(
+        "--from", dest="first", type=date, metavar="DATE", help="first day (default: the start)"
+    )
+    readout.add_argument(
+        "--to", dest="last", type=date, metavar="DATE", help="last day (default: the present one)"
+    )
+    readout.add_argument(
+        "--json", action="store_true", help="print the document of /api/experiments/NAME"
+    )
 
     inspect = add("inspect", "a partition's owner, offsets and panes, as stored in Redis")
     _settings(inspect)

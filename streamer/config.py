@@ -14,26 +14,12 @@ from typing import Any
 import msgspec
 
 from streamer import limits
+from streamer.alert_settings import Alert
 from streamer.durations import duration_ms
 from streamer.errors import SettingsError
+from streamer.experiment_settings import Experiment
+from streamer.section import SECRETS, Section
 from streamer.validation import validate
-
-SECRETS = ("password", "sasl_password", "url")
-"""Keys whose values are never shown (a URL may hold a password), nor read as TOML when they come
-from the environment."""
-
-
-class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
-    """A table of the settings file."""
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={value!r}" for name, value in self.__rich_repr__())
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        values = {name: getattr(self, name) for name in self.__struct_fields__}
-        hidden = {name: "***" for name in SECRETS if values.get(name) is not None}
-        return list((values | hidden).items())
 
 
 class Topics(Section, frozen=True):
@@ -175,11 +161,11 @@ class Metrics(Section, frozen=True):
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
     """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
     counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
-    families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring")
-    """Families of metrics."""
+    families: tuple[str, ...] = (*("traffic", "engagement", "ranking", "scoring", "intervals"),)
+    """Families of metrics; `intervals` are those of rates and means."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
-    conventions: dict[str, tuple[str, ...]] = {}
+    conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None
     """Combinations of dimensions shown. Default: none, each alone, all together."""
@@ -188,7 +174,7 @@ class Metrics(Section, frozen=True):
 class Events(Section, frozen=True):
     """[events]: how events look on the wire."""
 
-    fields: dict[str, str] = {}
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
     """Our name of a field = yours, also for dimensions."""
 
 
@@ -255,6 +241,8 @@ class Limits(Section, frozen=True):
     """Sessions of a partition that events can still join; as many viewings of items."""
     user_items: int = limits.MAX_USER_ITEMS
     """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
+    user_days: int = limits.MAX_USER_DAYS
+    """(user, day, arm) of a partition that experiments need; beyond it users are sampled."""
     event_ids: int = limits.MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""
 
@@ -268,12 +256,24 @@ class Settings(Section, frozen=True):
     metrics: Metrics = Metrics()
     events: Events = Events()
     time: Time = Time()
+    experiments: tuple[Experiment, ...] = ()
+    alerts: tuple[Alert, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 
     @property
     def dimension_names(self) -> tuple[str, ...]:
         return tuple(d.name for d in self.dimensions)
+
+    @cached_property
+    def kept_dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions, where arms of experiments are values that are always kept, too."""
+        arms = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
+        for experiment in self.experiments:
+            arms[experiment.dimension].update(dict.fromkeys(experiment.arms))
+        return tuple(
+            msgspec.structs.replace(d, values=tuple(arms[d.name])) for d in self.dimensions
+        )
 
     @property
     def feedback_kinds(self) -> tuple[str, ...]:
@@ -309,6 +309,10 @@ class Settings(Section, frozen=True):
         return tuple(full)
 
 
+_LISTS = ("alerts", "dimensions", "experiments")
+"""Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
+
+
 def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Settings of a file (none: the defaults) with ``STREAMER_SECTION__KEY`` laid over them."""
     data: dict[str, Any] = {}
@@ -322,8 +326,9 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"not TOML: {error}; at {path}") from error
     for key, text in sorted((environ or {}).items()):
-        if key.startswith("STREAMER_") and "__" in key:
-            _lay_over(data, key.removeprefix("STREAMER_").lower().split("__"), text, key)
+        parts = key.removeprefix("STREAMER_").lower().split("__")
+        if key.startswith("STREAMER_") and (len(parts) > 1 or parts[0] in _LISTS):
+            _lay_over(data, parts, text, key)
     return parse(data, where)
 
 

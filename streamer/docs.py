@@ -10,16 +10,16 @@ import argparse
 import ast
 import inspect
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from streamer import config
+from streamer import alert_settings, config, experiment_settings, generated
 from streamer.cli import parser
 from streamer.commands.metrics import Entry, entries
+from streamer.section import Section
 
 DOCS = Path(__file__).parents[1] / "docs"
 _NOTE = "<!-- Written by `python -m streamer.docs`; do not edit. -->\n"
@@ -69,7 +69,8 @@ def _family(name: str, some: Sequence[Entry]) -> str:
     rows = []
     for entry in some:
         labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
-        kind = entry.kind if entry.family == "acceptance" else f"{entry.scope} {entry.kind}"
+        is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
+        kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
         doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
         rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
     return f"\n## {name.title()}\n\n{_table(head, rows)}"
@@ -79,6 +80,19 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
+_EXAMPLES: dict[str, Section] = {
+    "experiments": experiment_settings.Experiment(
+        name="",
+        dimension="",
+        control="A",
+        split={"A": 1, "B": 1},
+        start=experiment_settings.date_of(0),
+    ),
+    "alerts": alert_settings.Alert(name=""),
+}
+"""Tables of which there are none by default."""
 
 
 # Settings --------------------------------------------------------------------------------------
@@ -91,7 +105,8 @@ def settings_page() -> str:
 {_NOTE}
 All in one TOML file (`-c streamer.toml`); every key is optional. Unknown keys are errors. An
 environment variable overrides a key: `STREAMER_KAFKA__BROKERS=…` (section, two underscores, key;
-lists and tables as TOML). Durations are a whole number and one of `ms s m h d`.
+lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. Durations are a whole
+number and one of `ms s m h d`.
 """
     docs = field_docs()
     defaults = config.Settings()
@@ -100,32 +115,45 @@ lists and tables as TOML). Durations are a whole number and one of `ms s m h d`.
         kind = type(section)
         meaning = (kind.__doc__ or "").partition(": ")[2]
         rows = [
-            (f"`{field.name}`", f"`{_toml(section, field.name)}`", docs[kind.__name__, field.name])
+            (
+                f"`{field.encode_name}`",
+                f"`{_toml(section, field.name)}`",
+                docs[kind.__name__, field.name],
+            )
             for field in msgspec.structs.fields(kind)
-            if not isinstance(getattr(section, field.name), config.Section)
+            if not _is_table(getattr(section, field.name))
         ]
         parts.append(f"\n## {title}\n\n{meaning[:1].upper()}{meaning[1:]}\n\n")
         parts.append(_table(("key", "default", "meaning"), rows))
     return intro + "".join(parts)
 
 
-def _sections(
-    path: str, kind: type[config.Section], value: Any
-) -> Iterator[tuple[str, config.Section]]:
+def _sections(path: str, kind: type[Section], value: Any) -> Iterator[tuple[str, Section]]:
     """(title, defaults) of every table below ``value``."""
     for field in msgspec.structs.fields(kind):
         name = f"{path}{field.name}"
         inner = getattr(value, field.name)
-        if isinstance(inner, config.Section):
+        if isinstance(inner, Section):
             yield f"[{name}]", inner
             yield from _sections(f"{name}.", type(inner), inner)
-        elif isinstance(inner, tuple) and inner and isinstance(inner[0], config.Section):
+        elif isinstance(inner, tuple) and inner and isinstance(inner[0], Section):
             yield f"[[{name}]]", inner[0]
+        elif name in _EXAMPLES:
+            example = _EXAMPLES[name]
+            yield f"[[{name}]]", example
+            yield from _sections(f"{name}.", type(example), example)
 
 
-def _toml(section: config.Section, name: str) -> str:
+def _is_table(value: Any) -> bool:
+    """Whether a value has tables of its own on the page."""
+    first = value[0] if isinstance(value, tuple) and value else value
+    return isinstance(first, Section)
+
+
+def _toml(section: Section, name: str) -> str:
     value = getattr(section, name)
-    if name == "name" and isinstance(section, config.Dimension):
+    kinds = {field.name: field for field in msgspec.structs.fields(type(section))}
+    if kinds[name].required:
         return "required"
     return "not set" if value is None else _literal(value)
 
@@ -146,7 +174,8 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``config.py``."""
     docs: dict[tuple[str, str], str] = {}
-    for node in ast.parse(inspect.getsource(config)).body:
+    modules = (config, experiment_settings, alert_settings)
+    for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue
         for field, text in zip(node.body, node.body[1:], strict=False):
@@ -205,25 +234,9 @@ def _usage(action: argparse.Action) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the pages, or with ``--check`` compare them."""
-    arguments = argparse.ArgumentParser(
-        prog="python -m streamer.docs",
-        description=textwrap.dedent(__doc__ or ""),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    arguments.add_argument("--check", action="store_true", help="write nothing")
-    is_check = arguments.parse_args(argv).check
-    stale = []
-    for name, text in pages().items():
-        path = DOCS / name
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        stale.append(name)
-        if not is_check:
-            DOCS.mkdir(exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-    for name in stale if is_check else []:
-        print(f"docs/{name} is not current: run `python -m streamer.docs`", file=sys.stderr)
-    return int(is_check and bool(stale))
+    is_check = generated.parser("streamer.docs", __doc__ or "").parse_args(argv).check
+    files = {DOCS / name: text for name, text in pages().items()}
+    return generated.keep(files, "streamer.docs", is_check, folder="docs")
 
 
 if __name__ == "__main__":

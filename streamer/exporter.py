@@ -1,4 +1,4 @@
-"""The exporter: ``/metrics`` and the JSON API over what the store holds. Any number may run."""
+"""The exporter: ``/metrics``, JSON and a page over what the store holds. Any number may run."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from streamer import exposition
+from streamer.api import Api, errors
 from streamer.config import Settings
 from streamer.errors import StreamerError
 from streamer.guard import guards
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.processor import Health, health, processor_metrics
-from streamer.readout.readout import Reading, Readout, readout
+from streamer.readout.readout import Readout, readout
 from streamer.store.base import Store
 from streamer.store.reader import Reader
 from streamer.telemetry import Telemetry
+from streamer.web import add_pages
 
 _CLOSE_MS = 60_000
 """Stream time within this of the store's clock, when it last moved, is live traffic."""
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>streamer</title>
-<h1>streamer</h1><ul><li><a href="/metrics">/metrics</a><li><a href="/api/readings">/api/readings
-</a> (also ?window=5m&amp;variant=A, ?at=stream)<li><a href="/readyz">/readyz</a></ul></html>"""
 
 
 class Exporter:
@@ -40,21 +39,39 @@ class Exporter:
         self.reports: list[Telemetry] = []
         self.health = Health()
         self.readout_seconds = 0.0
+        self._live: int | None = None
+        self._last: tuple[tuple[int, int | None], Readout] = (-1, None), Readout(0, [])
+        self.at_ms = 0
+        """Time at which windows were read last."""
         self._lock = asyncio.Lock()
 
+    async def refresh(self) -> None:
+        """Bring what is known of the store up to date; StreamerError where it cannot be read."""
+        async with self._lock:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        await self.reader.refresh()
+        now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
+        self.health = health(self.reader, self.reports)
+        self._live = self._live_ms(now_ms)
+        self.at_ms = max(self.reader.stream_ms, self._live or 0)
+
     async def read(self, at_stream: bool = False) -> Readout:
-        """The present readings; StreamerError where the store cannot be read."""
+        """The present readings, computed anew where anything but a part of a second has passed;
+        StreamerError where the store cannot be read."""
         async with self._lock:
             started = time.perf_counter()
-            await self.reader.refresh()
-            now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
-            self.health = health(self.reader, self.reports)
-            live_ms = None if at_stream else self._live_ms(now_ms)
-            result = await asyncio.to_thread(
-                readout, self.settings, self.catalogue, self.reader.views, live_ms
-            )
-            self.readout_seconds = time.perf_counter() - started
-            return result
+            await self._refresh()
+            live_ms = None if at_stream else self._live
+            state = (self.reader.updates, live_ms and live_ms // 1000)
+            if state != self._last[0]:
+                result = await asyncio.to_thread(
+                    readout, self.settings, self.catalogue, self.reader.views, live_ms
+                )
+                self._last = state, result
+                self.readout_seconds = time.perf_counter() - started
+            return self._last[1]
 
     def _live_ms(self, now_ms: int) -> int | None:
         """Stream time plus the time that live traffic has been silent, if it was live and all of
@@ -86,21 +103,6 @@ class Exporter:
         body = exposition.render(result).encode() + generate_latest(registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    async def readings(self, request: web.Request) -> web.Response:
-        query = dict(request.query)
-        at = query.pop("at", None)
-        if at not in (None, "stream"):
-            text = f"at = {at!r}: only 'stream' is known"
-            return web.json_response({"error": text}, status=400)
-        names = {"name", "window", *self.settings.dimension_names, *_EXTRA_LABELS}
-        unknown = set(query) - names
-        if unknown:
-            text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
-            return web.json_response({"error": text}, status=400)
-        result = await self.read(at == "stream")
-        chosen = [r for r in result.readings if _matches(r, query)]
-        return web.json_response(Readout.of(result.stream_ms, chosen).as_json())
-
     async def healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
 
@@ -114,17 +116,14 @@ class Exporter:
             return web.Response(status=503, text=text)
         return web.Response(text="ready\n")
 
-    async def page(self, request: web.Request) -> web.Response:
-        return web.Response(text=_PAGE, content_type="text/html")
-
     def app(self) -> web.Application:
         """The web application."""
-        app = web.Application(middlewares=[*guards(self.settings.exporter), _errors])
+        app = web.Application(middlewares=[*guards(self.settings.exporter), errors])
         app.router.add_get("/metrics", self.metrics)
-        app.router.add_get("/api/readings", self.readings)
+        Api(self).add_routes(app)
         app.router.add_get("/healthz", self.healthz)
         app.router.add_get("/readyz", self.readyz)
-        app.router.add_get("/", self.page)
+        add_pages(app)
         app.cleanup_ctx.append(self._first_load)
         return app
 
@@ -133,26 +132,3 @@ class Exporter:
             await self.read()
         yield
         await self.store.close()
-
-
-_EXTRA_LABELS = (
-    *("quantile", "feedback", "maturity", "position", "topic", "reason", "dimension"),
-    *("k", "over", "definition", "convention"),
-)
-
-
-def _matches(reading: Reading, query: dict[str, str]) -> bool:
-    return all(
-        reading.name in (value, PREFIX + value)
-        if key == "name"
-        else reading.labels.get(key) == value
-        for key, value in query.items()
-    )
-
-
-@web.middleware
-async def _errors(request: web.Request, handler: object) -> web.StreamResponse:
-    try:
-        return await handler(request)  # type: ignore[operator,no-any-return]
-    except StreamerError as error:
-        return web.Response(status=503, text=f"{error}\n")

@@ -55,6 +55,24 @@ MAX_GAIN = 1000.0
 """Largest gain of a kind of feedback."""
 MAX_EXPONENTIAL_GAIN = 30.0
 """The same where gains are exponents of two."""
+MAX_EXPERIMENTS = 64
+MAX_ARMS = 16
+MAX_EXPERIMENT_METRICS = 32
+MAX_ALERTS = 32
+MIN_ALERT_WINDOW_MS, MAX_ALERT_WINDOW_MS = 600_000, 86_400_000
+PANES_OF_ALERTS = 6
+"""Panes of an alert's window: it moves on by a sixth of itself."""
+BASELINE_DAYS = 7
+"""Past days whose same time of day is a baseline."""
+MAX_TRACK_PANES = 60_000
+"""Panes of all alerts in a partition: an alert of an hour has a thousand, one of ten minutes six
+thousand, and their names stand in the manifest, some 9 bytes each."""
+MAX_TRACK_LABELS = 200
+"""Combinations of values that an alert watches in a partition; more are `other`. Each takes half a
+kilobyte a pane, of which there are a thousand where the window is an hour."""
+MAX_HISTORY_DAYS = 400
+"""Days of an experiment whose lifts are shown as they stood: the last ones."""
+MAX_COVARIATE_DAYS = 90
 MAX_SKEW_MS = 31 * 24 * 3600 * 1000
 MAX_SESSION_GAP_MS = 6 * 3600 * 1000
 """Sessions that nobody ends are filed so far ahead; a short window has a pane a second."""
@@ -79,6 +97,9 @@ MAX_OPEN_FEEDBACK = 2_000_000
 MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 80 bytes each."""
+MAX_USER_DAYS = 4_000_000
+"""(user, day, arm) within the days of experiments, each with the sums that their metrics need;
+beyond it a sample of the users. About 60 bytes each, and 8 for every sum."""
 MAX_OPEN_SESSIONS = 2_000_000
 """Sessions that an event can still join, and viewings that a dwell time can."""
 MAX_SESSION_MS = 31 * 24 * 3600 * 1000

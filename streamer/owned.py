@@ -155,7 +155,7 @@ class OwnedPartition:
     def may_file(self, now: float, parts: int) -> bool:
         """Whether the sums over users are to be brought up to date: if they are not, and that took
         at most one in so many parts of the time since it was done last (0: at once)."""
-        if self.partition is None or not self.partition.users.is_unfiled:
+        if self.partition is None or not self.partition.is_unfiled:
             return False
         pause = max(limits.FILING_SECONDS, parts * self.filing_seconds) if parts else 0.0
         return now - self.filed_at >= pause
@@ -164,8 +164,8 @@ class OwnedPartition:
     def may_file_last(self) -> bool:
         """Whether to bring the sums over users up to date before the partition is given up: whoever
         takes it over does so too, but perhaps nobody does."""
-        users = self.partition.users if self.partition is not None else None
-        wanted = users is not None and users.is_unfiled and not users.is_stale
+        p = self.partition
+        wanted = p is not None and p.is_unfiled and not p.is_stale
         return wanted and self.filing_seconds <= limits.FILING_SECONDS
 
     @property

@@ -318,7 +318,7 @@ class Runner:
         """Bring the sums over users up to date, if it is worth its time now."""
         started, partition = _now(), owned.partition
         if partition is not None and owned.may_file(started, self._filing_parts(started)):
-            loop, everything = asyncio.get_running_loop(), partition.users.is_stale
+            loop, everything = asyncio.get_running_loop(), partition.is_stale
             await loop.run_in_executor(self._pool, partition.file_users)
             owned.filed_at, owned.dirty = _now(), True
             if not everything:  # that comes once, after an adoption

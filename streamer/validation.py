@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -10,14 +11,18 @@ import msgspec
 from streamer import limits
 from streamer.durations import pane_length_ms
 from streamer.errors import SettingsError
+from streamer.experiment_settings import DAY_MS
 
 if TYPE_CHECKING:
     from streamer.config import Exporter, Metrics, Settings
+    from streamer.experiment_settings import Experiment
 
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
 _RESERVED_DIMENSIONS = {
     *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
     *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
+    *("experiment", "metric", "arm", "interval", "verdict"),
+    *("alert", "status", "baseline", "severity"),
 }
 
 CONVENTIONS = {
@@ -60,6 +65,8 @@ def validate(s: Settings) -> None:
             f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
         )
     _validate_ranking(s.metrics)
+    _validate_experiments(s)
+    _validate_alerts(s)
     for name in msgspec.structs.fields(s.limits):
         value = getattr(s.limits, name.name)
         _require(value > 0, f"limits.{name.name} = {value}: must be positive")
@@ -113,6 +120,101 @@ def _validate_ranking(metrics: Metrics) -> None:
         f"metrics.conventions.ndcg_ratio = exponential goes with gains up to "
         f"{limits.MAX_EXPONENTIAL_GAIN:g}; see metrics.feedback",
     )
+
+
+def _validate_experiments(s: Settings) -> None:
+    names = [e.name for e in s.experiments]
+    _require(
+        len(names) <= limits.MAX_EXPERIMENTS,
+        f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
+    )
+    for i, e in enumerate(s.experiments):
+        at = f"at experiments[{i}]"
+        _require(
+            re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
+            f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
+        )
+        _require(
+            e.dimension in s.dimension_names,
+            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
+        )
+        _require(
+            1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
+            f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
+            f"them; {at}",
+        )
+        for arm, share in e.split.items():
+            _require(
+                re.match(limits.LABEL_PATTERN, arm) is not None
+                and arm not in limits.RESERVED_LABELS | {"unknown"}
+                and 0 < share < math.inf,
+                f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
+            )
+        _validate_experiment_days(e, at)
+        _validate_experiment_metrics(e, at)
+
+
+def _validate_experiment_days(e: Experiment, at: str) -> None:
+    _require(
+        len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
+        f"start = {e.start} and end = {e.end}: at least a day, and before 2100; {at}",
+    )
+    _require(
+        0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
+        f"covariate_days = {e.covariate_days} before {e.start}: 0 to "
+        f"{limits.MAX_COVARIATE_DAYS}, and not before 1970; {at}",
+    )
+    _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
+    _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
+
+
+def _validate_experiment_metrics(e: Experiment, at: str) -> None:
+    names = [metric.name for metric in e.metrics]
+    _require(
+        0 < len(names) <= limits.MAX_EXPERIMENT_METRICS and len(set(names)) == len(names),
+        f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
+    )
+    for metric in e.metrics:
+        _require(
+            metric.direction in ("higher", "lower"),
+            f"{metric.name}: direction = {metric.direction!r}: 'higher' or 'lower'; {at}",
+        )
+        _require(
+            metric.margin is None or 0 < metric.margin < 1,
+            f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
+        )
+
+
+def _validate_alerts(s: Settings) -> None:
+    names = [alert.name for alert in s.alerts]
+    _require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
+    for i, a in enumerate(s.alerts):
+        at = f"at alerts[{i}]"
+        _require(
+            _NAME.match(a.name) is not None and names.count(a.name) == 1,
+            f"name = {a.name!r}: a-z, 0-9 and _, and no other's name; {at}",
+        )
+        _require(
+            limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
+            and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
+            f"window = {a.window!r}: 10m to 24h, a whole number of which is a day; {at}",
+        )
+        known = set(s.dimension_names)
+        _require(
+            set(a.segments) <= known and len(set(a.segments)) == len(a.segments),
+            f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
+        )
+        _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
+        _require(
+            a.direction in ("higher", "lower"),
+            f"direction = {a.direction!r}: 'higher' or 'lower'; {at}",
+        )
+        _require(
+            a.baseline in ("days", "before"),
+            f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
+        )
+        _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
+        _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
 
 
 def _validate_exporter(exporter: Exporter) -> None:

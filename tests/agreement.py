@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
 from streamer.canonical import Canonical, canonical
@@ -27,6 +28,27 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "feedback": {"click": 1.0, "like": 1.0},
             "k": [3],
         },
+        "experiments": [
+            {
+                "name": "ranker",
+                "dimension": "variant",
+                "control": "B",
+                "split": {"A": 2, "B": 1},
+                "start": date(2023, 11, 14),
+                "metrics": [
+                    {"name": "ctr_ratio"},
+                    {"name": "ndcg_ratio@3.engaged"},
+                    {"name": "positive_rate_ratio.like", "margin": 0.5},
+                    {"name": "dwell_mean_seconds", "direction": "lower"},
+                    {"name": "conversion_value_per_user"},
+                ],
+            }
+        ],
+        "alerts": [
+            {"name": "ctr", "segments": ["variant", "surface"]},
+            {"name": "order", "metric": "ndcg_ratio@3", "window": "10m", "baseline": "before"},
+            {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
+        ],
     },
     "no dimensions, short times": {
         "dimensions": [],
@@ -53,6 +75,18 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "rollups": [[], ["country"], ["country", "variant"]],
         },
         "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
+        "experiments": [
+            {
+                "name": "by:country",
+                "dimension": "country",
+                "control": "country-0",
+                "split": {"country-0": 1, "country-1": 1, "country-2": 1},
+                "start": date(2023, 11, 15),
+                "covariate_days": 1,
+                "alpha": 0.1,
+                "metrics": [{"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}],
+            },
+        ],
         "windows": {"lengths": ["7s", "24h"]},
     },
 }
@@ -125,6 +159,8 @@ def _agree(name: str, a: int | float | None, b: int | float | None) -> bool:
         return False
     if name in SKETCHED:
         return abs(a - b) <= (0.01 + 1e-12) * abs(b)  # exactly 1 % at the ends of a bucket
+    if "_lower" in name or "_upper" in name:  # ends may lie near 0, far from what they are made of
+        return abs(a - b) <= 1e-9 * abs(b) + 1e-12
     if isinstance(b, float):
         return abs(a - b) <= 1e-12 * abs(b)
     return a == b

@@ -157,7 +157,7 @@ def test_every_setting_has_a_meaning() -> None:
 
 def test_examples_of_metrics_and_readings_hold() -> None:
     attempted = 0
-    for package in ("metrics", "readout"):
+    for package in ("alerting", "experiments", "metrics", "readout"):
         for info in pkgutil.iter_modules([str(Path(streamer.__file__).parent / package)]):
             module = importlib.import_module(f"streamer.{package}.{info.name}")
             result = doctest.testmod(module)

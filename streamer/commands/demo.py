@@ -18,6 +18,7 @@ import tempfile
 import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from aiohttp import web
@@ -39,6 +40,8 @@ from streamer.sources import open_bandit
 from streamer.sources.moved import Leg, replay
 from streamer.store.redis import RedisStore
 
+EXPERIMENT = "policies"
+_METRICS = ("ctr_ratio", "clicks_per_user", "conversion_value_per_user", "dwell_mean_seconds")
 PARTITIONS = 2
 DAY_MS = 24 * 3600 * 1000
 _REFRESH_SECONDS = 1.0
@@ -56,13 +59,32 @@ def main(args: argparse.Namespace) -> int:
         EmbeddedRedis() as redis,
     ):
         path = Path(directory) / "streamer.toml"
-        path.write_text(
-            f'[kafka]\nbrokers = "{broker.brokers}"\ngroup = "streamer-demo"\n'
-            f'session_timeout = "6s"\n'
-            f'[redis]\nurl = "{redis.url}"\n',
-            encoding="utf-8",
-        )
+        path.write_text(_document(broker.brokers, redis.url), encoding="utf-8")
         return asyncio.run(_demo(args, load(path), str(path)))
+
+
+def _document(brokers: str, redis_url: str) -> str:
+    """The settings: everything by default, and the experiment that the log is."""
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    metrics = ", ".join(f'{{ name = "{name}" }}' for name in _METRICS)
+    return f"""[kafka]
+brokers = "{brokers}"
+group = "streamer-demo"
+session_timeout = "6s"
+[redis]
+url = "{redis_url}"
+[[experiments]]
+name = "{EXPERIMENT}"
+dimension = "variant"
+control = "random"
+split = {{ random = 1, bts = 1 }}
+start = {yesterday}
+metrics = [{metrics}]
+[[alerts]]
+name = "ctr"
+segments = ["variant", "surface"]
+baseline = "before"
+"""
 
 
 async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
@@ -92,7 +114,9 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"streamer demo: Kafka (embedded) {settings.kafka.brokers}, "
         f"Redis (embedded) {settings.redis.url}, settings {path}\n"
         f"  metrics   http://127.0.0.1:{port}/metrics\n"
+        f"  page      http://127.0.0.1:{port}/\n"
         f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
+        f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
         f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
         f"            event times are moved to now: once over the past 24 h, then {rate:g} events/s"
         " live.\n            User ids, click times, dwell, conversions and sessions are synthetic.",

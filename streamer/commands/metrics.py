@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.counters import COUNTERS
 
 _WIDTH = 160
@@ -38,10 +39,10 @@ def entries() -> list[Entry]:
     """All that streamer can show, whatever the settings ask for."""
     counters = [
         Entry(
-            *(PREFIX + c.name, "acceptance", c.kind, "total", c.labels),
+            *(PREFIX + c.name, c.family, c.kind, "total", c.labels),
             *(c.formula, c.unit, c.empty, "", c.doc),
         )
-        for c in COUNTERS
+        for c in (*COUNTERS, *experiment_gauges.GAUGES, *alert_gauges.GAUGES)
     ]
     metrics = [
         Entry(

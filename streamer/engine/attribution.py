@@ -228,6 +228,7 @@ class Attribution:
             fact = OutcomeFacts(
                 event_ms=rows["event_ms"][ref],
                 segment=rows["segment"][ref].astype(np.int64),
+                user=rows["user"][ref],
                 clicked=(now & CLICKED) - (was & CLICKED),
                 converted=(now & CONVERTED) // CONVERTED - (was & CONVERTED) // CONVERTED,
             )

@@ -149,7 +149,8 @@ class Cells:
         place = place[order]
         starts = runs_of(place)
         place, amounts = place[starts], np.add.reduceat(amounts[order], starts)
-        place, amounts = place[amounts.any(axis=1)], amounts[amounts.any(axis=1)]
+        is_any = amounts.any(axis=1)
+        place, amounts = place[is_any], amounts[is_any]
         for first in range(0, amounts.shape[1], BLOCK_STATS):
             part = amounts[:, first : first + BLOCK_STATS]
             held = np.flatnonzero(part.any(axis=1))

@@ -66,6 +66,7 @@ class OutcomeFacts(_Columns):
 
     event_ms: I64
     segment: I64
+    user: U64
     clicked: I64
     converted: I64
 
@@ -76,6 +77,7 @@ class DwellFacts(_Columns):
 
     event_ms: I64
     segment: I64
+    user: U64
     dwell_ms: I64
     sign: int
 
@@ -86,6 +88,7 @@ class SessionFacts(_Columns):
 
     event_ms: I64
     segment: I64
+    user: U64
     length_ms: I64
     views: I64
     sign: int
@@ -97,6 +100,7 @@ class SlateFacts(_Columns):
 
     event_ms: I64
     segment: I64
+    user: U64
     sign: int
 
 
@@ -104,14 +108,15 @@ class SlateFacts(_Columns):
 class RankedFacts:
     """Slates with feedback or probes, and their members.
 
-    One a slate: ``event_ms``, ``segment``, the place ``start`` of its first member, and ``sign``: 1
-    or -1 where it takes an earlier fact back. One a member, in the order shown: ``grade`` (0, or an
-    index into the gains from 1), ``is_clicked``, ``score`` (NaN: none) and ``probe`` (see
-    ``streamer.probes``).
+    One a slate: ``event_ms``, ``segment``, ``user``, the place ``start`` of its first member, and
+    ``sign``: 1 or -1 where it takes an earlier fact back. One a member, in the order shown:
+    ``grade`` (0, or an index into the gains from 1), ``is_clicked``, ``score`` (NaN: none) and
+    ``probe`` (see ``streamer.probes``).
     """
 
     event_ms: I64
     segment: I64
+    user: U64
     start: I64
     grade: I64
     is_clicked: Bools

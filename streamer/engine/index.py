@@ -28,6 +28,17 @@ def mix(a: U64, b: U64) -> U64:
     return h
 
 
+def in_sample(key: U64, bits: int) -> Bools:
+    """Which keys begin with so many zeros: one in 2**bits.
+
+    >>> in_sample(np.array([1, 1 << 63], np.uint64), 1).tolist()
+    [True, False]
+    """
+    mask = ~np.uint64(0) << np.uint64(64 - bits) if bits else np.uint64(0)
+    kept: Bools = key & mask == 0
+    return kept
+
+
 class KeyIndex:
     """Maps keys to int32 rows; -1 where a key is not there."""
 

@@ -22,10 +22,12 @@ from streamer.durations import pane_length_ms
 from streamer.engine.acceptance import NEVER, TopicLog, Verdict
 from streamer.engine.attribution import Attribution, Told
 from streamer.engine.cells import Cells, Deltas, Ring
+from streamer.engine.experiments import Experiments, UserFacts
 from streamer.engine.facts import Fact, FeedbackFacts
 from streamer.engine.layout import Layout
 from streamer.engine.segments import Segments
 from streamer.engine.sessions import Sessions
+from streamer.engine.tracks import TrackFacts, Tracks
 from streamer.engine.users import Users
 from streamer.engine.viewings import Viewings
 from streamer.events import KINDS
@@ -35,6 +37,12 @@ class Collector(Protocol):
     """What turns facts into statistics (the catalogue does, for all families at once)."""
 
     layout: Layout
+
+    @property
+    def experiment_facts(self) -> UserFacts: ...
+
+    @property
+    def alert_facts(self) -> TrackFacts: ...
 
     def collect(self, fact: Fact, deltas: Deltas) -> None: ...
 
@@ -81,7 +89,7 @@ class Partition:
         bounds, self.lateness_ms = settings.limits, settings.time.max_lateness_ms
         self.stream_ms = 0
         self.logs = {kind: TopicLog(kind, settings) for kind in KINDS}
-        self.segments = Segments(settings.dimensions, bounds.segments)
+        self.segments = Segments(settings.kept_dimensions, bounds.segments)
         self.attribution = Attribution(settings, self.segments, self.logs)
         self.impressions = self.attribution.impressions
         self.clicked = self.attribution.clicked
@@ -92,6 +100,8 @@ class Partition:
         self.viewings = Viewings(gap_ms, late_ms, bounds.open_sessions, self.segments)
         self.cells = Cells(rings_of(settings))
         self.users = users_of(settings, self.cells, self.segments)
+        self.experiments = Experiments(collector.experiment_facts, bounds.user_days, self.segments)
+        self.tracks = Tracks(collector.alert_facts, self.segments)
         self.join_gap = 0
 
     # Applying ----------------------------------------------------------------------------------
@@ -115,6 +125,7 @@ class Partition:
         self.attribution.join(told)
         self._tell(told, deltas, totals)
         self.cells.apply(deltas, totals, self.stream_ms)
+        self.tracks.apply(self.stream_ms)
         self._expire()
         return applied
 
@@ -145,6 +156,8 @@ class Partition:
         for column in (rows["segment"], viewed["click_segment"], viewed["session_segment"]):
             column[:] = moves[column]
         self.users.fold()
+        self.experiments.fold()
+        self.tracks.fold()
         self.cells.remap(moves)
 
     def _advance(self, batch: Batch, verdict: Verdict) -> None:
@@ -157,10 +170,10 @@ class Partition:
     def _tell(self, told: Told, deltas: Deltas, totals: Deltas) -> None:
         """Pass facts on: to the families for windows and totals, and to users and viewings."""
         for fact in told.windowed:
-            self.collector.collect(fact, deltas)
+            self._count(fact, deltas)
             if isinstance(fact, FeedbackFacts):
                 for dwell in self.viewings.feedback(fact):
-                    self.collector.collect(dwell, deltas)
+                    self._count(dwell, deltas)
                 self.users.move(fact)
         for settled in told.settled:
             # Totals have no positions of feedback: they may still be filled in.
@@ -172,20 +185,37 @@ class Partition:
                 self.collector.collect(replace(settled, event_ms=start), totals)
                 self.users.show(settled)
 
+    def _count(self, fact: Fact, deltas: Deltas) -> None:
+        self.collector.collect(fact, deltas)
+        self.experiments.tell(fact)
+        self.tracks.tell(fact)
+
     def file_users(self) -> None:
         """Bring the sums over users up to date: everything else is so after each apply."""
         self.users.file(self.stream_ms, self.attribution.unsettled())
+        self.experiments.file()
+
+    @property
+    def is_unfiled(self) -> bool:
+        """Whether something changed that the sums over users do not show yet."""
+        return self.users.is_unfiled or self.experiments.is_unfiled
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether all is to be filed anew, as after an adoption."""
+        return self.users.is_stale or self.experiments.is_stale
 
     @property
     def users_behind_ms(self) -> int:
         """How far, in stream time, the sums over users are behind everything else."""
-        return max(1, self.stream_ms - self.users.filed_ms) if self.users.is_unfiled else 0
+        return max(1, self.stream_ms - self.users.filed_ms) if self.is_unfiled else 0
 
     def seal(self) -> None:
         """What changes from now on belongs to the next commit."""
-        if self.users.must_file:
+        if self.users.must_file or self.experiments.must_file:
             self.file_users()
         self.users.seal(self.stream_ms)
+        self.experiments.seal()
         self.sessions.seal()
         self.viewings.seal()
 
@@ -210,7 +240,8 @@ class Partition:
         self.sessions.expire(self.logs["sessions"].arrival_ms)
         self.viewings.expire(self.viewing_clock_ms())
         self.users.absorb(self.stream_ms, is_due=False)
-        if self.users.shrink(self.stream_ms):
+        self.experiments.absorb(is_due=False)
+        if self.users.shrink(self.stream_ms) or self.experiments.shrink():
             self.file_users()
 
     def join_clock_ms(self) -> int:
@@ -242,4 +273,5 @@ class Partition:
     def dropped_by_bounds(self) -> int:
         """Everything that left before its time."""
         ids = sum(log.ids.evicted_early for log in self.logs.values())
-        return ids + sum(self.evicted_early.values()) + self.segments.overflowed
+        labels = sum(kept.labels.overflowed for kept in self.tracks.kept)
+        return ids + sum(self.evicted_early.values()) + self.segments.overflowed + labels

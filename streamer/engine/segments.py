@@ -43,12 +43,17 @@ class Values:
         digest = int(hash_texts([[text]])[0][0])
         gone = None
         if len(self.hashes) >= self.dimension.max_values:
-            gone = max(self.hashes, key=lambda t: self.hashes[t], default=None)
-            if gone is None or self.hashes[gone] <= digest:
+            if not self.hashes or self.hashes[self.last] <= digest:
                 return OTHER, None
+            gone = self.last
             del self.hashes[gone]
         self.hashes[text] = digest
         return self._add(text), gone
+
+    @property
+    def last(self) -> str:
+        """Of the values that the settings do not name the one to be pushed out first."""
+        return max(self.hashes, key=lambda text: self.hashes[text])
 
     def _add(self, text: str) -> int:
         self.codes[text] = len(self.texts)
@@ -181,10 +186,7 @@ class Segments:
 
     def dump(self) -> dict[str, object]:
         return {
-            "values": [
-                {"texts": v.texts, "events": v.events, "kept": v.kept, "unnamed": sorted(v.hashes)}
-                for v in self.values
-            ],
+            "values": [{"texts": v.texts, "events": v.events, "kept": v.kept} for v in self.values],
             "tuples": self._tuples,
             "overflowed": self.overflowed,
         }
@@ -195,11 +197,16 @@ class Segments:
             values.texts, values.events = list(stored["texts"]), list(stored["events"])
             kept = set(stored["kept"])
             values.codes = {t: i for i, t in enumerate(values.texts) if i > OTHER and t in kept}
-            unnamed = list(stored["unnamed"])
+            unnamed = sorted(kept - set(values.dimension.values))
             digests = hash_texts([unnamed])[0].tolist() if unnamed else []
             values.hashes = dict(zip(unnamed, digests, strict=True))
         self._tuples = [tuple(t) for t in data["tuples"]]  # type: ignore[attr-defined]
         self.overflowed = int(data["overflowed"])  # type: ignore[call-overload]
+        for values in self.values:  # those that the settings named then, and do not now
+            while len(values.hashes) > values.dimension.max_values:
+                gone = values.last
+                del values.hashes[gone]
+                self._fold(values, gone)
         self._moved = True
         moves = self.take_moves()
         assert moves is not None

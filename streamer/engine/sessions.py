@@ -32,6 +32,7 @@ class Sessions(IntervalTable):
             gap_ms,
             gap_ms + lateness_ms,
             limit,
+            user=np.uint64,
             offset=np.int64,
             segment=np.int32,
             views=np.int64,
@@ -47,6 +48,7 @@ class Sessions(IntervalTable):
         change = self.merge(
             {
                 "key": mix(batch.user[event], batch.session[event]),
+                "user": batch.user[event],
                 "low_ms": batch.event_ms[event],
                 "high_ms": batch.event_ms[event],
                 "offset": batch.offset[batch.row[event]],
@@ -65,6 +67,7 @@ class Sessions(IntervalTable):
         last_ms = np.maximum.reduceat(columns["high_ms"], starts)
         ended = columns["is_end"] & (columns["high_ms"] == last_ms[union])
         return {
+            "user": columns["user"][first],
             "offset": columns["offset"][first],
             "segment": columns["segment"][first],
             "views": np.add.reduceat(columns["views"], starts),
@@ -76,6 +79,7 @@ class Sessions(IntervalTable):
         return SessionFacts(
             event_ms=rows["high_ms"] + wait_ms,
             segment=rows["segment"].astype(np.int64),
+            user=rows["user"],
             length_ms=rows["high_ms"] - rows["low_ms"],
             views=rows["views"],
             sign=sign,

@@ -97,20 +97,22 @@ class Slates:
         slate, order = _numbered(query, groups["opened_ms"][group], group)
         group = group[order]
         least_ms, segment = groups["least_ms"][group], groups["segment"][group].astype(np.int64)
+        user = groups["user"][group]
         is_old = groups["first"][group] < first_new
         starts = runs_of(slate)
         after = first_least(least_ms, starts)
         if not is_old.any():
-            return [SlateFacts(least_ms[after], segment[after], 1)]
+            return [SlateFacts(least_ms[after], segment[after], user[after], 1)]
         old = np.flatnonzero(is_old)
         before = np.full(len(starts), -1)
         old_starts = runs_of(slate[old])
         before[slate[old[old_starts]]] = old[first_least(least_ms[old], old_starts)]
         is_put = before != after
         taken = before[is_put & (before >= 0)]
+        put = after[is_put]
         return [
-            SlateFacts(least_ms[after[is_put]], segment[after[is_put]], 1),
-            SlateFacts(least_ms[taken], segment[taken], -1),
+            SlateFacts(least_ms[put], segment[put], user[put], 1),
+            SlateFacts(least_ms[taken], segment[taken], user[taken], -1),
         ]
 
     # Ranking -------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class Slates:
         which, row = impressions.rows_of(group)
         query, ref = query[which], impressions.rows["clicked"][row].astype(np.int64)
         columns = {name: impressions.rows[name][row] for name in _COLUMNS}
-        columns["opened_ms"] = impressions.groups["opened_ms"][group[which]]
+        columns |= {name: impressions.groups[name][group[which]] for name in ("opened_ms", "user")}
         is_new = row + impressions.dropped_rows >= change.first_new
         if self.keeps_members:
             mine, kept = self.clicked.of_slates(keys)
@@ -207,6 +209,7 @@ def _fact(members: _Members, filed: I64, sign: int) -> RankedFacts:
     return RankedFacts(
         event_ms=columns["event_ms"][earliest],
         segment=columns["segment"][earliest].astype(np.int64),
+        user=columns["user"][earliest],
         start=start,
         grade=filed >> GRADE_SHIFT,
         is_clicked=filed & CLICKED > 0,

@@ -17,7 +17,7 @@ from streamer.batch import I64, U64, Bools
 from streamer.engine.cells import Ring
 from streamer.engine.facts import CONVERSION, FeedbackFacts, ShownFacts
 from streamer.engine.groups import Groups
-from streamer.engine.index import mix
+from streamer.engine.index import in_sample, mix
 from streamer.engine.segments import Segments
 from streamer.engine.user_items import Touched, UserItems, joined, time_name
 from streamer.engine.user_sums import (
@@ -143,9 +143,7 @@ class Users:
         return oldest
 
     def _in_sample(self, user: U64) -> Bools:
-        mask = ~np.uint64(0) << np.uint64(64 - self.sample_bits) if self.sample_bits else 0
-        kept: Bools = user & np.uint64(mask) == 0
-        return kept
+        return in_sample(user, self.sample_bits)
 
     def oldest_unit(self, stream_ms: int) -> int:
         """The first unit that any window still covers."""
@@ -266,7 +264,7 @@ class Users:
         """All is loaded. Rows of segments that were folded together meanwhile became one, which no
         blob holds: they are written anew."""
         for pair, segment in self._moved:
-            self.items.renew(pair, segment)
+            self.items.renew_pairs(pair, segment)
         self._moved = []
 
     def load(self, columns: Mapping[str, Any], stream_ms: int) -> None:

@@ -22,6 +22,7 @@ from streamer.events import ACTIONS
 
 DWELL = ACTIONS.index("dwell")
 _SOURCES = ("click", "session")
+_TOLD = ("event_ms", "segment", "user", "dwell_ms")
 _BEST = {"dwell_ms": np.int64, "event_ms": np.int64, "offset": np.int64, "segment": np.int32}
 
 
@@ -35,7 +36,7 @@ class Viewings(IntervalTable):
 
     def __init__(self, gap_ms: int, lateness_ms: int, limit: int, segments: Segments) -> None:
         summary = {f"{s}_{n}": d for s in _SOURCES for n, d in _BEST.items()}
-        super().__init__(gap_ms, 2 * gap_ms + lateness_ms, limit, **summary)
+        super().__init__(gap_ms, 2 * gap_ms + lateness_ms, limit, user=np.uint64, **summary)
         self.segments = segments
 
     def feedback(self, fact: FeedbackFacts) -> list[DwellFacts]:
@@ -46,7 +47,9 @@ class Viewings(IntervalTable):
         fact = fact.where(has_dwell)
         alone = fact.slate == 0
         single = fact.where(alone)
-        told = [DwellFacts(single.event_ms, single.segment, single.dwell_ms, fact.sign)]
+        told = [
+            DwellFacts(single.event_ms, single.segment, single.user, single.dwell_ms, fact.sign)
+        ]
         if fact.sign < 0:
             return told  # in a request: moved when it is told anew
         fresh, moved = fact.where(~alone & fact.is_new), fact.where(~alone & ~fact.is_new)
@@ -64,6 +67,7 @@ class Viewings(IntervalTable):
             return []
         slate = slate_of(batch.user[event], batch.request[event])
         columns = {
+            "user": batch.user[event],
             "dwell_ms": batch.dwell_ms[event],
             "event_ms": batch.event_ms[event],
             "offset": batch.offset[batch.row[event]],
@@ -71,7 +75,7 @@ class Viewings(IntervalTable):
         }
         alone = slate == 0
         single = {name: column[alone] for name, column in columns.items()}
-        told = [DwellFacts(single["event_ms"], single["segment"], single["dwell_ms"], 1)]
+        told = [DwellFacts(**{n: single[n] for n in _TOLD}, sign=1)]
         if not alone.all():
             columns = {name: column[~alone] for name, column in columns.items()}
             told += self._report("session", columns, mix(slate, batch.item[event])[~alone])
@@ -87,7 +91,7 @@ class Viewings(IntervalTable):
             for s in _SOURCES
             for name, dtype in _BEST.items()
         }
-        parts["key"] = key
+        parts["key"], parts["user"] = key, report["user"]
         parts["low_ms"] = report["event_ms"] - before_ms
         parts["high_ms"] = report["event_ms"] + report["dwell_ms"]
         return self._told(self.merge(parts))
@@ -104,7 +108,7 @@ class Viewings(IntervalTable):
     def reduce(self, columns: Columns, starts: I64) -> dict[str, Any]:
         counts = np.diff(np.append(starts, len(columns["key"])))
         union = np.repeat(np.arange(len(starts)), counts)
-        reduced = {}
+        reduced = {"user": columns["user"][starts]}
         for source in _SOURCES:
             dwell_ms, event_ms = columns[f"{source}_dwell_ms"], columns[f"{source}_event_ms"]
             order = np.lexsort((columns[f"{source}_offset"], event_ms, -dwell_ms, union))
@@ -126,8 +130,8 @@ class Viewings(IntervalTable):
         other = np.where(by_click, rows["session_segment"], rows["click_segment"])
         if both.any():
             segment[both] = self.segments.filled(segment[both], other[both].astype(np.int64))
-        return DwellFacts(best["event_ms"], segment, best["dwell_ms"], sign)
+        return DwellFacts(best["event_ms"], segment, rows["user"], best["dwell_ms"], sign)
 
 
 def _columns(fact: FeedbackFacts) -> Columns:
-    return {name: getattr(fact, name) for name in _BEST}
+    return {name: getattr(fact, name) for name in ("user", *_BEST)}

@@ -9,14 +9,16 @@ from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
 from streamer.engine.layout import Layout, merge
 from streamer.errors import SettingsError
-from streamer.metrics import engagement, ranking, scoring, traffic
+from streamer.metrics import engagement, intervals, ranking, scoring, traffic
 from streamer.metrics.declare import Family, Metric
+from streamer.metrics.per_user import AlertFacts, ExperimentFacts
 
 FAMILIES: tuple[Family, ...] = (
     traffic.FAMILY,
     engagement.FAMILY,
     ranking.FAMILY,
     scoring.FAMILY,
+    intervals.FAMILY,
 )
 PREFIX = "streamer_"
 
@@ -34,6 +36,8 @@ class Catalogue:
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
         self.metrics = self._shown()
+        self.experiment_facts = ExperimentFacts(settings)
+        self.alert_facts = AlertFacts(settings)
 
     def _shown(self) -> tuple[Metric, ...]:
         """The metrics of the families, without those that the settings hide."""

@@ -50,6 +50,16 @@ class Sums(Protocol):
         ...
 
     @property
+    def memo(self) -> dict[str, Any]:
+        """What several metrics are made of."""
+        ...
+
+    @property
+    def user_sample_ratio(self) -> float:
+        """Share of the users that statistics of users are made of."""
+        ...
+
+    @property
     def settings(self) -> Any: ...
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from streamer.config import Settings
 from streamer.events import KINDS
+from streamer.readout.alerts import Watched
+from streamer.readout.experiments import ExperimentReadout
 from streamer.readout.view import Header
 
 FEEDBACK = ("clicks", "conversions")
@@ -18,11 +20,13 @@ FEEDBACK = ("clicks", "conversions")
 
 @dataclass(frozen=True)
 class Known:
-    """What the counters are read from: the headers of all partitions."""
+    """What counters are read from: headers of all partitions, experiments, what alerts watch."""
 
     settings: Settings
     headers: Sequence[Header]
     stream_ms: int
+    experiments: Sequence[ExperimentReadout] = ()
+    watched: Sequence[Watched] = ()
 
 
 Sample = tuple[tuple[str, ...], int | float]
@@ -34,6 +38,7 @@ class Counter:
     """One of them; ``name`` without prefix; ``kind`` counter or gauge."""
 
     name: str
+    family: str
     kind: str
     labels: tuple[str, ...]
     formula: str
@@ -45,19 +50,27 @@ class Counter:
 
 COUNTERS: list[Counter] = []
 _ALWAYS = "shown at 0"
+Samples = Callable[[Known], Iterator[Sample]]
 
 
-def _declare(
-    name: str, *labels: str, formula: str, unit: str, empty: str = _ALWAYS
-) -> Callable[[Callable[[Known], Iterator[Sample]]], None]:
-    """Declare the decorated function as a counter; its docstring is the HELP text."""
+def declaring(into: list[Counter], family: str) -> Callable[..., Callable[[Samples], None]]:
+    """What declares the decorated functions as counters (and gauges) of a list; their docstrings
+    are the HELP texts."""
 
-    def declare(samples: Callable[[Known], Iterator[Sample]]) -> None:
-        kind = "counter" if name.endswith("_total") else "gauge"
-        doc = " ".join((samples.__doc__ or "").split())
-        COUNTERS.append(Counter(name, kind, labels, formula, unit, empty, doc, samples))
+    def named(
+        name: str, *labels: str, formula: str, unit: str, empty: str = _ALWAYS
+    ) -> Callable[[Samples], None]:
+        def declare(samples: Samples) -> None:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            doc = " ".join((samples.__doc__ or "").split())
+            into.append(Counter(name, family, kind, labels, formula, unit, empty, doc, samples))
 
-    return declare
+        return declare
+
+    return named
+
+
+_declare = declaring(COUNTERS, "acceptance")
 
 
 @_declare(
@@ -173,6 +186,7 @@ def _identity(known: Known) -> Iterator[Sample]:
         h.join_gap == 0
         and h.dropped == 0
         and h.sample_bits == 0
+        and h.day_sample_bits == 0
         and all(t.lost == 0 and t.restarts == 0 for t in h.topics.values())
         for h in known.headers
     )

@@ -10,7 +10,10 @@ from streamer.config import Settings
 from streamer.engine.partition import rings_of
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
+from streamer.readout import alert_gauges, experiment_gauges
+from streamer.readout.alerts import watched
 from streamer.readout.counters import COUNTERS, Known
+from streamer.readout.experiments import books
 from streamer.readout.view import View
 from streamer.readout.windows import Numbering, Rolled, Window
 
@@ -81,7 +84,9 @@ def readout(
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives)."""
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
-    known = Known(settings, [v.header for v in views], stream_ms)
+    experiments = [b.read() for b in books(settings, catalogue.experiment_facts, views).values()]
+    alerts = watched(settings, catalogue.alert_facts, views, at_ms)
+    known = Known(settings, [v.header for v in views], stream_ms, experiments, alerts)
     blocks = list(_counters(known))
     numbering = Numbering(settings, views)
     totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms)
@@ -124,7 +129,12 @@ def _block(metric: Metric, series: Series, labels: list[Labels]) -> Block:
 
 
 def _counters(known: Known) -> Iterator[Block]:
-    for c in COUNTERS:
+    for c in (*COUNTERS, *experiment_gauges.GAUGES, *alert_gauges.GAUGES):
+        names = [
+            name
+            for label in c.labels
+            for name in (known.settings.dimension_names if label == "<dimension>" else (label,))
+        ]
         for labels, value in c.samples(known):
-            named = dict(zip(c.labels, labels, strict=True))
+            named = dict(zip(names, labels, strict=True))
             yield Block(PREFIX + c.name, c.kind, c.doc, [named], {}, [value], [0])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.batch import I64
+from streamer.engine import integers
 from streamer.engine.groups import group_texts
+from streamer.engine.labels import Label
 from streamer.engine.partition import Partition
 from streamer.engine.segments import segment_texts
+from streamer.engine.tracks import Kept
 from streamer.events import KINDS
 
 Panes = dict[int, tuple[I64, I64]]
@@ -53,6 +56,19 @@ class Header:
     """Users in the sums are one in 2**sample_bits."""
     users_behind_ms: int = 0
     """How far the sums over users are behind in stream time."""
+    counted_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """From which stream time on what experiments need is counted; 0: always."""
+    day_sample_bits: int = 0
+    """Users in the sums of experiments are one in 2**day_sample_bits."""
+
+
+@dataclass(frozen=True)
+class TrackView:
+    """A metric that alerts watch, since ``since_ms``; its panes have numbers of labels."""
+
+    since_ms: int
+    labels: Sequence[Label]
+    panes: Panes
 
 
 @dataclass(frozen=True)
@@ -62,6 +78,10 @@ class View:
     header: Header
     panes: Panes = field(default_factory=dict)
     users: UserSums = field(default_factory=dict)
+    experiments: Mapping[str, integers.Columns] = field(default_factory=dict)
+    """``Trial.shape`` → its sums, as columns."""
+    tracks: Mapping[str, TrackView] = field(default_factory=dict)
+    """``Track.shape`` → what is kept of it."""
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
@@ -94,6 +114,8 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         groups=group_texts(partition.users.groups.tuples, segments),
         sample_bits=partition.users.sample_bits,
         users_behind_ms=partition.users_behind_ms,
+        counted_since_ms=partition.experiments.counted_since_ms,
+        day_sample_bits=partition.experiments.sample_bits,
     )
 
 
@@ -101,4 +123,13 @@ def view_of(partition: Partition) -> View:
     """A partition in memory, as a reader would see it after a commit that filed the users."""
     partition.file_users()
     panes = partition.cells.dump(partition.cells.live_panes())
-    return View(header_of(partition), panes, dict(enumerate(partition.users.sums, 1)))
+    users = dict(enumerate(partition.users.sums, 1))
+    trials, sums = partition.experiments.trials, partition.experiments.sums
+    experiments = {trial.shape: integers.columns(s) for trial, s in zip(trials, sums, strict=True)}
+    tracks = {kept.track.shape: _track(kept) for kept in partition.tracks.kept}
+    return View(header_of(partition), panes, users, experiments, tracks)
+
+
+def _track(kept: Kept) -> TrackView:
+    panes = kept.cells.dump(kept.cells.live_panes())
+    return TrackView(kept.since_ms, list(kept.labels.known), panes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Numbering:
     """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
 
     def __init__(self, settings: Settings, views: Sequence[View]) -> None:
-        self._shown = _values_shown(settings, views)
+        self._shown = values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
@@ -64,10 +65,10 @@ class Numbering:
         return np.array(numbers, np.int64)
 
 
-def _values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
+def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     """Per dimension: the named values, and the smallest hashes of what the partitions keep."""
     shown = []
-    for i, dimension in enumerate(settings.dimensions):
+    for i, dimension in enumerate(settings.kept_dimensions):
         kept = sorted({text for view in views for text in view.header.kept[i]})
         if len(kept) > dimension.max_values:
             digests = hash_texts([kept])[0].tolist()
@@ -150,6 +151,11 @@ class Window:
         return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
 
     @cached_property
+    def user_sample_ratio(self) -> float:
+        """Share of the users in the sums over users, in the partition with the smallest."""
+        return float(2.0 ** -max((v.header.sample_bits for v in self._views), default=0))
+
+    @cached_property
     def overall(self) -> I64:
         total: I64 = self.matrix.sum(axis=0)
         return total
@@ -196,6 +202,8 @@ class Rolled:
         self.segments = list(groups)
         self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
         self._matrix = self._grouped(window.matrix)
+        self._mature: dict[int, I64 | None] = {}
+        self.memo: dict[str, Any] = {}
 
     def _grouped(self, matrix: I64) -> I64:
         if len(self.segments) == self._groups == len(matrix):
@@ -214,6 +222,10 @@ class Rolled:
     def settings(self) -> Settings:
         return self.window.settings
 
+    @property
+    def user_sample_ratio(self) -> float:
+        return self.window.user_sample_ratio
+
     def _pick(self, matrix: I64, name: str) -> I64:
         span = self.window.layout.span(name)
         picked = matrix[..., span]
@@ -231,5 +243,8 @@ class Rolled:
         return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
-        matrix = self.window.mature(horizon_ms)
-        return None if matrix is None else self._pick(self._grouped(matrix), name)
+        if horizon_ms not in self._mature:
+            matrix = self.window.mature(horizon_ms)
+            self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
+        mature = self._mature[horizon_ms]
+        return None if mature is None else self._pick(mature, name)

@@ -20,8 +20,9 @@ from streamer.events import LINE_TYPES
 from streamer.sources.moved import Event
 
 SEED = 2008
+POLICIES = ("random", "bts")
 USERS_PER_COMBINATION = 10
-"""Synthetic users for each combination of the four user features."""
+"""Synthetic users, each of one policy, for each combination of the four user features."""
 SURFACES = {"all": "all_items", "men": "men", "women": "women"}
 """Campaign → surface; ``all`` is what a rollup is called."""
 CLICK_DELAY_MS = (1000, 29 * 60_000)
@@ -66,7 +67,8 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
     """One impression and what followed it."""
     shown_ms = int(row["ts_ms"])
     features = "-".join(row[f"uf{k}"] for k in range(4))
-    user = {"user_id": f"u{features}-{random.randrange(USERS_PER_COMBINATION)}"}
+    number = 2 * random.randrange(USERS_PER_COMBINATION) + POLICIES.index(row["policy"])
+    user = {"user_id": f"u{features}-{number}"}
     keys = {**user, "request_id": f"r{name}", "item_id": f"{row['campaign']}-{row['item_id']}"}
     impression = {
         "type": "impression",

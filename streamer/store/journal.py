@@ -16,7 +16,7 @@ import msgspec
 
 from streamer import limits
 from streamer.batch import I64
-from streamer.engine.cells import TOTAL_RING
+from streamer.engine import integers
 from streamer.engine.partition import Partition
 from streamer.errors import CodecError
 from streamer.events import KINDS
@@ -27,12 +27,14 @@ from streamer.store.manifest import (
     VERSION,
     BlobRef,
     Manifest,
+    StoredTrack,
     TopicState,
     Witness,
     decode,
     fingerprint,
     require_same,
 )
+from streamer.store.panes import PaneBlobs
 from streamer.store.tables import TABLES, StoredTable
 
 _MAX_BLOB_ROWS = 500_000
@@ -56,12 +58,13 @@ class Journal:
         self.dead_letters = 0
         self.position = b""
         self.tables: dict[str, list[_Held]] = {name: [] for name in TABLES}
-        self.panes: dict[int, str] = {}
+        self.panes = PaneBlobs(partition.cells)
+        self.tracks = {k.track.shape: PaneBlobs(k.cells) for k in partition.tracks.kept}
         self.users: dict[int, str] = {}
+        self.experiments: dict[str, str] = {}
         self.witnesses: dict[str, list[Witness]] = {kind: [] for kind in KINDS}
         self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
         self._blob_number = 0
-        self._oldest: list[int] = []
 
     # Writing -----------------------------------------------------------------------------------
 
@@ -87,6 +90,7 @@ class Journal:
         self.partition.seal()
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
+        self._put_experiments(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
         self.commit_number += 1
@@ -106,26 +110,8 @@ class Journal:
         return msgspec.msgpack.encode([manifest.commit, offsets])
 
     def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
-        cells = self.partition.cells
-        touched = cells.take_touched()
-        oldest = [ring.oldest(self.partition.stream_ms) for ring in cells.rings]
-        gone: set[int] = set()
-        if oldest != self._oldest:
-            self._oldest = oldest
-            bounds = dict(enumerate(oldest, 1))
-            gone = {
-                pane
-                for pane in (*self.panes, *touched)
-                if pane >> 32 != TOTAL_RING and pane & 0xFFFFFFFF < bounds[pane >> 32]
-            }
-        for pane, (codes, values) in cells.dump(touched - gone).items():
-            if len(codes):
-                if pane in self.panes:
-                    delete.append(self.panes[pane])
-                self.panes[pane] = self._put({"code": codes, "value": values}, blobs)
-            else:
-                gone.add(pane)
-        delete += [self.panes.pop(pane) for pane in gone if pane in self.panes]
+        for panes in (self.panes, *self.tracks.values()):
+            panes.put(self.partition.stream_ms, lambda columns: self._put(columns, blobs), delete)
 
     def _put_users(self, blobs: dict[str, bytes], delete: list[str]) -> None:
         for ring in self.partition.users.take_changed():
@@ -138,6 +124,15 @@ class Journal:
             if GROUPS in self.users:
                 delete.append(self.users.pop(GROUPS))
             self.users[GROUPS] = self._put(self.partition.users.groups.columns(), blobs)
+
+    def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        experiments = self.partition.experiments
+        for at in experiments.take_changed():
+            shape, sums = experiments.trials[at].shape, experiments.sums[at]
+            if shape in self.experiments:
+                delete.append(self.experiments.pop(shape))
+            if sums:
+                self.experiments[shape] = self._put(integers.columns(sums), blobs)
 
     def _put_table(
         self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
@@ -270,11 +265,27 @@ class Journal:
             evicted_early=p.evicted_early,
             dead_letters=self.dead_letters,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
-            panes=self.panes,
+            panes=self.panes.names,
             users=self.users,
             sample_bits=p.users.sample_bits,
             users_behind_ms=p.users_behind_ms,
+            experiments=self.experiments,
+            labels=[dict(label) for label in p.experiments.labels.known],
+            counted_since_ms=p.experiments.since,
+            scopes=p.experiments.scopes,
+            day_sample_bits=p.experiments.sample_bits,
+            tracks=self._tracks(),
         )
+
+    def _tracks(self) -> dict[str, StoredTrack]:
+        return {
+            kept.track.shape: StoredTrack(
+                kept.since_ms,
+                [dict(label) for label in kept.labels.known],
+                self.tracks[kept.track.shape].names,
+            )
+            for kept in self.partition.tracks.kept
+        }
 
 
 def _levels(held: list[_Held]) -> Iterator[range]:
@@ -313,6 +324,8 @@ async def adopt(
     await _aside(partition.rejoin)
     partition.cells.take_touched()
     journal.users = dict(manifest.users)
+    wanted = {trial.shape for trial in partition.experiments.trials}
+    journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
     await store.sweep(number, claim, manifest.blob_names())
     return journal
 
@@ -337,6 +350,10 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
     partition.unattributed.update(manifest.unattributed)
     partition.join_gap = manifest.join_gap
     partition.users.sample_bits = manifest.sample_bits
+    partition.experiments.sample_bits = manifest.day_sample_bits
+    partition.experiments.restore(
+        manifest.labels, manifest.counted_since_ms, manifest.scopes, manifest.stream_ms
+    )
     for name, early in manifest.evicted_early.items():
         getattr(partition, name).evicted_early = early
     for kind, topic in manifest.topics.items():
@@ -353,13 +370,22 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
 async def _load_panes(
     store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
 ) -> None:
-    panes = list(manifest.panes.items())
-    for (pane, _), data in zip(
-        panes, await _blobs(store, number, [name for _, name in panes]), strict=True
-    ):
-        columns = codec.decode(data)
-        partition.cells.load(pane, columns["code"], columns["value"])
-    journal.panes = dict(manifest.panes)
+    await _load_some(store, number, journal.panes, manifest.panes)
+    for kept in partition.tracks.kept:
+        shape = kept.track.shape
+        if shape in manifest.tracks:
+            stored = manifest.tracks[shape]
+            kept.since_ms = stored.since_ms
+            kept.labels.load(stored.labels)
+            await _load_some(store, number, journal.tracks[shape], stored.panes)
+            kept.cells.take_touched()
+        else:
+            kept.since_ms = manifest.stream_ms
+
+
+async def _load_some(store: Store, number: int, panes: PaneBlobs, names: dict[int, str]) -> None:
+    found = await _blobs(store, number, list(names.values()))
+    panes.load(names, [codec.decode(data) for data in found])
 
 
 async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:

@@ -17,7 +17,7 @@ from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 
-VERSION = 4
+VERSION = 5
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -57,6 +57,14 @@ class BlobRef(msgspec.Struct, array_like=True):
     latest_arrival_ms: int
 
 
+class StoredTrack(msgspec.Struct, array_like=True):
+    """One metric that alerts watch: since when, its labels by number, and the blobs of panes."""
+
+    since_ms: int
+    labels: list[dict[str, str]]
+    panes: dict[int, str]
+
+
 class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs."""
 
@@ -79,6 +87,12 @@ class Manifest(msgspec.Struct):
     users: dict[int, str]
     sample_bits: int
     users_behind_ms: int
+    experiments: dict[str, str]
+    labels: list[dict[str, str]]
+    counted_since_ms: dict[str, int]
+    scopes: dict[str, tuple[int, int, int]]
+    day_sample_bits: int
+    tracks: dict[str, StoredTrack]
 
     def encode(self) -> bytes:
         return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
@@ -111,11 +125,16 @@ class Manifest(msgspec.Struct):
             groups=group_texts(tuples_of(groups), self.segments) if groups else (),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
+            counted_since_ms=self.counted_since_ms
+            | {name: since_ms for name, (_, _, since_ms) in self.scopes.items()},
+            day_sample_bits=self.day_sample_bits,
         )
 
     def blob_names(self) -> set[str]:
         tables = {ref.name for refs in self.tables.values() for ref in refs}
-        return tables | set(self.panes.values()) | set(self.users.values())
+        tracks = (track.panes.values() for track in self.tracks.values())
+        sums = (self.panes.values(), self.users.values(), self.experiments.values())
+        return tables.union(*sums, *tracks)
 
 
 def decode(data: bytes) -> Manifest:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from streamer import limits
 from streamer.batch import I64
 from streamer.errors import CodecError
-from streamer.readout.view import View
+from streamer.readout.view import TrackView, View
 from streamer.store import codec
 from streamer.store.base import Store
 from streamer.store.codec import Columns
@@ -40,6 +40,8 @@ class Reader:
         self.moved_ms = 0
         """Store time of the commit in which stream time last moved."""
         self.stream_ms = 0
+        self.updates = 0
+        """How often what is known of any partition has changed."""
 
     @property
     def views(self) -> list[View]:
@@ -66,6 +68,7 @@ class Reader:
         numbers = range(self.count)
         for number in [n for n in self._copies if n >= self.count]:
             del self._copies[number]  # a state begun anew with fewer partitions
+            self.updates += 1
         standing = await self.store.standing(numbers) if numbers else []
         self.claimed = {n for n, (claim, _) in enumerate(standing) if claim is not None}
         for number, (_, position) in zip(numbers, standing, strict=True):
@@ -84,7 +87,12 @@ class Reader:
             copy.is_behind = _went_back(copy.manifest, manifest)
             if copy.is_behind:
                 return
-            wanted = [*manifest.panes.values(), *manifest.users.values()]
+            wanted = [
+                *manifest.panes.values(),
+                *manifest.users.values(),
+                *manifest.experiments.values(),
+                *(name for track in manifest.tracks.values() for name in track.panes.values()),
+            ]
             changed = [name for name in wanted if name not in copy.blobs]
             found = await self.store.blobs(number, changed)
             fresh = {n: codec.decode(d) for n, d in zip(changed, found, strict=True) if d}
@@ -95,12 +103,18 @@ class Reader:
                 f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read"
             )
         copy.blobs = {name: fresh[name] if name in fresh else copy.blobs[name] for name in wanted}
+        self.updates += 1
         copy.position, copy.manifest, copy.seen_ms = stored.position, manifest, stored.seen_ms
         sums = {ring: name for ring, name in manifest.users.items() if ring != GROUPS}
         copy.view = View(
             manifest.header(copy.blobs.get(manifest.users.get(GROUPS, ""))),
             _pairs(manifest.panes, copy.blobs, "code"),
             _pairs(sums, copy.blobs, "key"),
+            {shape: copy.blobs[name] for shape, name in manifest.experiments.items()},
+            {
+                shape: TrackView(t.since_ms, t.labels, _pairs(t.panes, copy.blobs, "code"))
+                for shape, t in manifest.tracks.items()
+            },
         )
         if manifest.stream_ms > self.stream_ms:
             self.stream_ms, self.moved_ms = manifest.stream_ms, stored.seen_ms

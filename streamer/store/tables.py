@@ -19,6 +19,8 @@ from streamer.engine.user_items import time_name
 from streamer.events import KINDS
 from streamer.store.manifest import BlobRef
 
+USER_DAYS = "user_days"
+"""The table that readers look into, too: for ranges of days."""
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
@@ -220,6 +222,32 @@ class _UserItems:
         )
 
 
+class _UserDays:
+    """Sums of users' days: the newest version of a row counts. ``latest`` is the last day."""
+
+    def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
+        live: list[int] = partition.experiments.days.live(np.array(firsts)).tolist()
+        return live
+
+    def first_serial(self, partition: Partition) -> int:
+        return 0
+
+    def next_serial(self, partition: Partition) -> int:
+        return partition.experiments.days.epoch
+
+    def rows(self, partition: Partition, first: int, end: int) -> Columns:
+        return partition.experiments.days.versions(first, end)
+
+    def latest(self, columns: Columns) -> tuple[int, int]:
+        return int(columns["day"].max()), 0
+
+    def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
+        return ref.latest_event_ms < partition.experiments.oldest_day
+
+    def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
+        partition.experiments.load(columns)
+
+
 TABLES: Mapping[str, StoredTable] = {
     **{f"ids_{kind}": _EventIds(kind) for kind in KINDS},
     "impressions": _Impressions(),
@@ -228,4 +256,5 @@ TABLES: Mapping[str, StoredTable] = {
     "sessions": _Intervals("sessions", ("segment",)),
     "viewings": _Intervals("viewings", ("click_segment", "session_segment")),
     "user_items": _UserItems(),
+    USER_DAYS: _UserDays(),
 }

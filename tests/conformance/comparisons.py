@@ -26,7 +26,7 @@ class Comparison:
 
     metric: str
     convention: str
-    library: str
+    package: str
     function: str
     values: Function
     kinds: tuple[str, ...] = ("binary", "graded")

@@ -56,6 +56,6 @@ def _example(name: str, printed: str, case: Case, value: Value) -> Example:
         is_asked = (comparison.metric, comparison.convention) == (value.metric, value.convention)
         if is_asked and case.kind in comparison.kinds:
             found = dict(values_of(comparison, case))[value]
-            theirs[comparison.library] = float(np.mean(list(found.values())))
+            theirs[comparison.package] = float(np.mean(list(found.values())))
     mean = ours(case).mean[value, populations(value.metric)[0]]
     return Example(name, printed, mean, theirs)

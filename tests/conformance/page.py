@@ -111,7 +111,7 @@ def five_users_means() -> dict[tuple[Value, str], dict[str, float]]:
                 for population, names in members(case, value.metric).items():
                     mean = _mean(theirs, names)
                     if mean is not None:
-                        found[value, population].setdefault(comparison.library, mean)
+                        found[value, population].setdefault(comparison.package, mean)
     return found
 
 
@@ -184,7 +184,7 @@ def _random() -> str:
         value = Value(comparison.metric, 0, comparison.convention)
         means = [found.mean, found.error]
         rows.append([
-            _named(value), f"{comparison.library}: {comparison.function}",
+            _named(value), f"{comparison.package}: {comparison.function}",
             str(found.compared), str(found.unequal), bound(found.slate),
             *("" if x is None else bound(x) for x in means),
         ])  # fmt: skip

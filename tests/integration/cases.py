@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from streamer.config import Topics, parse
 from streamer.events import KINDS
-from streamer.metrics import users
+from streamer.metrics import intervals, users
 from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.readout import experiment_gauges
 from streamer.readout.readout import readout
 from streamer.testing import LogRecord
 from tests.agreement import DOCUMENTS, by_key, differences, run_engines, states, to_log
@@ -20,7 +21,15 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
 PARTITIONS = 4
-OF_USERS = {metric.name for metric in users.METRICS} | {"users_behind_seconds"}
+_ENDS = [
+    intervals.name_of(name, end)
+    for name in ("hit_rate_ratio", "positive_rate_ratio", "clicks_per_user")
+    for end in ("lower", "upper")
+]
+OF_USERS = {"users_behind_seconds", *_ENDS}
+OF_USERS |= {metric.name for metric in users.METRICS}
+OF_USERS |= {gauge.name for gauge in experiment_gauges.GAUGES}
+"""What follows in passes over the users."""
 FILING_SECONDS = 10.0
 CUT_BYTES = 100_000
 """What is kept of a dead letter that Kafka refuses for its size."""

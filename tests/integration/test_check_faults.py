@@ -157,7 +157,7 @@ def test_state_of_other_settings_and_other_topics(
     asyncio.run(store_something())
     same = document_of(kafka, topics(2), url, "faults", DOCUMENTS["few values"])
     assert not found(check(tmp_path, capsys, same), ERROR, "state")
-    other = {**same, "dimensions": [{"name": "country"}]}
+    other = {**same, "dimensions": [{"name": "country"}], "experiments": [], "alerts": []}
     mend = "use another redis.prefix"
     words = ("was written with other dimensions", "country", mend)
     assert found(check(tmp_path, capsys, other), ERROR, *words)

@@ -11,6 +11,7 @@ from streamer.config import Redis
 from streamer.errors import StoreError
 from streamer.store.base import Answer, Commit, Store
 from streamer.store.redis import RedisStore
+from tests.experiment_suite import ExperimentSuite
 from tests.integration.conftest import MakeRedis
 from tests.journal_suite import JournalSuite
 from tests.reader_suite import ReaderSuite
@@ -33,6 +34,10 @@ class TestJournalInRedis(JournalSuite):
 
 
 class TestReaderInRedis(ReaderSuite):
+    pass
+
+
+class TestExperimentsInRedis(ExperimentSuite):
     pass
 
 

@@ -17,6 +17,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def as_toml(document: Mapping[str, Any]) -> str:
             return f"{{ {pairs} }}"
         if isinstance(value, list):
             return f"[{', '.join(map(inline, value))}]"
-        return json.dumps(value)
+        return value.isoformat() if isinstance(value, date) else json.dumps(value)
 
     return "".join(f"{key} = {inline(value)}\n" for key, value in document.items())
 

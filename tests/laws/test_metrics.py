@@ -19,7 +19,7 @@ from streamer.engine.facts import (
 )
 from streamer.engine.layout import MAX_BLOCKS, merge
 from streamer.errors import SettingsError
-from streamer.metrics import users
+from streamer.metrics import intervals, users
 from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
 from streamer.metrics.declare import Family, Metric
 from streamer.readout.readout import readout
@@ -38,7 +38,10 @@ from tests.oracle.shape import Readings
 
 METRICS = [(family, metric) for family in FAMILIES for metric in family.metrics]
 IDS = [f"{family.name}-{metric.name}" for family, metric in METRICS]
-RATIOS_BEYOND_1 = {"ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"}
+RATIOS_BEYOND_1 = {
+    *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
+    *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
+}
 """Ratios whose parts count by their own times: clicks may be in a window without their
 impressions; several clicks may join one impression. All others are shares."""
 OF_PARTITIONS = {
@@ -50,7 +53,8 @@ OF_PARTITIONS = {
 
 def is_of_users(name: str) -> bool:
     """Whose ``other`` counts a user once for each value that only the reader folds into it."""
-    return name.removeprefix(PREFIX) in {metric.name for metric in users.METRICS}
+    ends = {intervals.name_of(m.name, end) for m in users.METRICS for end in ("lower", "upper")}
+    return name.removeprefix(PREFIX) in {metric.name for metric in users.METRICS} | ends
 
 
 def settings_of(family: Family) -> object:
@@ -187,13 +191,14 @@ def test_deltas_of_a_fact_and_its_taking_back_are_nothing() -> None:
             *(*ids_ms, column + 49, kind, value, ids, ids, ids, column, dwell_ms, kind == 0, sign)
         )
         catalogue.collect(fact, deltas)
-        catalogue.collect(DwellFacts(*ids_ms, np.abs(dwell_ms), sign), deltas)
+        catalogue.collect(DwellFacts(*ids_ms, ids, np.abs(dwell_ms), sign), deltas)
         length_ms = np.array([0, 1, 49, 1000, 86_400_000, 10**10])
-        catalogue.collect(SessionFacts(*ids_ms, length_ms, column, sign), deltas)
+        catalogue.collect(SessionFacts(*ids_ms, ids, length_ms, column, sign), deltas)
         grade = np.array([0, 1, 0, 1, 1, 0])
         ranked = RankedFacts(
             event_ms=column[:2],
             segment=column[:2],
+            user=ids[:2],
             start=np.array([0, 4]),
             grade=grade,
             is_clicked=grade > 0,
@@ -202,7 +207,7 @@ def test_deltas_of_a_fact_and_its_taking_back_are_nothing() -> None:
             sign=np.full(2, sign),
         )
         catalogue.collect(ranked, deltas)
-        catalogue.collect(SlateFacts(*ids_ms, sign), deltas)
+        catalogue.collect(SlateFacts(*ids_ms, ids, sign), deltas)
     assert {stat for _, _, stat, _ in deltas.rows} == {
         catalogue.layout.at[name] for name in ("ranking", "scoring")
     }

@@ -238,19 +238,22 @@ def _kafka(stack: Stack, name: str) -> list[str]:
     return [*run, "kafka.Kafka", str(final / "server.properties")]
 
 
-def _found(program: str) -> Callable[[Stack, str], list[str]]:
-    def words(stack: Stack, name: str) -> list[str]:
-        path = shutil.which(program)
-        assert path, f"no {program} on PATH"
-        return [path]
+def program(*names: str) -> str:
+    """The first of these on PATH; distributions differ in names."""
+    found = [path for name in names if (path := shutil.which(name))]
+    assert found, f"no {' or '.join(names)} on PATH"
+    return found[0]
 
-    return words
+
+def _found(*names: str) -> Callable[[Stack, str], list[str]]:
+    return lambda stack, name: [program(*names)]
 
 
 PROGRAMS: dict[str, Callable[[Stack, str], list[str]]] = {
     "apache/kafka": _kafka,
     "redis": lambda stack, name: [],
     "prom/prometheus": _found("prometheus"),
+    "prom/alertmanager": _found("prometheus-alertmanager", "alertmanager"),
     "streamer": lambda stack, name: entrypoint(),
 }
 """What each image puts before the command."""

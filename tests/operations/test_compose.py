@@ -59,7 +59,7 @@ def test_what_is_needed_is_waited_for(name: str) -> None:
     for needed, wait in services()[name].get("depends_on", {}).items():
         done = "service_completed_successfully" if needed == ONE_SHOT else "service_healthy"
         assert wait == {"condition": done}
-    if name not in ("kafka", "redis"):
+    if name not in ("kafka", "redis", "alertmanager"):
         assert services()[name]["depends_on"]
 
 
@@ -118,6 +118,13 @@ def test_grafana_is_provisioned_with_what_is_there() -> None:
     home = services()["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert Path(home).parent == Path(provider["options"]["path"])
     assert (dashboards / Path(home).name).exists()
+
+
+def test_prometheus_tells_the_alertmanager() -> None:
+    config: Any = load(ROOT / "grafana" / "prometheus" / "prometheus.yml")
+    (told,) = config["alerting"]["alertmanagers"]
+    assert told["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    assert "--web.listen-address=0.0.0.0:9093" in services()["alertmanager"]["command"]
 
 
 def test_prometheus_scrapes_the_exporter() -> None:

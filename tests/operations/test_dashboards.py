@@ -22,6 +22,7 @@ from streamer.config import Settings, parse
 from streamer.metrics import engagement, ranking, scoring
 from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.processor import Health, processor_metrics
+from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.counters import COUNTERS
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
@@ -53,7 +54,9 @@ def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "overview.json is not current" in capsys.readouterr().err
     assert build.main(["--out", str(tmp_path)]) == 0
     assert build.main(["--check", "--out", str(tmp_path)]) == 0
-    assert sorted(PAGES) == ["engagement", "overview", "processor", "ranking"]
+    assert sorted(PAGES) == [
+        *("alerts", "engagement", "experiments", "intervals", "overview", "processor", "ranking")
+    ]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -183,6 +186,36 @@ def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
     families = processor_metrics(Reader(MemoryStore()), [], Health())
     names = [PREFIX + c.name for c in COUNTERS] + [f.name for f in families]
     assert [name for name in names if name not in shown] == []
+
+
+def test_the_experiments_page_shows_all_that_is_told_of_them() -> None:
+    shown = expressions("experiments")
+    assert [g.name for g in experiment_gauges.GAUGES if PREFIX + g.name not in shown] == []
+
+
+def test_the_alerts_page_shows_all_that_is_told_of_them() -> None:
+    shown = expressions("alerts")
+    assert [g.name for g in alert_gauges.GAUGES if f"{PREFIX}{g.name}{{" not in shown] == []
+    names = [v["name"] for v in PAGES["alerts"]["templating"]["list"]]
+    assert names == ["datasource", "job", "alert", "variant", "surface"]
+    (table,) = [p for p in panels("alerts") if p["type"] == "table"]
+    assert "$" not in table["targets"][0]["expr"].replace('job="$job"', "")  # of every alert
+
+
+def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:
+    alerts = [
+        {"name": "up", "metric": "dwell_mean_seconds", "direction": "lower", "drop": 0.25},
+        {"name": "ctr", "drop": 0.05},
+    ]
+    page = json.loads(build.pages(parse({"alerts": alerts, "dimensions": []}))["alerts.json"])
+    (panel,) = [p for p in page["panels"] if p["title"] == "Change from the baseline"]
+    tolerated = panel["targets"][-1]
+    assert tolerated["legendFormat"] == "tolerated"
+    for value in ('vector(0.25), "alert", "up"', 'vector(-0.05), "alert", "ctr"'):
+        assert value in tolerated["expr"]
+    none = json.loads(build.pages(parse({}))["alerts.json"])
+    assert "tolerated" not in [t.get("legendFormat") for p in none["panels"]
+                               for t in p.get("targets", ())]  # fmt: skip
 
 
 def test_units_and_descriptions_are_those_of_the_declarations() -> None:

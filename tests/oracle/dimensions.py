@@ -27,12 +27,12 @@ class Kept:
                 if value is not None:
                     carried[i, event.partition].add(value)
         self.by_partition = {
-            (i, partition): kept_of(values, settings.dimensions[i])
+            (i, partition): kept_of(values, settings.kept_dimensions[i])
             for (i, partition), values in carried.items()
         }
         self.overall = [
             kept_of(set().union(*(v for (j, _), v in self.by_partition.items() if j == i)), d)
-            for i, d in enumerate(settings.dimensions)
+            for i, d in enumerate(settings.kept_dimensions)
         ]
 
     def shown(self, dims: Dims) -> tuple[str, ...]:

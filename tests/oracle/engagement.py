@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from streamer.config import Settings
 
 from .dimensions import Kept, Segment
@@ -11,7 +13,8 @@ from .sessions import read_sessions, sessions_of
 from .shape import Event
 from .sink import Sink
 from .span import Span
-from .users import read_users, tallies, touches
+from .user_days import Fact
+from .users import Tally, read_users, tallies, touches
 
 
 class Engagement:
@@ -24,9 +27,19 @@ class Engagement:
         self.sessions = sessions_of(events, settings)
         self.dwells = dwells_of(events, joins, settings)
 
-    def read(self, out: Sink, span: Span, clicks: dict[Segment, int]) -> None:
-        """The series of one window; ``clicks``: how many it has, by segment."""
+    def read(self, out: Sink, span: Span, clicks: dict[Segment, int]) -> dict[Segment, Tally]:
+        """The series of one window, and its users; ``clicks``: how many it has, by segment."""
         tallied = tallies(self.touches, span, self.kept, self.settings)
         read_users(out, span, tallied, clicks, self.settings)
         read_sessions(out, span, self.sessions, self.kept)
         read_dwells(out, span, self.dwells, self.kept)
+        return tallied
+
+    def facts(self) -> Iterator[Fact]:
+        """Sessions as what their users did."""
+        for session in self.sessions:
+            at = (session.user, session.ended_ms, session.dims)
+            yield Fact(*at, "sessions")
+            yield Fact(*at, "bounces", int(session.views == 1))
+            yield Fact(*at, "views", session.views)
+            yield Fact(*at, "length", session.length_ms)

@@ -9,14 +9,18 @@ from fractions import Fraction
 from streamer.config import Settings
 
 from .acceptance import Acceptance
+from .alert_readings import read_alerts
 from .dimensions import Kept, Segment
 from .engagement import Engagement
+from .experiment_readings import read_experiments
+from .intervals import Intervals, thousandths
 from .joining import Joins, effective_dims, is_feedback
 from .shape import KINDS, Event, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
 from .span import span_of
+from .user_days import facts_of
 
 POSITIONS = 50
 MATURITIES = ("provisional", "mature")
@@ -48,13 +52,17 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     stream_ms = verdict.stream_time_ms()
     if stream_ms is not None:
         out.put("stream_time_seconds", {}, stream_ms / 1000)
+        read_experiments(out, verdict, joins, settings)
+        read_alerts(out, verdict, joins, settings)
         engagement = Engagement(verdict.events, joins, kept, settings)
         slates = SlateReadings(slates_of(joins, settings), kept, settings)
+        facts = thousandths([*facts_of(verdict, joins, kept, settings), *engagement.facts()])
         for label in settings.windows.lengths:
             window = Window(label, stream_ms, verdict, joins, kept, settings)
             window.read(out)
             clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
-            engagement.read(out, window.span, clicks)
+            tallied = engagement.read(out, window.span, clicks)
+            Intervals(window.span, stream_ms, kept, settings).read(out, facts, tallied)
             slates.read(out, window.span, stream_ms)
     return out.readings
 

@@ -25,6 +25,7 @@ class Session:
     length_ms: int
     views: int
     dims: Dims
+    user: tuple[int, str]
 
 
 def sessions_of(events: list[Event], settings: Settings) -> list[Session]:
@@ -56,6 +57,7 @@ def session_of(visit: list[Event], gap_ms: int) -> Session:
         length_ms=last_ms - first.event_ms,
         views=sum(e.action == "view" for e in visit),
         dims=first.dims,
+        user=(first.partition, first.user_id),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from datetime import date
 
 from streamer.canonical import Canonical
 from streamer.config import Settings, parse
@@ -19,6 +20,15 @@ LOGS = 48
 LIVE = "written meanwhile"
 NAMES = ("written before", LIVE)
 _LINES = 60
+_EXPERIMENT = {
+    "name": "simulated",
+    "dimension": "variant",
+    "control": "variant-0",
+    "split": {"variant-0": 1, "variant-1": 1},
+    "start": date(2023, 11, 15),
+    "covariate_days": 1,
+    "metrics": [{"name": "clicks_per_user"}, {"name": "ndcg_ratio@5"}],
+}
 
 
 def settings_of(name: str) -> Settings:
@@ -35,6 +45,7 @@ def settings_of(name: str) -> Settings:
                 "max_skew": "240h" if is_live else "1m",
                 "dedup_horizon": "20m",
             },
+            "experiments": [_EXPERIMENT],
             "limits": {"gather_rows": 15, "flush_ms": 2000},
         }
     )

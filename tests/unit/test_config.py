@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,12 @@ def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
         "STREAMER_REDIS__CLUSTER": "true",
         "STREAMER_WINDOWS__LENGTHS": '["2m", "1h"]',
         "STREAMER_METRICS__FEEDBACK": "{ click = 1.0, like = 2.5 }",
-        "STREAMER_DIMENSIONS": "ignored: no section",
+        "STREAMER_NAME": "ignored: no section",
+        "STREAMER_DIMENSIONS": '[{ name = "variant", values = ["A", "B"] }]',
+        "STREAMER_EXPERIMENTS": (
+            '[{ name = "e", dimension = "variant", control = "A", split = { A = 1, B = 1 },'
+            " start = 2026-11-01 }]"
+        ),
     }
     s = load(path, environ)
     assert (s.kafka.brokers, s.kafka.group) == ("env:1,env:2", "of the file")
@@ -57,6 +63,20 @@ def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
     assert (s.exporter.port, s.redis.cluster) == (9, True)
     assert s.windows.lengths == ("2m", "1h")
     assert s.feedback_kinds == ("click", "like")
+    assert [(d.name, d.values) for d in s.dimensions] == [("variant", ("A", "B"))]
+    assert [(e.name, e.start.isoformat()) for e in s.experiments] == [("e", "2026-11-01")]
+
+
+def experiment(**changes: Any) -> dict[str, Any]:
+    """A settings document with one experiment."""
+    sound = {
+        "name": "e",
+        "dimension": "variant",
+        "control": "A",
+        "split": {"A": 1, "B": 1},
+        "start": date(2026, 11, 1),
+    }
+    return {"experiments": [sound | changes]}
 
 
 @pytest.mark.parametrize(
@@ -68,6 +88,24 @@ def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
         ({"dimensions": [{"name": "a", "max": 3}]}, ["max", "$.dimensions[0]"]),
         ({"exporter": {"port": "many"}}, ["$.exporter.port"]),
         ({"exporter": {"port": 65536}}, ["exporter.port", "65536", "65535"]),
+        (experiment(dimension="country"), ["'country'", "variant", "experiments[0]"]),
+        (experiment(control="C"), ["'C'", "split", "experiments[0]"]),
+        (experiment(split={"A": 1}), ["split", "2 to 16 arms"]),
+        (experiment(split={"A": 1, "B": 0}), ["split.B = 0.0", "above 0"]),
+        (experiment(split={"A": 1, "other": 1}), ["split.other", "'variant'"]),
+        (experiment(end=date(2026, 10, 31)), ["2026-10-31", "at least a day"]),
+        (experiment(start="soon"), ["$.experiments[0].start"]),
+        (experiment(alpha=1.0), ["alpha = 1.0"]),
+        (experiment(covariate_days=91), ["covariate_days = 91", "0 to 90"]),
+        (experiment(expected_users=0), ["expected_users = 0"]),
+        (experiment(name="a b"), ["'a b'", "A-Za-z0-9_.:-"]),
+        (experiment(metrics=[]), ["metrics []"]),
+        (experiment(metrics=[{"name": "ctr_ratio", "direction": "up"}]), ["'up'", "'lower'"]),
+        (experiment(metrics=[{"name": "ctr_ratio", "margin": 1.5}]), ["margin = 1.5"]),
+        (
+            {"experiments": experiment()["experiments"] * 2},
+            ["no other's name", "experiments[0]"],
+        ),
         ({"time": {"max_lateness": "1 h"}}, ["'1 h'", "time.max_lateness"]),
         ({"time": {"max_skew": "0s"}}, ["'0s'", "time.max_skew"]),
         ({"time": {"dedup_horizon": "-1m"}}, ["'-1m'", "time.dedup_horizon"]),
@@ -213,3 +251,35 @@ def test_settings_are_frozen() -> None:
     with pytest.raises(AttributeError):
         Settings().kafka.group = "x"  # type: ignore[misc]
     assert {f.name for f in msgspec.structs.fields(Settings)} >= {"kafka", "redis", "limits"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ctr", ["'ctr'", "ctr_ratio", "ndcg_ratio"]),
+        ("ctr_ratio@5", ["none of"]),
+        ("ndcg_ratio", ["@k is one of metrics.k: 1, 5, 10"]),
+        ("ndcg_ratio@7", ["@k is one of metrics.k"]),
+        ("mrr@5", ["no cut-off"]),
+        ("ndcg_ratio@5.trec", ["option 'trec'", "jurity"]),
+        ("recall_ratio@5.all", ["option 'all'", "engaged"]),
+        ("positive_rate_ratio.like", ["one kind", "click"]),
+    ],
+)
+def test_metrics_of_experiments_that_there_are_not(name: str, said: list[str]) -> None:
+    settings = parse(experiment(metrics=[{"name": name}]))
+    with pytest.raises(SettingsError) as caught:
+        Catalogue(settings)
+    assert all(text in str(caught.value) for text in ["experiment 'e'", *said]), caught.value
+
+
+def test_metrics_of_slates_need_their_family() -> None:
+    document = experiment(metrics=[{"name": "mrr"}]) | {"metrics": {"families": ["traffic"]}}
+    with pytest.raises(SettingsError, match=r"needs 'ranking' in metrics\.families"):
+        Catalogue(parse(document))
+
+
+def test_arms_are_values_that_are_always_kept() -> None:
+    settings = parse(experiment() | {"dimensions": [{"name": "variant", "values": ["B", "X"]}]})
+    assert [d.values for d in settings.kept_dimensions] == [("B", "X", "A")]
+    assert [d.values for d in settings.dimensions] == [("B", "X")]

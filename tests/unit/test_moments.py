@@ -107,6 +107,7 @@ def test_lists_count_within_their_slates(grades: list[list[int]]) -> None:
     fact = RankedFacts(
         event_ms=none,
         segment=none,
+        user=none.astype(np.uint64),
         start=np.cumsum([0, *sizes[:-1]]),
         grade=flat,
         is_clicked=flat > 0,

@@ -6,6 +6,7 @@ import pytest
 
 from streamer.store.base import Answer, Store
 from streamer.store.memory import MemoryStore
+from tests.experiment_suite import ExperimentSuite
 from tests.journal_suite import JournalSuite
 from tests.reader_suite import ReaderSuite
 from tests.store_suite import StoreSuite, step
@@ -35,4 +36,8 @@ class TestJournalInMemory(JournalSuite):
 
 
 class TestReaderInMemory(ReaderSuite):
+    pass
+
+
+class TestExperimentsInMemory(ExperimentSuite):
     pass

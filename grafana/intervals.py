@@ -1,0 +1,69 @@
+"""The page *intervals*: rates and means with the ends of their 95 % intervals, by segment."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.builders import timeseries
+
+from grafana import panels
+from grafana.panels import JOB, Query, over_exporters
+from grafana.windowed import Windowed
+from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.intervals import name_of
+
+ROWS: dict[str, tuple[str, ...]] = {
+    "Clicks and conversions": ("ctr_ratio", "cvr_ratio"),
+    "Of what was shown": ("ctr_attributed_ratio", "cvr_attributed_ratio"),
+    "Value": ("conversion_value_per_click", "conversion_value_per_impression"),
+    "Users": ("hit_rate_ratio", "positive_rate_ratio", "clicks_per_user"),
+    "Time and visits": (
+        *("dwell_mean_seconds", "bounce_rate_ratio"),
+        *("views_per_session", "session_length_mean_seconds"),
+    ),
+}
+_NARROWED = {
+    "maturity": 'maturity="$maturity"',
+    "feedback": 'feedback="$feedback"',
+    "definition": 'definition="$definition"',
+}
+_NOTE = (
+    "Dashed: the ends of the 95 % interval, users taken as a whole: so far chance alone may have"
+    " moved the value. It is for one look at one segment; alerts and experiments have wider ones."
+)
+
+
+class Intervals(Windowed):
+    """Builds the page for the dimensions of a settings file."""
+
+    def build(self) -> builders.Dashboard:
+        """The page."""
+        what = "Rates and means with their intervals"
+        board = self._page("streamer-intervals", "streamer: intervals", what)
+        rows = {title: [self._with_ends(name) for name in names] for title, names in ROWS.items()}
+        return panels.with_rows(board, rows)
+
+    def _variables(self) -> list[builders.QueryVariable]:
+        shown = f"{PREFIX}ctr_attributed_ratio{{{JOB}}}"
+        rated = f"{PREFIX}positive_rate_ratio{{{JOB}}}"
+        return [
+            *super()._variables(),
+            panels.label_variable("maturity", shown, "provisional"),
+            panels.label_variable("feedback", rated, "click"),
+            panels.label_variable("definition", rated, "docs"),
+        ]
+
+    def _with_ends(self, name: str) -> timeseries.Panel:
+        what = self._of(name)
+        where = self._chosen() + "".join(f", {_NARROWED[label]}" for label in what.labels)
+        legend = " · ".join(f"{{{{{label}}}}}" for label in self._dimensions) or what.title
+        queries = [
+            Query(over_exporters(self._in_window(series, where), *self._dimensions), text)
+            for series, text in (
+                (name, legend),
+                (name_of(name, "lower"), f"{legend} low"),
+                (name_of(name, "upper"), f"{legend} high"),
+            )
+        ]
+        text = f"{what.description}\n\n{_NOTE}"
+        panel = panels.graph(what.title, text, what.unit, queries, width=12, from_zero=False)
+        return panels.dashed_ends(panel)

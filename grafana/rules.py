@@ -1,0 +1,178 @@
+"""Alert rules for the metrics that the settings watch, generated.
+
+python -m grafana.rules -c streamer.toml --out grafana/prometheus/rules/metrics.yml
+python -m grafana.rules --check               exits 1 if the packaged file is not current
+
+Without settings they are those of docker-compose.yml. A rule fires when the interval of the change,
+not the point, is beyond what is tolerated.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.compat import StringIO
+
+from streamer import generated
+from streamer.alert_settings import Alert
+from streamer.alerting.baseline import Status
+from streamer.config import Settings, load
+from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.readout.windows import ALL
+
+FILE = Path(__file__).parent / "prometheus" / "rules" / "metrics.yml"
+COMPOSE = Path(__file__).parents[1] / "docker-compose.yml"
+_NOTE = "# Written by `python -m grafana.rules`; do not edit.\n"
+_TOO_LITTLE_FOR = "2h"
+_PAGE = "http://localhost:8000"
+_GUIDE = "docs/operations.md"
+_NUMBER, _COUNT, _PERCENT = "printf `%.4g`", "humanize", "humanizePercentage"
+
+
+def document(settings: Settings, page: str = _PAGE) -> dict[str, Any]:
+    """The rule file: a group for each alert. ``page``: where an exporter shows its page."""
+    Catalogue(settings)  # names every metric that there is not
+    return {"groups": [_group(alert, settings, page) for alert in settings.alerts]}
+
+
+def _group(alert: Alert, settings: Settings, page: str) -> dict[str, Any]:
+    rules = [_moved(alert, settings), *_silent(alert, settings)]
+    for rule in rules:
+        rule["annotations"]["dashboard"] = f"{page}/?alert={alert.name}#explain"
+    return {"name": f"streamer-metrics-{alert.name}", "rules": rules}
+
+
+def _series(alert: Alert, name: str, *more: str, fold: str = "max") -> str:
+    """One series a segment, whichever exporter shows it."""
+    where = ", ".join((f'alert="{alert.name}"', *more))
+    return f"{fold} without (instance) ({PREFIX}alert_{name}{{{where}}})"
+
+
+def _segment(alert: Alert) -> str:
+    """The segment in words: all that it is watched by, or nothing of it."""
+    if not alert.segments:
+        return "everything together"
+    values = ", ".join(f"{name} {{{{ $labels.{name} }}}}" for name in alert.segments)
+    whole = f"{{{{ if eq $labels.{alert.segments[0]} `{ALL}` }}}}everything together"
+    return f"{whole}{{{{ else }}}}{values}{{{{ end }}}}"
+
+
+def _selecting(settings: Settings) -> str:
+    """A variable for ``_queried``: the labels of the segment, as a selector."""
+    names = ("job", "alert", *settings.dimension_names)
+    pattern = ", ".join(f"{name}=%q" for name in names)
+    values = " ".join(f"$labels.{name}" for name in names)
+    return f"{{{{ $segment := printf `{{{pattern}}}` {values} }}}}"
+
+
+def _queried(name: str, form: str, missing: str = "unknown") -> str:
+    """Another series of the same segment, inside an annotation; absent series are ``missing``."""
+    found = f"{{{{ with query (print `{PREFIX}alert_{name}` $segment) }}}}"
+    return f"{found}{{{{ . | first | value | {form} }}}}{{{{ else }}}}{missing}{{{{ end }}}}"
+
+
+def _rule(
+    alert: Alert, name: str, expression: str, severity: str, lasting: str, said: tuple[str, str]
+) -> dict[str, Any]:
+    """``said``: summary and description."""
+    summary, description = said
+    return {
+        "alert": name,
+        "expr": expression,
+        "for": lasting,
+        "keep_firing_for": alert.for_,  # an exporter that restarts is no recovery
+        "labels": {"severity": severity, "alert": alert.name, "metric": alert.metric},
+        "annotations": {
+            "summary": f"{alert.metric} {summary}: {_segment(alert)}",
+            "description": description,
+            "runbook_url": f"{_GUIDE}#{name.lower()}",
+        },
+    }
+
+
+def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
+    """The regression itself. Of two exporters both have to say so."""
+    end = f"{{{{ $value | {_PERCENT} }}}}"
+    if alert.direction == "higher":
+        expression = f"{_series(alert, 'change_upper_ratio')} < {-alert.drop:g}"
+        verb, ends = "fell", (_queried("change_lower_ratio", _PERCENT), end)
+    else:
+        series = _series(alert, "change_lower_ratio", fold="min")
+        expression = f"{series} > {alert.drop:g}"
+        verb, ends = "rose", (end, _queried("change_upper_ratio", _PERCENT, "no bound"))
+    tolerated = f"{100 * alert.drop:g}%"
+    description = (
+        f"{_selecting(settings)}{alert.metric} over {alert.window} is {_queried('value', _NUMBER)},"
+        f" the baseline {_queried('baseline', _NUMBER)}: a change of"
+        f" {_queried('change_ratio', _PERCENT)}, between {ends[0]} and {ends[1]}, where {tolerated}"
+        f" is tolerated. It rests on {_queried('support', _COUNT)}, where"
+        f" {_queried('expected_support', _COUNT)} is usual."
+    )
+    said = f"{verb} by more than {tolerated}", description
+    return _rule(alert, "StreamerMetricRegression", expression, "warning", alert.for_, said)
+
+
+def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
+    """Why nothing is said of the metric."""
+    usual = f"where {_queried('expected_support', _COUNT)} is usual."
+    nothing = f"{_selecting(settings)}Nothing was counted over {alert.window}, {usual}"
+    little = (
+        f"{_selecting(settings)}{alert.metric} over {alert.window} is"
+        f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
+        f" {_queried('baseline', _NUMBER)}. It rests on {_queried('support', _COUNT)}, {usual}"
+        f" Even a change of {200 * alert.drop:g}% would not show."
+    )
+    told = (
+        ("StreamerMetricNoTraffic", Status.NO_TRAFFIC, "warning", alert.for_,
+         ("has no traffic", nothing)),
+        ("StreamerMetricTooLittle", Status.TOO_LITTLE, "info", _TOO_LITTLE_FOR,
+         ("has too little traffic to tell a change", little)),
+    )  # fmt: skip
+    return [
+        _rule(
+            alert,
+            name,
+            _series(alert, "status", f'status="{status}"') + " == 1",
+            severity,
+            lasting,
+            said,
+        )
+        for name, status, severity, lasting, said in told
+    ]
+
+
+def text(settings: Settings, page: str = _PAGE) -> str:
+    """The rule file as YAML."""
+    yaml, stream = YAML(), StringIO()
+    yaml.width, yaml.default_flow_style = 4096, False
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    yaml.dump(document(settings, page), stream)
+    return _NOTE + str(stream.getvalue())
+
+
+def compose_settings() -> Settings:
+    """Those that the services of docker-compose.yml have."""
+    services = YAML(typ="safe").load(COMPOSE.read_text(encoding="utf-8"))
+    environment = services["x-streamer"]["environment"]
+    return load(None, {name: str(value) for name, value in environment.items()})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the rules, or with ``--check`` compare them."""
+    parser = generated.parser("grafana.rules", __doc__ or "")
+    parser.add_argument("-c", "--config", metavar="FILE", help="settings with [[alerts]]")
+    parser.add_argument("--out", type=Path, default=FILE, metavar="FILE", help="where to")
+    parser.add_argument("--page", default=_PAGE, metavar="URL", help="of an exporter, for links")
+    arguments = parser.parse_args(argv)
+    settings = load(arguments.config, os.environ) if arguments.config else compose_settings()
+    files = {arguments.out: text(settings, arguments.page)}
+    return generated.keep(files, "grafana.rules", arguments.check)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

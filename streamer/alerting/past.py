@@ -1,0 +1,101 @@
+"""What a window is compared with: the same window on past days, or the window before.
+
+The baseline is pooled, B = Σ x / Σ y over all days, which is the mean of the days' values R_d
+weighted by their support y_d. Two things make a new window differ from it:
+
+- who happened to be there. One unit of support has the variance v = mean of var(R_d) y_d (random
+  groups, groups.py), so that a window of support y has v / y: taken from the past, it is known even
+  of a window without a click;
+- the day. Between days there is the variance τ², by DerSimonian and Laird 1986, "Meta-analysis in
+  clinical trials", with the weights y_d / v:
+
+    τ² = max(0, (Σ y_d (R_d - B)² - (D - 1) v) / (Σ y_d - Σ y_d² / Σ y_d)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log
+
+from streamer.alerting.groups import GROUPS, GroupSums
+
+_SILENCE = 1e-6
+"""Probability of a window without anything below which there is no traffic: a rule looks thousands
+of times a month."""
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The baseline of ``days`` windows that had any support.
+
+    ``unit_variance`` is v, None if none of them tells how users differ, and ``df`` its degrees of
+    freedom: those of one window, for people come back and the days do not count as so many.
+    ``between`` is τ², and ``uneven`` is Σ y_d² / (Σ y_d)², 1 / days if all have the same support.
+    """
+
+    days: int
+    support: int
+    value: Fraction | None
+    unit_variance: float | None
+    df: int
+    between: float
+    uneven: float
+
+    @staticmethod
+    def of(windows: Sequence[GroupSums]) -> Past:
+        """The baseline; windows without support have no part in it.
+
+        >>> quiet, loud = GroupSums.of([(0, 1, 10), (1, 3, 10)]), GroupSums.of([(2, 9, 30)])
+        >>> past = Past.of([quiet, loud, GroupSums()])
+        >>> past.days, past.support, past.value, past.unit_variance
+        (2, 50, Fraction(13, 50), 0.2)
+        """
+        used = [window for window in windows if window.support]
+        if not used:
+            return Past(0, 0, None, None, 0, 0.0, 1.0)
+        sums = [(sum(window.x), window.support) for window in used]
+        x, y = (sum(column) for column in zip(*sums, strict=True))
+        uneven = sum(n * n for _, n in sums) / (y * y)
+        units, df = [], 0
+        for window, (_, support) in zip(used, sums, strict=True):
+            if (variance := window.variance) is not None:
+                units.append(variance * support)
+                df = max(df, window.occupied - 1)
+        if not units:
+            return Past(len(used), y, Fraction(x, y), None, 0, 0.0, uneven)
+        unit = sum(units) / len(units)
+        between = _between(sums, x, y, unit, uneven)
+        return Past(len(used), y, Fraction(x, y), unit, df, between, uneven)
+
+
+def _between(sums: Sequence[tuple[int, int]], x: int, y: int, unit: float, uneven: float) -> float:
+    """τ², 0 of a single day: y_d (R_d - B)² is (x_d y - x y_d)² / (y_d y²)."""
+    if len(sums) < 2:
+        return 0.0
+    spread = sum((its_x * y - x * its_y) ** 2 / (its_y * y * y) for its_x, its_y in sums)
+    return max(0.0, (spread - (len(sums) - 1) * unit) / (y * (1 - uneven)))
+
+
+def arrivals(window: GroupSums) -> float:
+    """How many independent arrivals the support looks like: (Σy)² / var(Σy), with the variance of
+    random groups, and Σy at most.
+
+    >>> arrivals(GroupSums(y=(10,) * 16))
+    160.0
+    >>> arrivals(GroupSums.of([(3, 0, 160)]))  # all of one person
+    1.0
+    """
+    support = window.support
+    if not support:
+        return 0.0
+    squares = sum((GROUPS * y - support) ** 2 for y in window.y)
+    variance = squares / (GROUPS * (GROUPS - 1))
+    return min(float(support), support**2 / variance if variance else inf)
+
+
+def is_never_silent(windows: Sequence[GroupSums]) -> bool:
+    """Whether nothing at all would be all but impossible: each window has had so many arrivals that
+    none has a probability below one in a million."""
+    return bool(windows) and all(arrivals(window) > -log(_SILENCE) for window in windows)

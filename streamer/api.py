@@ -1,0 +1,214 @@
+"""The JSON API of the exporter: readings, health, experiments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from aiohttp import web
+
+from streamer.errors import StreamerError
+from streamer.metrics.catalogue import PREFIX
+from streamer.readout.alerts import Windows, watched
+from streamer.readout.experiments import Book, books, document, history
+from streamer.readout.readout import Reading, Readout
+
+if TYPE_CHECKING:
+    from streamer.exporter import Exporter
+
+_EXTRA_LABELS = (
+    *("quantile", "feedback", "maturity", "position", "topic", "reason", "dimension"),
+    *("k", "over", "definition", "convention"),
+    *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
+)
+
+
+class Api:
+    """Documents of what an exporter has read."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter, self.settings = exporter, exporter.settings
+        self._lock = asyncio.Lock()
+        self._told: dict[str, tuple[int, Any]] = {}
+        """Experiment → its document, and the updates of the reader when it was made."""
+
+    def add_routes(self, app: web.Application) -> None:
+        """Answer below ``/api``."""
+        app.router.add_get("/api/readings", self.readings)
+        app.router.add_get("/api/health", self.health)
+        app.router.add_get("/api/experiments", self.experiments)
+        app.router.add_get("/api/experiments/{name}", self.experiment)
+        app.router.add_get("/api/alerts", self.alerts)
+        app.router.add_get("/api/explain", self.explain)
+
+    async def readings(self, request: web.Request) -> web.Response:
+        """All readings, or those that the query's name and labels match."""
+        query = {key: request.query.getall(key) for key in request.query}
+        at = query.pop("at", [None])[-1]
+        if at not in (None, "stream"):
+            return _error(400, f"at = {at!r}: only 'stream' is known")
+        names = {"name", "window", *self.settings.dimension_names, *_EXTRA_LABELS}
+        unknown = set(query) - names
+        if unknown:
+            text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
+            return _error(400, text)
+        result = await self.exporter.read(at == "stream")
+        chosen = [r for r in result.readings if _matches(r, query)]
+        return _json(Readout.of(result.stream_ms, chosen).as_json())
+
+    async def health(self, request: web.Request) -> web.Response:
+        """Whether what is shown follows the logs, and how far it is behind."""
+        result = await self.exporter.read()
+        reports = self.exporter.reports
+        present = [report for report in reports if report.is_present]
+        lags: dict[str, int] = {}
+        for report in present:
+            for key, records in report.lag_records.items():
+                topic = key.split("/")[0]
+                lags[topic] = lags.get(topic, 0) + records
+        single = {r.name: r.value for r in result.readings if not r.labels}
+        return _json(
+            {
+                "is_ready": self.exporter.health.is_ready,
+                "problems": self.exporter.health.problems,
+                "stream_time_ms": result.stream_ms,
+                "partitions": self.exporter.reader.count,
+                "owned": sum(p == "owned" for r in present for p in r.owned.values()),
+                "lag_records": lags,
+                "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
+                "identity_exact": bool(single.get(f"{PREFIX}identity_exact", 1)),
+                "workers": [
+                    {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
+                    for r in reports
+                ],
+                "dimensions": self.settings.dimension_names,
+                "windows": list(self.settings.windows.lengths_ms),
+            }
+        )
+
+    async def experiments(self, request: web.Request) -> web.Response:
+        """The experiments of the settings."""
+        listed = [
+            {
+                "name": e.name,
+                "dimension": e.dimension,
+                "control": e.control,
+                "arms": e.arms,
+                "start": e.start,
+                "end": e.end,
+            }
+            for e in self.settings.experiments
+        ]
+        return _json({"experiments": listed})
+
+    async def experiment(self, request: web.Request) -> web.Response:
+        """The readout of one experiment, and how its lifts stood at the end of each day."""
+        name = request.match_info["name"]
+        known = [e.name for e in self.settings.experiments]
+        if name not in known:
+            text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
+            return _error(404, text)
+        async with self._lock:
+            await self.exporter.refresh()
+            reader = self.exporter.reader
+            updates, told = self._told.get(name, (-1, None))
+            if updates != reader.updates:
+                facts = self.exporter.catalogue.experiment_facts
+                book = books(self.settings, facts, reader.views)[name]
+                told = await asyncio.to_thread(_document, book)
+                self._told[name] = reader.updates, told
+            return _json(told)
+
+    async def alerts(self, request: web.Request) -> web.Response:
+        """What is said of every segment that an alert watches."""
+        await self.exporter.refresh()
+        names = self.settings.dimension_names
+        found = await asyncio.to_thread(
+            watched,
+            self.settings,
+            self.exporter.catalogue.alert_facts,
+            self.exporter.reader.views,
+            self.exporter.at_ms,
+        )
+        listed = [
+            {
+                "alert": w.alert.name,
+                "metric": w.alert.metric,
+                "window": w.alert.window,
+                "drop": w.alert.drop,
+                "direction": w.alert.direction,
+                "segment": dict(zip(names, w.segment, strict=True)),
+                **msgspec.to_builtins(w.change),
+            }
+            for w in found
+        ]
+        return _json({"alerts": listed})
+
+    async def explain(self, request: web.Request) -> web.Response:
+        """Why a metric that an alert watches moved: the change from its baseline by segment."""
+        query = dict(request.query)
+        metric, window = query.get("metric", ""), query.get("window", "")
+        fitting = [
+            alert
+            for alert in self.settings.alerts
+            if query.get("alert", alert.name) == alert.name
+            and metric in ("", alert.metric, alert.metric.removesuffix("_ratio"))
+            and window in ("", alert.window)
+        ]
+        unknown = set(query) - {"alert", "metric", "window"}
+        if unknown or not fitting:
+            known = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
+            said = f"unknown parameter {min(unknown)!r}" if unknown else "no alert watches that"
+            text = f"{said}: alert, metric and window say which; [[alerts]] has {known or 'none'}"
+            return _error(400 if unknown else 404, text)
+        alert = max(fitting, key=lambda a: len(a.segments))
+        await self.exporter.refresh()
+        reader = self.exporter.reader
+        facts = self.exporter.catalogue.alert_facts
+        windows = Windows(self.settings, alert, facts, reader.views, self.exporter.at_ms)
+        return _json(
+            {
+                "alert": alert.name,
+                "metric": alert.metric,
+                "window": alert.window,
+                "baseline": alert.baseline,
+                "segments_by": alert.segments,
+                **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
+            }
+        )
+
+
+def _document(book: Book) -> dict[str, Any]:
+    return document(book, book.read()) | {"history": history(book)}
+
+
+def _json(document: Any) -> web.Response:
+    response = web.Response(body=msgspec.json.encode(document), content_type="application/json")
+    response.enable_compression()
+    return response
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status)
+
+
+def _matches(reading: Reading, query: dict[str, list[str]]) -> bool:
+    """Whether a reading has one of the wanted names, and of each label one of the wanted values."""
+    return all(
+        any(reading.name in (value, PREFIX + value) for value in wanted)
+        if key == "name"
+        else reading.labels.get(key) in wanted
+        for key, wanted in query.items()
+    )
+
+
+@web.middleware
+async def errors(request: web.Request, handler: Any) -> web.StreamResponse:
+    """Answer 503 with one line where the store cannot be read."""
+    try:
+        return await handler(request)  # type: ignore[no-any-return]
+    except StreamerError as error:
+        if request.path.startswith("/api/"):
+            return _error(503, str(error))
+        return web.Response(status=503, text=f"{error}\n")

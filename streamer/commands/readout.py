@@ -1,0 +1,156 @@
+"""``streamer readout``: an experiment in words and numbers, from what is stored."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import os
+import sys
+
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from streamer.config import Settings, load
+from streamer.errors import UsageError
+from streamer.experiment_settings import day_of
+from streamer.experiments.readout import Comparison
+from streamer.metrics.catalogue import Catalogue
+from streamer.readout.experiments import (
+    Book,
+    ExperimentReadout,
+    MetricReadout,
+    books,
+    deciding,
+    document,
+    history,
+)
+from streamer.store.days import sums_of_days
+from streamer.store.reader import Reader
+from streamer.store.redis import RedisStore
+
+_WIDTH = 120
+"""Characters of a line, where stdout is no terminal."""
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = load(args.config, os.environ)
+    names = [e.name for e in settings.experiments]
+    if args.experiment not in names:
+        known = ", ".join(names) or "none"
+        raise UsageError(f"no experiment {args.experiment!r}; the settings have {known}")
+    book, found = asyncio.run(_read(settings, args.experiment, args.first, args.last))
+    if args.json:
+        is_whole = args.first is None and args.last is None
+        told = document(book, found) | ({"history": history(book)} if is_whole else {})
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(told), indent=1).decode() + "\n")
+    else:
+        _print(book, found)
+    return 0
+
+
+async def _read(
+    settings: Settings, name: str, first: datetime.date | None, last: datetime.date | None
+) -> tuple[Book, ExperimentReadout]:
+    catalogue, store = Catalogue(settings), RedisStore(settings.redis)
+    try:
+        reader = Reader(store)
+        await reader.refresh()
+        book = books(settings, catalogue.experiment_facts, reader.views)[name]
+        if first is None and last is None:
+            return book, book.read()
+        within = _range(book, first, last)
+        parts = await sums_of_days(store, settings, catalogue.experiment_facts, book.trial, within)
+        return book, book.of_parts(parts, within.start, within.stop - 1)
+    finally:
+        await store.close()
+
+
+def _range(book: Book, first: datetime.date | None, last: datetime.date | None) -> range:
+    """The days that were asked for; UsageError where the experiment has none of them."""
+    days, experiment = book.trial.days, book.experiment
+    if book.last_day is None:
+        raise UsageError(f"experiment {experiment.name!r} begins on {experiment.start}")
+    start = days.start if first is None else day_of(first)
+    stop = book.last_day + 1 if last is None else day_of(last) + 1
+    if not (days.start <= start < stop <= days.stop):
+        raise UsageError(
+            f"--from {first} --to {last}: experiment {experiment.name!r} runs from "
+            f"{experiment.start} to {experiment.end or 'now'}"
+        )
+    return range(start, stop)
+
+
+# Words -----------------------------------------------------------------------------------------
+
+
+def _print(book: Book, found: ExperimentReadout) -> None:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    for line in _heading(book, found):
+        console.print(line, markup=False)
+    for metric in found.metrics:
+        console.print(_table(metric))
+        for comparison in metric.found.comparisons:
+            verdict = comparison.verdict
+            console.print(f"{comparison.arm}: {verdict.outcome}. {verdict.reason}", markup=False)
+    if found.metrics and found.last is not None:
+        level = f"{1 - book.experiment.alpha:.4g}"
+        console.print(
+            f"\nThe interval at any time holds at level {level} however often one looks, that of a "
+            "single look\nonly at an end set before. Lifts are relative to the control.",
+            markup=False,
+        )
+
+
+def _heading(book: Book, found: ExperimentReadout) -> list[str]:
+    experiment = book.experiment
+    against = ", ".join(arm for arm in book.trial.arms if arm != experiment.control)
+    lines = [f"{experiment.name}: {against} against {experiment.control} ({experiment.dimension})"]
+    if found.last is None:
+        return [*lines, f"It begins on {found.first}."]
+    users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
+    lines.append(f"{found.first} to {found.last}: users {users}")
+    if found.mixed_users:
+        lines.append(f"{found.mixed_users:,} users were seen in several arms and are left out.")
+    if found.user_sample_ratio < 1:
+        lines.append(f"Of the users a share of {found.user_sample_ratio:g} is looked at.")
+    if found.counted_since_ms is not None:
+        since = datetime.datetime.fromtimestamp(found.counted_since_ms / 1000, datetime.UTC)
+        lines.append(f"What is compared is counted only since {since:%Y-%m-%d %H:%M} UTC.")
+    split = found.metrics[0].found.split
+    lines.append(f"The split of the users: p = {split.p_value:.3g} at any time.")
+    return lines
+
+
+def _table(metric: MetricReadout) -> Table:
+    better = f"{metric.direction} is better"
+    margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
+    title = f"{metric.name} ({better}{margin})"
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
+    for heading in ("arm", "value", "lift", "interval at any time", "p", "single look", "p"):
+        table.add_column(heading, justify="left" if heading == "arm" else "right")
+    lifts = {c.arm: c for c in metric.found.comparisons}
+    for arm in metric.found.arms:
+        value = "no data" if arm.value is None else f"{arm.value:.5g}"
+        table.add_row(arm.name, value, *_lift(lifts.get(arm.name)))
+    return table
+
+
+def _lift(comparison: Comparison | None) -> list[str]:
+    if comparison is None:
+        return ["control"]
+    lift = deciding(comparison)
+    if lift.value is None:
+        return ["not defined"]
+    cells = [f"{lift.value:+.2%}"]
+    for inference in (lift.anytime, lift.fixed):
+        if inference is None:
+            cells += ["not defined", ""]
+        else:
+            interval = f"{inference.low:+.2%} to {inference.high:+.2%}"
+            cells += [interval, f"{inference.p_adjusted:.3g}"]
+    return cells

@@ -1,0 +1,263 @@
+"""Intervals of rates and means: how far chance alone may have moved them, users taken as a whole.
+
+Users are in 16 groups by hash, and what they do is added up by group. The groups vary as users do,
+however much of it hangs together, so from their sums follows the variance of x / y (random groups;
+Wolter, *Introduction to Variance Estimation*, 2007, ch. 2): with R = Σx / Σy over all groups
+
+    var = 16 / 15 · Σ (x_g - R y_g)² / (Σy)²,    interval R ± t √var,
+
+t = 2.131 of Student's distribution with 15 degrees of freedom. Shares (R up to 1) have Wilson's
+interval (1927) instead, of as many independent events as have this variance, at most those that
+there are. Metrics of users have Wilson's interval of as many users, with 1.960: exact for shares of
+users, too wide for means of values between 0 and 1. All are of level 0.95.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamer.alerting.groups import GROUPS
+from streamer.batch import F64, I64, Bools
+from streamer.engine.cells import Deltas
+from streamer.engine.facts import (
+    CONVERSION,
+    DwellFacts,
+    Fact,
+    FeedbackFacts,
+    OutcomeFacts,
+    SessionFacts,
+    ShownFacts,
+)
+from streamer.engine.layout import Layout, Stat
+from streamer.engine.tracks import group_of
+from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.metrics.declare import Declarations, Family, Series, Sums
+
+LEAST_GROUPS = 8
+"""Groups that must have something: below, their variance says too little."""
+_T, _Z = 2.131449545559323, 1.959963984540054
+_STAT = "by_user_group"
+_QUANTITIES = (
+    *("impressions", "clicks", "conversions", "clicked", "converted", "value_milli"),
+    *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms"),
+)
+_FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
+
+
+def _stats(settings: Any) -> tuple[Stat, ...]:
+    width = GROUPS * len(_QUANTITIES)
+    return (Stat(_STAT, "sums by group of users", largest=10**12, width=width),)
+
+
+def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
+    if not hasattr(fact, "user") or not len(fact.user):
+        return
+    group = layout.at[_STAT] + group_of(fact.user)
+    if isinstance(fact, ShownFacts):
+        deltas.count(fact.event_ms, fact.segment, group + _FIRST["impressions"])
+        return
+    for name, amount in _amounts(fact):
+        held = np.flatnonzero(amount)
+        if len(held):
+            stat = group[held] + _FIRST[name]
+            deltas.add(fact.event_ms[held], fact.segment[held], stat, amount[held])
+
+
+def _amounts(fact: Any) -> Iterator[tuple[str, I64]]:
+    """What a fact adds to which quantity."""
+    if isinstance(fact, FeedbackFacts):
+        yield "clicks", (fact.kind == 0) * np.int64(fact.sign)
+        yield "conversions", (fact.kind == CONVERSION) * np.int64(fact.sign)
+        yield "value_milli", (fact.value_micros + 500) // 1000 * fact.sign
+    elif isinstance(fact, OutcomeFacts):
+        yield "clicked", fact.clicked
+        yield "converted", fact.converted
+    elif isinstance(fact, DwellFacts):
+        yield "dwell_ms", fact.dwell_ms * fact.sign
+        yield "viewings", np.full(len(fact.user), fact.sign)
+    elif isinstance(fact, SessionFacts):
+        yield "sessions", np.full(len(fact.user), fact.sign)
+        yield "bounces", (fact.views == 1) * np.int64(fact.sign)
+        yield "views", fact.views * fact.sign
+        yield "session_ms", fact.length_ms * fact.sign
+
+
+# Statistics --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Ends of intervals, a row for each segment; absent where too little is known."""
+
+    lower: F64
+    upper: F64
+    present: Bools
+
+
+def of_groups(x: I64, y: I64, unit: float, is_share: bool) -> Interval:
+    """The interval of Σx / Σy / unit; ``x``, ``y``: (segments, groups)."""
+    total = y.sum(axis=1)
+    present = (np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS) & (total > 0)
+    n = np.where(present, total, 1).astype(np.float64)
+    value = x.sum(axis=1) / n
+    spread = ((x - value[:, None] * y) ** 2).sum(axis=1)
+    variance = GROUPS / (GROUPS - 1) * spread / n**2
+    reach = _T * np.sqrt(variance)
+    lower, upper = np.maximum(value - reach, 0.0), value + reach
+    if is_share:
+        single = value * (1 - value) / n
+        inside = single > 0
+        effect = np.divide(variance, single, out=np.ones(len(n)), where=inside)
+        low, high = wilson(value, n / np.maximum(effect, 1.0), _T)
+        within = value <= 1
+        lower, upper = np.where(within, low, lower), np.where(within, high, upper)
+    return Interval(lower / unit, upper / unit, present)
+
+
+def wilson(share: F64, n: F64, quantile: float) -> tuple[F64, F64]:
+    """Ends of the interval of a share of n independent events.
+
+    >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 1.959963984540054)
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.0, 0.2366], [0.2775, 0.7634])
+    """
+    weight = quantile**2 / n
+    middle = (share + weight / 2) / (1 + weight)
+    variance = np.maximum(share * (1 - share), 0.0) / n + weight / (4 * n)
+    reach = quantile / (1 + weight) * np.sqrt(variance)
+    return np.maximum(middle - reach, 0.0), np.minimum(middle + reach, 1.0)
+
+
+def of_users(share: F64, users: I64, sample_ratio: float) -> Interval:
+    """The interval of a mean over users of values between 0 and 1."""
+    present = users > 0
+    n = np.maximum(np.where(present, users, 1) * sample_ratio, 1.0)
+    lower, upper = wilson(share, n, _Z)
+    return Interval(lower, upper, present)
+
+
+# Metrics -----------------------------------------------------------------------------------------
+
+metric = Declarations()
+_EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
+
+
+def _declare(
+    base: str,
+    above: str,
+    below: str,
+    *,
+    unit: float = 1.0,
+    is_share: bool = False,
+    horizon: str | None = None,
+    shown_unit: str = "ratio",
+) -> None:
+    """Both ends of a metric called ``base``; ``horizon``: the setting by which it matures."""
+
+    def read(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+        for labels, sums in _parts(w, horizon):
+            x, y = (sums[:, _FIRST[n] : _FIRST[n] + GROUPS] for n in (above, below))
+            yield labels, of_groups(x, y, unit, is_share)
+
+    _declare_ends(base, read, shown_unit, ("maturity",) if horizon else ())
+
+
+def _parts(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], I64]]:
+    if horizon is None:
+        yield {}, w(_STAT)
+        return
+    yield {"maturity": "provisional"}, w(_STAT)
+    mature = w.mature(_STAT, getattr(w.settings.attribution, horizon))
+    if mature is not None:
+        yield {"maturity": "mature"}, mature
+
+
+def _declare_ends(
+    base: str, read: Any, unit: str, labels: tuple[str, ...], empty: str = _EMPTY
+) -> None:
+    for end in ("lower", "upper"):
+
+        def series(w: Sums, end: str = end) -> Iterator[Series]:
+            if base not in w.memo:
+                w.memo[base] = list(read(w))
+            for extra, found in w.memo[base]:
+                yield Series(extra, getattr(found, end), found.present)
+
+        series.__doc__ = (
+            f"{end.title()} end of the 95 % interval of {base}, users taken as a whole."
+        )
+        formula = f"{end} end of the 95 % interval"
+        metric(name_of(base, end), formula=formula, unit=unit, empty=empty, labels=labels)(series)
+
+
+def name_of(base: str, end: str) -> str:
+    """The name of one end of a metric's interval.
+
+    >>> name_of("ctr_ratio", "lower"), name_of("views_per_session", "upper")
+    ('ctr_lower_ratio', 'views_per_session_upper')
+    """
+    for suffix in ("_ratio", "_seconds"):
+        if base.endswith(suffix):
+            return f"{base.removesuffix(suffix)}_{end}{suffix}"
+    return f"{base}_{end}"
+
+
+_declare("ctr_ratio", "clicks", "impressions", is_share=True)
+_declare("ctr_attributed_ratio", "clicked", "impressions", is_share=True, horizon="click_ms")
+_declare("cvr_ratio", "conversions", "clicks", is_share=True)
+_declare("cvr_attributed_ratio", "converted", "clicked", is_share=True, horizon="conversion_ms")
+_declare("conversion_value_per_click", "value_milli", "clicks", unit=1000.0, shown_unit="currency")
+_declare(
+    *("conversion_value_per_impression", "value_milli", "impressions"),
+    unit=1000.0,
+    shown_unit="currency",
+)
+_declare("dwell_mean_seconds", "dwell_ms", "viewings", unit=1000.0, shown_unit="seconds")
+_declare("bounce_rate_ratio", "bounces", "sessions", is_share=True)
+_declare("views_per_session", "views", "sessions", shown_unit="views per session")
+_declare("session_length_mean_seconds", "session_ms", "sessions", unit=1000.0, shown_unit="seconds")
+
+
+def _share(above: I64, below: I64) -> F64:
+    return np.divide(above, below, out=np.zeros(len(below)), where=below != 0)
+
+
+def _hit_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+    users = w.users(USERS)
+    yield {}, of_users(_share(w.users(HITS), users), users, w.user_sample_ratio)
+
+
+def _positive_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+    for kind, name in enumerate(w.settings.user_feedback_kinds):
+        rates = w.users(rate_sum(kind))
+        for definition, users in (
+            ("docs", w.users(USERS)),
+            ("gorse-0.5", w.users(positive_users(kind))),
+        ):
+            share = _share(rates, RATE_UNIT * users)
+            labels = {"feedback": name, "definition": definition}
+            yield labels, of_users(share, users, w.user_sample_ratio)
+
+
+def _clicks_per_user(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+    """Groups have as many users each, nearly; what is not so widens the interval."""
+    users = w.users(USERS)
+    first = _FIRST["clicks"]
+    clicks = GROUPS * w(_STAT)[:, first : first + GROUPS]
+    equal = np.broadcast_to(users[:, None], clicks.shape)
+    found = of_groups(clicks, equal, 1.0, is_share=False)
+    yield {}, Interval(found.lower, found.upper, users >= LEAST_GROUPS)
+
+
+_WITHOUT_USERS = "absent without users"
+_declare_ends("hit_rate_ratio", _hit_rate, "ratio", (), _WITHOUT_USERS)
+_declare_ends(
+    *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition"), _WITHOUT_USERS)
+)
+_declare_ends("clicks_per_user", _clicks_per_user, "clicks per user", (), _WITHOUT_USERS)
+
+FAMILY = Family("intervals", _stats, _collect, tuple(metric.metrics))

@@ -1,0 +1,324 @@
+"""What is added up for each user, from which experiments compare arms: metrics that are a ratio of
+two sums over a user's events or slates.
+
+A component is such a sum, in integers: of events, micros of value, milliseconds, or millionths of
+values of slates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamer import limits
+from streamer.alert_settings import Alert
+from streamer.batch import I64
+from streamer.config import Settings
+from streamer.engine.facts import (
+    CONVERSION,
+    DwellFacts,
+    Fact,
+    FeedbackFacts,
+    OutcomeFacts,
+    RankedFacts,
+    ShownFacts,
+    SlateFacts,
+)
+from streamer.engine.tracks import PerUser, Track
+from streamer.engine.trial_sums import Measure, Trial
+from streamer.errors import SettingsError
+from streamer.metrics import ranking, scoring
+from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
+from streamer.metrics.slates import UNIT, Lists
+
+MILLIONTH = 1_000_000
+"""Units of a slate's value that is 1, and of one unit of currency."""
+_COARSER = UNIT // MILLIONTH
+IMPRESSIONS = "impressions"
+
+
+@dataclass(frozen=True)
+class UserRatio:
+    """A metric of experiments: numerator / denominator (None: users), names of components;
+    ``unit``: how many units of the numerator are 1."""
+
+    name: str
+    above: str
+    below: str | None
+    unit: int = 1
+
+
+_RATIOS = {
+    ratio.name: ratio
+    for ratio in (
+        UserRatio("ctr_ratio", "clicks", IMPRESSIONS),
+        UserRatio("ctr_attributed_ratio", "clicked", IMPRESSIONS),
+        UserRatio("cvr_ratio", "conversions", "clicks"),
+        UserRatio("cvr_attributed_ratio", "converted", "clicked"),
+        UserRatio("clicks_per_user", "clicks", None),
+        UserRatio("conversion_value_per_user", "value", None, MILLIONTH),
+        UserRatio("conversion_value_per_click", "value", "clicks", MILLIONTH),
+        UserRatio("conversion_value_per_impression", "value", IMPRESSIONS, MILLIONTH),
+        UserRatio("dwell_mean_seconds", "dwell_ms", "viewings", 1000),
+    )
+}
+_FAMILIES: dict[str, SlateFamily] = {
+    "ranking": ranking.slate_metric,
+    "scoring": scoring.slate_metric,
+}
+_POSITIVE = "positive_rate_ratio"
+_BY_OWN_TIME = {"clicks", "conversions", "value", "dwell_ms"}
+"""Components that stand under their event's own time, not under that of what was shown."""
+
+
+@dataclass(frozen=True)
+class _SlateSum:
+    """Sums over slates of a value, in millionths."""
+
+    family: SlateFamily
+    metric: SlateMetric
+    k: int
+    convention: str
+
+
+def known_names() -> list[str]:
+    """The metrics that experiments can be compared by, without cut-offs and options."""
+    slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
+    return [*_RATIOS, _POSITIVE, *slates]
+
+
+class UserFacts:
+    """What metrics need of each fact. ``metrics``: (name, who asks for it); SettingsError for a
+    name that there is not under these settings."""
+
+    def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
+        self.settings = settings
+        self._slate_sums: dict[str, _SlateSum] = {}
+        self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
+        """The metrics by name."""
+        wanted = [n for r in self.ratios.values() for n in (r.above, r.below) if n is not None]
+        self.components = tuple(dict.fromkeys([IMPRESSIONS, *wanted] if wanted else []))
+        self._at = {name: i for i, name in enumerate(self.components)}
+        self._populations = [
+            population
+            for family in _FAMILIES.values()
+            for population in family.populations
+            if f"slates.{population.name}" in self._at
+            or any(v.metric.population is population for v in self._slate_sums.values())
+        ]
+
+    def measure(self, name: str) -> Measure:
+        """The places of a metric's components."""
+        ratio = self.ratios[name]
+        below = None if ratio.below is None else self._at[ratio.below]
+        return Measure(name, self._at[ratio.above], below)
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def _parsed(self, name: str, at: str) -> UserRatio:
+        """The ratio that a name stands for: ``base[@k][.option…]``."""
+        base, _, rest = name.partition("@")
+        k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
+        base = base.split(".")[0]
+        if base in _RATIOS and base == name:
+            return _RATIOS[base]
+        if base == _POSITIVE and not rest:
+            return self._positive(name, options or ["click"], at)
+        for family_name, family in _FAMILIES.items():
+            for metric in family.values:
+                if metric.name == base:
+                    is_on = family_name in self.settings.metrics.families
+                    self._require(is_on, at, f"needs {family_name!r} in metrics.families")
+                    return self._of_slates(name, family, metric, k, options, at)
+        raise SettingsError(f"{at}: none of {', '.join(known_names())}, as base[@k][.option]")
+
+    def _require(self, condition: bool, at: str, message: str) -> None:
+        if not condition:
+            raise SettingsError(f"{at}: {message}")
+
+    def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
+        kinds = self.settings.user_feedback_kinds
+        self._require(
+            len(options) == 1 and options[0] in kinds,
+            at,
+            f"one kind of feedback after the dot: {', '.join(kinds)}",
+        )
+        return UserRatio(name, f"feedback.{options[0]}", IMPRESSIONS)
+
+    def _of_slates(
+        self,
+        name: str,
+        family: SlateFamily,
+        metric: SlateMetric,
+        k: str,
+        options: list[str],
+        at: str,
+    ) -> UserRatio:
+        cuts = [str(c) for c in self.settings.metrics.k] if metric.by_k else ["0"]
+        rule = f"@k is one of metrics.k: {', '.join(cuts)}" if metric.by_k else "has no cut-off @k"
+        self._require(k in cuts, at, rule)
+        over, convention = metric.over[:1] or (metric.population.name,), ""
+        for option in options:
+            if option in metric.over:
+                over = (option,)
+            elif option in metric.conventions:
+                convention = option
+            else:
+                known = [*metric.over, *metric.conventions]
+                raise SettingsError(f"{at}: option {option!r}; it has {', '.join(known) or 'none'}")
+        value = _SlateSum(family, metric, int(k), convention)
+        above = f"{metric.name}@{k}.{convention}"
+        self._slate_sums[above] = value
+        return UserRatio(name, above, f"slates.{over[0]}", MILLIONTH)
+
+    # Facts ---------------------------------------------------------------------------------------
+
+    def per_user(self, fact: Fact) -> Iterable[PerUser]:
+        """What a fact adds to users' days: (component, users, times, segments, amounts)."""
+        if isinstance(fact, RankedFacts):
+            yield from self._of_lists(fact)
+            return
+        for at, name in enumerate(self.components):
+            amount = self._amount(name, fact)
+            if amount is not None:
+                yield from _held(at, fact, amount)
+
+    def _amount(self, name: str, fact: Fact) -> I64 | None:
+        """What a fact adds to one component, if it is of its kind."""
+        amounts: dict[str, Any] = {}
+        if isinstance(fact, ShownFacts):
+            amounts = {IMPRESSIONS: np.ones(len(fact.user), np.int64)}
+        elif isinstance(fact, FeedbackFacts):
+            return self._of_feedback(name, fact)
+        elif isinstance(fact, OutcomeFacts):
+            amounts = {"clicked": fact.clicked, "converted": fact.converted}
+        elif isinstance(fact, DwellFacts):
+            sign = np.full(len(fact.user), fact.sign)
+            amounts = {"dwell_ms": fact.dwell_ms * fact.sign, "viewings": sign}
+        elif isinstance(fact, SlateFacts):
+            amounts = {"slates.all": np.full(len(fact.user), fact.sign)}
+        return amounts.get(name)
+
+    def _of_feedback(self, name: str, fact: FeedbackFacts) -> I64 | None:
+        kinds = [f"feedback.{kind}" for kind in self.settings.user_feedback_kinds]
+        if name == "value":
+            return fact.value_micros * fact.sign
+        given: I64
+        if name in ("conversions", "feedback.conversion"):
+            given = (fact.kind == CONVERSION) * np.int64(fact.sign)
+        elif name == "clicks" or name in kinds:
+            kind = 0 if name == "clicks" else kinds.index(name)
+            given = (fact.kind == kind) * np.int64(fact.sign)
+        else:
+            return None
+        return given
+
+    def _of_lists(self, fact: RankedFacts) -> Iterator[PerUser]:
+        if not self._populations:
+            return
+        lists = Lists(fact, self.settings.gains, self.settings.metrics.margin)
+        inside = {p.name: p.contains(lists) for p in self._populations if p.contains}
+        for name, belongs in inside.items():
+            if (at := self._at.get(f"slates.{name}")) is not None:
+                yield from _held(at, fact, belongs * fact.sign)
+        for name, value in self._slate_sums.items():
+            belongs = inside[value.metric.population.name]
+            if belongs.any():
+                units = value.metric.value(lists, value.k, value.convention)
+                amount = np.where(belongs, (units + _COARSER // 2) // _COARSER, 0) * fact.sign
+                yield from _held(self._at[name], fact, amount)
+
+
+class ExperimentFacts(UserFacts):
+    """What the experiments of the settings need."""
+
+    def __init__(self, settings: Settings) -> None:
+        named = [
+            (m.name, f"experiment {e.name!r}") for e in settings.experiments for m in e.metrics
+        ]
+        super().__init__(settings, named)
+        self.trials = tuple(
+            Trial(
+                experiment.name,
+                experiment.dimension,
+                experiment.arms,
+                experiment.days,
+                experiment.covariates,
+                tuple(self.measure(metric.name) for metric in experiment.metrics),
+            )
+            for experiment in settings.experiments
+        )
+
+    def components_of(self, trial: Trial) -> list[str]:
+        """The components that an experiment needs."""
+        places = {p for m in trial.measures for p in (m.above, m.below) if p is not None}
+        return [IMPRESSIONS, *(self.components[place] for place in sorted(places))]
+
+
+class AlertFacts(UserFacts):
+    """What the alerts of the settings need."""
+
+    def __init__(self, settings: Settings) -> None:
+        named = [(alert.metric, f"alert {alert.name!r}") for alert in settings.alerts]
+        super().__init__(settings, named)
+        for alert in settings.alerts:
+            if self.ratios[alert.metric].below is None:
+                raise SettingsError(
+                    f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
+                    "not add up to; use one over events or slates"
+                )
+        tracks = {
+            Track(
+                self.measure(alert.metric),
+                alert.window_ms,
+                tuple(n for n in settings.dimension_names if n in alert.segments),
+                self._lag_ms(alert.metric),
+            ): None
+            for alert in settings.alerts
+        }
+        self.tracks = tuple(tracks)
+        panes = sum(track.ring.panes for track in self.tracks)
+        if panes > limits.MAX_TRACK_PANES:
+            raise SettingsError(
+                f"alerts: {len(self.tracks)} different ones have {panes} panes, at most "
+                f"{limits.MAX_TRACK_PANES}: use longer windows, or fewer of them"
+            )
+
+    def track_of(self, alert: Alert) -> Track:
+        """Where an alert's metric is kept."""
+        segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
+        (found,) = (
+            track
+            for track in self.tracks
+            if (track.measure.name, track.window_ms) == (alert.metric, alert.window_ms)
+            and track.dimensions == segments
+        )
+        return found
+
+    def _lag_ms(self, name: str) -> int:
+        """How long after a moment its values can still change by feedback that is to come."""
+        ratio, settings = self.ratios[name], self.settings
+        if ratio.above in _BY_OWN_TIME or ratio.above.startswith("feedback."):
+            return 0
+        is_converted = ratio.above == "converted"
+        horizon_ms = (
+            settings.attribution.conversion_ms
+            if is_converted
+            else (
+                settings.attribution.click_ms
+                if ratio.above == "clicked"
+                else settings.feedback_horizon_ms
+            )
+        )
+        return horizon_ms + settings.time.max_lateness_ms
+
+
+def _held(component: int, fact: Any, amount: I64) -> Iterator[PerUser]:
+    """The amounts that are not 0."""
+    held = np.flatnonzero(amount)
+    if len(held):
+        amount = amount[held].astype(np.int64)
+        yield component, fact.user[held], fact.event_ms[held], fact.segment[held], amount

@@ -1,0 +1,176 @@
+"""Experiments as gauges: the readout of every experiment, as of now.
+
+Every lift is the relative one that the verdict speaks of: where there are days before the start to
+compare with, what was there before is taken out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamer.experiments.estimate import Estimate, Inference
+from streamer.readout.counters import Counter, Known, Sample, declaring
+from streamer.readout.experiments import ExperimentReadout, deciding
+
+GAUGES: list[Counter] = []
+_declare = declaring(GAUGES, "experiments")
+_OF_ARM = ("experiment", "metric", "arm")
+_OF_LIFT = (*_OF_ARM, "interval")
+_UNDEFINED = "absent where it is not defined, and before the first day"
+_LIFT = "value of the arm / value of the control - 1"
+
+
+def _running(known: Known) -> Iterator[ExperimentReadout]:
+    return (found for found in known.experiments if found.last is not None)
+
+
+def _lifts(known: Known) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
+    """(labels, relative lift) of every comparison."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for comparison in metric.found.comparisons:
+                labels = (found.experiment.name, metric.name, comparison.arm)
+                yield labels, deciding(comparison)
+
+
+def _inferences(known: Known) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
+    """The same for each kind of interval."""
+    for labels, lift in _lifts(known):
+        for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
+            if inference is not None:
+                yield (*labels, interval), lift, inference
+
+
+@_declare(
+    "experiment_users",
+    *("experiment", "arm"),
+    formula="users with an impression in the arm and in no other one",
+    unit="users",
+    empty="absent before the first day",
+)
+def _users(known: Known) -> Iterator[Sample]:
+    """Users that are compared."""
+    for found in _running(known):
+        for arm, users in found.users.items():
+            yield (found.experiment.name, arm), users
+
+
+@_declare(
+    "experiment_mixed_users",
+    "experiment",
+    formula="users with impressions in several arms",
+    unit="users",
+    empty="absent before the first day",
+)
+def _mixed(known: Known) -> Iterator[Sample]:
+    """Users seen in several arms; they are left out of the comparison, of its past days too."""
+    for found in _running(known):
+        yield (found.experiment.name,), found.mixed_users
+
+
+@_declare(
+    "experiment_user_sample_ratio",
+    "experiment",
+    formula="share of the users, by hash",
+    unit="ratio",
+    empty="absent before the first day",
+)
+def _sample(known: Known) -> Iterator[Sample]:
+    """Share of the users that experiments look at, in the partition with the smallest; 1: all."""
+    for found in _running(known):
+        yield (found.experiment.name,), found.user_sample_ratio
+
+
+@_declare(
+    "experiment_srm_pvalue",
+    *("experiment", "interval"),
+    formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
+    unit="probability",
+    empty="absent before the first day",
+)
+def _split(known: Known) -> Iterator[Sample]:
+    """How likely so uneven a split of the users is under the planned shares; anytime holds
+    whenever one looks."""
+    for found in _running(known):
+        split = found.metrics[0].found.split
+        yield (found.experiment.name, "fixed"), split.p_value_fixed
+        yield (found.experiment.name, "anytime"), split.p_value
+
+
+@_declare(
+    "experiment_value",
+    *_OF_ARM,
+    formula="sum of the numerators / sum of the denominators, over the users of the arm",
+    unit="as the metric",
+    empty=_UNDEFINED,
+)
+def _value(known: Known) -> Iterator[Sample]:
+    """The metric in an arm, from the start of the experiment on."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for arm in metric.found.arms:
+                if arm.value is not None:
+                    yield (found.experiment.name, metric.name, arm.name), arm.value
+
+
+@_declare("experiment_lift_ratio", *_OF_LIFT, formula=_LIFT, unit="ratio", empty=_UNDEFINED)
+def _lift(known: Known) -> Iterator[Sample]:
+    """Relative lift of an arm over the control (the same beside both intervals)."""
+    for labels, lift, _ in _inferences(known):
+        assert lift.value is not None
+        yield labels, lift.value
+
+
+@_declare(
+    "experiment_lower_ratio",
+    *_OF_LIFT,
+    formula="lower end of the interval of the lift",
+    unit="ratio",
+    empty=_UNDEFINED,
+)
+def _lower(known: Known) -> Iterator[Sample]:
+    """Lower end of the lift's interval: fixed holds at one look, anytime at every look."""
+    for labels, _, inference in _inferences(known):
+        yield labels, inference.low
+
+
+@_declare(
+    "experiment_upper_ratio",
+    *_OF_LIFT,
+    formula="upper end of the interval of the lift",
+    unit="ratio",
+    empty=_UNDEFINED,
+)
+def _upper(known: Known) -> Iterator[Sample]:
+    """Upper end of the lift's interval."""
+    for labels, _, inference in _inferences(known):
+        yield labels, inference.high
+
+
+@_declare(
+    "experiment_pvalue",
+    *_OF_LIFT,
+    formula="probability of as large a lift, if there were none; Holm over the arms",
+    unit="probability",
+    empty=_UNDEFINED,
+)
+def _pvalue(known: Known) -> Iterator[Sample]:
+    """p-value of the lift, corrected over the arms of the metric."""
+    for labels, _, inference in _inferences(known):
+        yield labels, inference.p_adjusted
+
+
+@_declare(
+    "experiment_verdict",
+    *(*_OF_ARM, "verdict"),
+    formula="1 for the verdict that holds",
+    unit="1",
+    empty="absent for the other verdicts",
+)
+def _verdict(known: Known) -> Iterator[Sample]:
+    """The verdict on an arm, by one metric."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for comparison in metric.found.comparisons:
+                labels = (found.experiment.name, metric.name, comparison.arm)
+                yield (*labels, str(comparison.verdict.outcome)), 1

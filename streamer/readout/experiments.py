@@ -1,0 +1,239 @@
+"""Experiments as readers see them: sums of all partitions, compared, as of a day or a range."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from streamer import limits
+from streamer.config import Settings
+from streamer.engine import integers
+from streamer.engine.integers import Columns
+from streamer.engine.trial_sums import Trial, cumulated
+from streamer.experiment_settings import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.experiments import power, readout
+from streamer.experiments.plan import Plan, Rule
+from streamer.experiments.sums import ArmSums, BeforeSums
+from streamer.metrics.per_user import ExperimentFacts, UserRatio
+from streamer.readout.view import View
+
+EFFECTS = (0.01, 0.02, 0.05, 0.1)
+"""Relative lifts for which the days until they would be found are told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Whole days from now until a relative lift would be found with the plan's power, looking at
+    any time; None: not in sight."""
+
+    effect: float
+    days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReadout:
+    """One metric of an experiment; ``waits`` has an entry for each comparison."""
+
+    name: str
+    direction: str
+    margin: float | None
+    found: readout.Readout
+    waits: Sequence[Sequence[Wait]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentReadout:
+    """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
+    first day has begun. ``counted_since_ms``: where something is counted only since then."""
+
+    experiment: Experiment
+    first: datetime.date
+    last: datetime.date | None
+    users: Mapping[str, int]
+    mixed_users: int
+    user_sample_ratio: float
+    counted_since_ms: int | None
+    metrics: Sequence[MetricReadout]
+
+
+@dataclass(frozen=True)
+class Book:
+    """What is known of one experiment: its settings, and its sums in every partition."""
+
+    experiment: Experiment
+    trial: Trial
+    ratios: Mapping[str, UserRatio]
+    parts: Sequence[Columns]
+    stream_ms: int
+    sample_bits: int
+    since_ms: int
+
+    @property
+    def last_day(self) -> int | None:
+        """The last day that has begun, since 1970-01-01; None before the first."""
+        day = min(self.stream_ms // DAY_MS, self.trial.days.stop - 1)
+        return day if day >= self.trial.days.start else None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something is counted only since some time in the experiment."""
+        first = min((*self.trial.covariates[:1], self.trial.days.start))
+        return bool(self.since_ms > first * DAY_MS)
+
+    def read(self, day: int | None = None) -> ExperimentReadout:
+        """The readout as of the end of a day, or of the last one."""
+        last = self.last_day if day is None else day
+        return self.of_parts(self.parts, self.trial.days.start, last)
+
+    def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
+        """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
+        days = 0 if last is None else last - first + 1
+        sums = cumulated(self.trial, parts, first - 1 if last is None else last)
+        return ExperimentReadout(
+            experiment=self.experiment,
+            first=date_of(first),
+            last=None if last is None else date_of(last),
+            users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
+            mixed_users=sums[0]["mixed"],
+            user_sample_ratio=2.0**-self.sample_bits,
+            counted_since_ms=self.since_ms if self.is_partial else None,
+            metrics=[self._metric(metric, sums, days) for metric in self.experiment.metrics],
+        )
+
+    def _metric(
+        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], days: int
+    ) -> MetricReadout:
+        plan = plan_of(self.experiment)
+        rule = Rule(higher_is_better=metric.direction == "higher", margin=metric.margin)
+        by_arm = {
+            arm: arm_sums(self.trial, self.ratios[metric.name], of_arm)
+            for arm, of_arm in zip(self.trial.arms, sums[1:], strict=True)
+        }
+        found = readout.compare(plan, rule, by_arm)
+        control = found.arms[0].value
+        waits = [_waits(plan, control, comparison, days) for comparison in found.comparisons]
+        return MetricReadout(metric.name, metric.direction, metric.margin, found, waits)
+
+
+def plan_of(experiment: Experiment) -> Plan:
+    """The statistical plan that the settings ask for."""
+    split = {arm: experiment.split[arm] for arm in experiment.arms}
+    return Plan(experiment.control, split, experiment.alpha, experiment.expected_users)
+
+
+def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
+    """The sums of one arm, as the statistics take them."""
+    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
+    main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
+    before = BeforeSums(**held) if held else None
+    return ArmSums(n=sums["users"], **main, x_scale=1 / ratio.unit, before=before)
+
+
+def _waits(
+    plan: Plan, control: float | None, comparison: readout.Comparison, days: int
+) -> list[Wait]:
+    """``control``: the value of the control."""
+    lift = (comparison.adjusted or comparison).absolute
+    if lift.stderr is None or lift.anytime is None or not days or not control or control < 0:
+        return []
+    by = power.anytime(lift.anytime.alpha, plan.rho2)
+    waits = []
+    for effect in EFFECTS:
+        users = comparison.users
+        needed = power.users_needed(effect * control, lift.stderr, users, by, plan.power)
+        wait = None if needed is None else power.days_to_reach(needed, users, users / days)
+        waits.append(Wait(effect, wait))
+    return waits
+
+
+def books(settings: Settings, facts: ExperimentFacts, views: Sequence[View]) -> dict[str, Book]:
+    """Name → what is known of it, of all experiments. Sums that were made under other settings are
+    not read."""
+    stream_ms = max((view.header.stream_ms for view in views), default=0)
+    bits = max((view.header.day_sample_bits for view in views), default=0)
+    found = {}
+    for experiment, trial in zip(settings.experiments, facts.trials, strict=True):
+        components = facts.components_of(trial)
+        needed = [*components, *(f"{trial.dimension}={arm}" for arm in trial.arms)]
+        since = [
+            view.header.counted_since_ms.get(name, view.header.stream_ms)
+            for view in views
+            for name in needed
+        ]
+        parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
+        found[experiment.name] = Book(
+            experiment, trial, facts.ratios, parts, stream_ms, bits, max(since, default=0)
+        )
+    return found
+
+
+# As a document ---------------------------------------------------------------------------------
+
+
+def document(book: Book, found: ExperimentReadout) -> dict[str, Any]:
+    """The JSON of a readout."""
+    experiment = book.experiment
+    return {
+        "name": experiment.name,
+        "dimension": experiment.dimension,
+        "control": experiment.control,
+        "split": {arm: experiment.split[arm] for arm in experiment.arms},
+        "start": experiment.start.isoformat(),
+        "end": None if experiment.end is None else experiment.end.isoformat(),
+        "alpha": experiment.alpha,
+        "covariate_days": experiment.covariate_days,
+        "first": found.first.isoformat(),
+        "last": None if found.last is None else found.last.isoformat(),
+        "users": dict(found.users),
+        "mixed_users": found.mixed_users,
+        "user_sample_ratio": found.user_sample_ratio,
+        "counted_since_ms": found.counted_since_ms,
+        "metrics": [_metric_document(metric) for metric in found.metrics],
+    }
+
+
+def _metric_document(metric: MetricReadout) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "direction": metric.direction,
+        "margin": metric.margin,
+        "split_test": msgspec.to_builtins(metric.found.split),
+        "arms": msgspec.to_builtins(metric.found.arms),
+        "comparisons": [
+            msgspec.to_builtins(comparison) | {"waits": msgspec.to_builtins(list(waits))}
+            for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
+        ],
+    }
+
+
+def history(book: Book) -> list[dict[str, Any]]:
+    """For each day the relative lifts as they stood at its end, with both intervals."""
+    last = book.last_day
+    if last is None:
+        return []
+    book = replace(book, parts=[integers.merged(book.parts)])
+    found = []
+    first = max(book.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
+    for day in range(first, last + 1):
+        as_of = book.read(day)
+        found.append(
+            {
+                "day": date_of(day).isoformat(),
+                "users": dict(as_of.users),
+                "metrics": {metric.name: _lifts(metric) for metric in as_of.metrics},
+            }
+        )
+    return found
+
+
+def _lifts(metric: MetricReadout) -> dict[str, Any]:
+    return {c.arm: msgspec.to_builtins(deciding(c)) for c in metric.found.comparisons}
+
+
+def deciding(comparison: readout.Comparison) -> Any:
+    """The relative lift that the verdict speaks of: adjusted by the days before, if there are."""
+    return (comparison.adjusted or comparison).relative

@@ -1,0 +1,80 @@
+// The section of alerts: what is said of every watched segment, and why a chosen one moved.
+
+import { Failure, get } from "./api.js";
+import { byId, setNote, setOptions } from "./dom.js";
+import { showSplit } from "./split.js";
+import { isWhole, showWatched } from "./watched.js";
+
+const EVERY_MS = 15_000;
+const HASH = "#explain";
+
+/** Alerts move by a sixth of their windows: they are read at every third look. `onChange` is called
+ * when another one is chosen. */
+export class Alerts {
+  #dueMs = 0;
+  #followed = false;
+  #wanted = new URLSearchParams(location.search).get("alert");
+
+  constructor(onChange) {
+    byId("explain-alert").addEventListener("change", (event) => {
+      this.#wanted = event.target.value;
+      remember(this.#wanted);
+      this.#dueMs = 0;
+      byId("why").classList.add("old");
+      onChange();
+    });
+  }
+
+  async refresh(health, signal) {
+    const startedMs = performance.now();
+    if (startedMs < this.#dueMs) {
+      return;
+    }
+    const { alerts } = await get("api/alerts", signal);
+    byId("no-alerts").hidden = alerts.length > 0;
+    if (alerts.length) {
+      showWatched(alerts);
+      await this.#explain(alerts, health.dimensions, signal);
+    }
+    byId("alerts-panel").hidden = !alerts.length;
+    this.#dueMs = startedMs + EVERY_MS - 1000;
+    this.#follow();
+  }
+
+  async #explain(alerts, dimensions, signal) {
+    const names = [...new Set(alerts.map((each) => each.alert))];
+    const isKnown = names.includes(this.#wanted);
+    const name = isKnown ? this.#wanted : names[0];
+    const options = names.map((each) => ({ value: each, text: each }));
+    setOptions(byId("explain-alert"), options, name);
+    const missing = `The settings have no alert ${this.#wanted}; this is ${name}.`;
+    setNote(byId("why-missing"), isKnown || this.#wanted === null ? "" : missing);
+    const whole = alerts.find((each) => each.alert === name && isWhole(each));
+    try {
+      const query = new URLSearchParams({ alert: name });
+      showSplit(await get(`api/explain?${query}`, signal), whole, dimensions);
+    } catch (failure) {
+      if (!(failure instanceof Failure) || failure.status !== 404) {
+        throw failure;
+      }
+      setNote(byId("why-note"), failure.message);
+      byId("why-split").hidden = true;
+    }
+    byId("why").classList.remove("old");
+  }
+
+  /** Go here once there is something to see, where the address says so. */
+  #follow() {
+    if (!this.#followed && location.hash === HASH) {
+      byId("explain").scrollIntoView();
+      byId("explain-title").focus({ preventScroll: true });
+    }
+    this.#followed = true;
+  }
+}
+
+function remember(name) {
+  const url = new URL(location.href);
+  url.searchParams.set("alert", name);
+  history.replaceState(null, "", url);
+}

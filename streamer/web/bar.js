@@ -1,0 +1,90 @@
+// The interval of a lift as a bar, on one scale for all comparisons of an experiment.
+
+import { element, freshId, setAttribute, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+
+const TICKS = [1, 2, 2.5, 5, 10];
+const ENDS = [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10];
+const HEIGHT = 26;
+const WIDTH = 1000; // of the viewBox, which is stretched to the width there is
+
+/** The smallest round number that is not below a value above 0. */
+export function niceAbove(value, numbers = TICKS) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * numbers.find((step) => step * power >= value * (1 - 1e-9));
+}
+
+/** One end of a scale around 0: twice the middle one of the bars' far ends, so that a wide bar does
+ * not flatten the others; it is cut. */
+export function scaleOf(items) {
+  const ends = items
+    .filter(({ lift }) => lift.anytime !== null)
+    .map(({ lift }) => Math.max(Math.abs(lift.anytime.low), Math.abs(lift.anytime.high)))
+    .sort((a, b) => a - b);
+  if (!ends.length) {
+    return 0.1;
+  }
+  const middle = ends[Math.floor((ends.length - 1) / 2)];
+  return niceAbove(Math.max(Math.min(ends.at(-1), 2 * middle), 0.001), ENDS);
+}
+
+/** The view of an item's interval. */
+export function bar() {
+  const [titleId, svgTitle] = [freshId("bar"), shape("title")];
+  svgTitle.id = titleId;
+  const parts = {
+    title: svgTitle,
+    interval: shape("rect", { class: "interval", y: 7, height: 12, rx: 0 }),
+    value: shape("line", { class: "value", y1: 3, y2: 23 }),
+    margin: shape("line", { class: "margin", y1: 0, y2: HEIGHT }),
+  };
+  const svg = shape(
+    "svg",
+    {
+      role: "img",
+      "aria-labelledby": titleId,
+      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+      preserveAspectRatio: "none",
+      height: HEIGHT,
+    },
+    svgTitle,
+    shape("line", { class: "axis", x1: 0, x2: WIDTH, y1: 13, y2: 13 }),
+    shape("line", { class: "zero", x1: WIDTH / 2, x2: WIDTH / 2, y1: 0, y2: HEIGHT }),
+    ...[parts.margin, parts.interval, parts.value],
+  );
+  const ends = ["", "", ""].map(() => element("span"));
+  const marks = ["‹", "›"].map((text) => element("span", { class: "cut", hidden: "" }, text));
+  const axis = element("div", { class: "ends", "aria-hidden": "true" }, ...ends);
+  const frame = element("div", { class: "frame" }, svg, ...marks);
+  marks.forEach((mark) => setAttribute(mark, "aria-hidden", "true"));
+  const root = element("div", { class: "bar" }, frame, axis);
+  return { root, update: (item) => draw(root, { ...parts, ends, marks }, item) };
+}
+
+function draw(root, parts, { lift, scale, metric }) {
+  root.hidden = lift.anytime === null;
+  if (root.hidden) {
+    return;
+  }
+  const { low, high } = lift.anytime;
+  const at = (x) => ((Math.min(1, Math.max(-1, x / scale)) + 1) / 2) * WIDTH;
+  const span = (name, ...values) =>
+    values.forEach((x, i) => setAttribute(parts[name], `x${i + 1}`, String(at(x))));
+  setAttribute(parts.interval, "x", String(at(low)));
+  setAttribute(parts.interval, "width", String(Math.max(2, at(high) - at(low))));
+  span("value", lift.value, lift.value);
+  const harm = metric.direction === "lower" ? metric.margin : -metric.margin;
+  const hasMargin = metric.margin !== null && Math.abs(harm) <= scale;
+  setAttribute(parts.margin, "visibility", hasMargin ? "visible" : "hidden");
+  span("margin", hasMargin ? harm : 0, hasMargin ? harm : 0);
+  [-scale, 0, scale].forEach((x, i) => setText(parts.ends[i], format.round(x)));
+  parts.marks[0].hidden = low >= -scale;
+  parts.marks[1].hidden = high <= scale;
+  setText(parts.title, words(lift, metric, hasMargin));
+}
+
+function words({ value, anytime }, { margin }, hasMargin) {
+  const range = `between ${format.lift(anytime.low)} and ${format.lift(anytime.high)}`;
+  const tolerated = hasMargin ? `; the dashed line is the tolerated harm of ${format.share(margin)}` : "";
+  return `Lift ${format.lift(value)}, ${range}${tolerated}`;
+}

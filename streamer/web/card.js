@@ -1,0 +1,142 @@
+// One experiment: who is compared with whom, whether the split is as planned, and every comparison.
+
+import { scaleOf } from "./bar.js";
+import { comparison } from "./comparison.js";
+import { element, freshId, keep, setNote, setText, textView } from "./dom.js";
+import * as format from "./format.js";
+
+/** What links to one experiment end with. */
+export function hashOf(name) {
+  return `#experiment=${encodeURIComponent(name)}`;
+}
+
+/** The view of one entry of /api/experiments; `show` takes its document. */
+export function card({ name }) {
+  const id = freshId("experiment");
+  const root = element("article", { class: "card panel", "aria-labelledby": id, "data-name": name });
+  const link = element("a", { href: hashOf(name) }, name);
+  const parts = {
+    who: element("p", { class: "who" }),
+    arms: element("dl", { class: "arms" }),
+    split: element("p", { class: "split" }),
+    notes: element("ul", { class: "notes" }),
+    comparisons: element("div"),
+  };
+  root.append(
+    element("header", {}, element("h3", { id }, link), parts.who),
+    ...[parts.arms, parts.split, parts.notes, parts.comparisons],
+  );
+  let last = "";
+  return {
+    root,
+    update() {},
+    show(document) {
+      const text = JSON.stringify(document);
+      if (text !== last) {
+        last = text;
+        fill(parts, document);
+      }
+    },
+    fail: (text) => setText(parts.who, text),
+  };
+}
+
+function fill(parts, found) {
+  setText(parts.who, who(found));
+  keep(parts.arms, armsOf(found), (arm) => arm.name, armView);
+  setNote(parts.split, splitWords(found));
+  parts.split.classList.toggle("wrong", isInvalid(found));
+  const notes = notesOf(found);
+  parts.notes.hidden = !notes.length;
+  keep(parts.notes, notes, (note) => note, () => textView("li"));
+  const pairs = found.last === null ? [] : comparisonsOf(found);
+  const scale = scaleOf(pairs);
+  const items = pairs.map((pair) => ({ ...pair, scale }));
+  keep(parts.comparisons, items, (item) => item.key, comparison);
+}
+
+/** "B against A by variant, since 2 Nov 2026". */
+function who({ dimension, control, arms, split, start, end, first, last }) {
+  const others = Object.keys(split).filter((arm) => arm !== control);
+  const text = `${others.join(", ")} against ${control} (${dimension})`;
+  if (last === null) {
+    return `${text}, begins on ${format.day(start)}`;
+  }
+  const days = format.counted(dayNumber(last) - dayNumber(first) + 1, "day");
+  if (end !== null && last >= end) {
+    return `${text}, ${format.day(first)} to ${format.day(end)} (${days})`;
+  }
+  const until = end === null ? "" : `, planned until ${format.day(end)}`;
+  return `${text}, since ${format.day(first)}${until} (${days})`;
+}
+
+function dayNumber(text) {
+  return Date.parse(text) / 86_400_000;
+}
+
+function armsOf({ users, control, last }) {
+  const total = Object.values(users).reduce((sum, n) => sum + n, 0);
+  return Object.entries(last === null ? {} : users).map(([name, n]) => ({
+    name,
+    role: name === control ? "control" : "treatment",
+    text: total ? `${format.counted(n, "user")}, ${format.percent(n / total)}` : "no users",
+  }));
+}
+
+function armView({ name, role }) {
+  const users = element("dd");
+  const root = element("div", {}, element("dt", {}, name, element("small", {}, ` ${role}`)), users);
+  return { root, update: ({ text }) => setText(users, text) };
+}
+
+/** Whether the verdict is that the arms cannot be compared. */
+function isInvalid(found) {
+  return found.metrics.some((metric) =>
+    metric.comparisons.some((each) => each.verdict.outcome.startsWith("invalid")),
+  );
+}
+
+function splitWords(found) {
+  const test = found.metrics[0]?.split_test;
+  if (!test || found.last === null) {
+    return "";
+  }
+  const planned = Object.entries(test.expected)
+    .map(([arm, share]) => `${arm} ${format.share(share)}`)
+    .join(", ");
+  const p = `p = ${format.pValue(test.p_value)}, however often one looks`;
+  return isInvalid(found)
+    ? `Users are not split as planned (${planned}; ${p}). The arms cannot be compared.`
+    : `Users are split as planned (${planned}; ${p}).`;
+}
+
+function notesOf(found) {
+  const notes = [];
+  if (found.mixed_users) {
+    const were = found.mixed_users === 1 ? "was" : "were";
+    const users = format.counted(found.mixed_users, "user");
+    notes.push(`${users} ${were} seen in several arms and left out.`);
+  }
+  if (found.user_sample_ratio < 1) {
+    const share = format.share(found.user_sample_ratio);
+    notes.push(`A sample of ${share} of the users is looked at, because there are so many.`);
+  }
+  if (found.counted_since_ms !== null) {
+    const since = format.clock(found.counted_since_ms);
+    notes.push(`What is compared is counted only since ${since}, later than the start.`);
+  }
+  return notes;
+}
+
+/** Every metric of every treatment, with the lift that the verdict speaks of. */
+function comparisonsOf(found) {
+  return found.metrics.flatMap((metric) =>
+    metric.comparisons.map((pair) => ({
+      key: JSON.stringify([metric.name, pair.arm]),
+      found,
+      metric,
+      pair,
+      lift: (pair.adjusted ?? pair).relative,
+    })),
+  );
+}

@@ -1,0 +1,89 @@
+// One metric of one treatment: the verdict in words, the lift, its interval, and its history.
+
+import { bar } from "./bar.js";
+import { element, setText } from "./dom.js";
+import * as format from "./format.js";
+import { pastLifts } from "./history.js";
+import { title, writer } from "./names.js";
+import { numbers } from "./numbers.js";
+
+const KINDS = {
+  better: "good",
+  worse: "bad",
+  "no harm beyond the margin": "good",
+  "keep running": "open",
+};
+
+/** The view of an item {found, metric, pair, lift, scale}; it stays with its metric and arm. */
+export function comparison({ metric, pair, found }) {
+  const several = found.metrics[0].comparisons.length > 1;
+  const name = several ? `${title(metric.name)}: ${pair.arm}` : title(metric.name);
+  const parts = {
+    rule: element("p", { class: "rule" }),
+    verdict: element("strong", { class: "verdict" }),
+    lift: element("span", { class: "lift" }),
+    range: element("span", { class: "range" }),
+    reason: element("p", { class: "reason" }),
+    arms: element("p", { class: "values" }),
+  };
+  const drawn = bar();
+  const told = numbers();
+  const course = pastLifts();
+  const said = element("p", { class: "said" }, parts.verdict, " ", parts.lift, " ", parts.range);
+  const left = element("div", { class: "now" }, said, drawn.root, parts.reason, parts.arms, told.root);
+  const root = element(
+    "section",
+    { class: "comparison" },
+    element("div", { class: "title" }, element("h4", {}, name), parts.rule),
+    left,
+    course.root,
+  );
+  return {
+    root,
+    update(item) {
+      fill(parts, item);
+      for (const view of [drawn, told, course]) {
+        view.update(item);
+      }
+    },
+  };
+}
+
+function fill(parts, { found, metric, pair, lift }) {
+  const { outcome, reason } = pair.verdict;
+  setText(parts.rule, ruleWords(metric));
+  setText(parts.verdict, outcome.charAt(0).toUpperCase() + outcome.slice(1));
+  parts.verdict.dataset.kind = KINDS[outcome] ?? "warn";
+  setText(parts.lift, lift.value === null ? "" : format.lift(lift.value));
+  setText(parts.range, rangeWords(lift));
+  setText(parts.reason, reason);
+  setText(parts.arms, valueWords(found, metric, pair));
+}
+
+function ruleWords({ name, direction, margin }) {
+  const allowed = margin === null ? "" : `, harm up to ${format.share(margin)} is tolerated`;
+  return `${name}: ${direction} is better${allowed}`;
+}
+
+function rangeWords({ anytime, reason }) {
+  if (anytime === null) {
+    return `no interval: ${reason || "not defined"}`;
+  }
+  return `between ${format.lift(anytime.low)} and ${format.lift(anytime.high)}`;
+}
+
+/** The values of both arms as they were counted, and what was taken out of the lift. */
+function valueWords({ control, covariate_days: days }, metric, pair) {
+  const write = writer(metric.name);
+  const of = (name) => {
+    const arm = metric.arms.find((each) => each.name === name);
+    return arm.value === null ? `${name} has ${format.NO_DATA}` : `${name} has ${write(arm.value)}`;
+  };
+  const text = `${of(control)}, ${of(pair.arm)}.`;
+  const raw = pair.relative.value;
+  if (!pair.adjusted || pair.adjusted.explained === null || raw === null) {
+    return text;
+  }
+  const before = format.counted(days, "day");
+  return `${text} As counted that is ${format.lift(raw)}; the lift above is less what was there in the ${before} before the start.`;
+}

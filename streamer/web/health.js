@@ -1,0 +1,88 @@
+// The header: how the processor does, in words; how old the values are.
+
+import { Failure } from "./api.js";
+import { byId, setAttribute, setNote, setText } from "./dom.js";
+import * as format from "./format.js";
+
+const QUIET_SECONDS = 60;
+
+/** What a document of /api/health says: the state (a class of the line), its word, and the rest. */
+export function verdict(health, nowMs) {
+  const behind = Object.values(health.lag_records).reduce((sum, lag) => sum + (lag ?? 0), 0);
+  const [first, ...others] = health.problems;
+  if (!health.is_ready) {
+    const more = others.length ? ` (and ${others.length} more)` : "";
+    return ["bad", "Not ready", `: ${first ?? "no reason is given"}${more}`];
+  }
+  if (behind > 0) {
+    return ["busy", "Catching up", `: ${format.counted(behind, "record")} behind`];
+  }
+  if (!health.stream_time_ms) {
+    return ["waiting", "Ready", ": no events yet"];
+  }
+  if (!health.workers.some((worker) => worker.is_present)) {
+    return ["waiting", "Stopped", ": no worker is running"];
+  }
+  const quiet = Math.floor((nowMs - health.stream_time_ms) / 1000);
+  return ["live", "Live", quiet > QUIET_SECONDS ? `, the last event ${format.span(quiet)} ago` : ""];
+}
+
+/** What readers of the numbers should know besides. */
+export function remarks(health) {
+  const found = [];
+  if (!health.identity_exact) {
+    found.push("Not all numbers are exact: a bound was hit, or records were lost.");
+  }
+  if (health.users_behind_seconds > QUIET_SECONDS) {
+    const behind = format.span(health.users_behind_seconds);
+    found.push(`Numbers of users are ${behind} behind the others.`);
+  }
+  return found.join(" ");
+}
+
+/** The header, which shows one of a document, a failure, or that updates are paused. */
+export class Header {
+  #seenMs = 0;
+
+  show(health) {
+    this.#seenMs = Date.now();
+    this.#say(...verdict(health, this.#seenMs));
+    setNote(byId("health-note"), remarks(health));
+    const time = byId("stream-time");
+    if (health.stream_time_ms) {
+      setAttribute(time, "datetime", new Date(health.stream_time_ms).toISOString());
+      setText(time, format.clock(health.stream_time_ms));
+    }
+  }
+
+  /** All that was asked for has come. */
+  fresh() {
+    document.body.classList.remove("stale");
+    setNote(byId("as-of"), "");
+  }
+
+  fail(failure) {
+    const isOurs = !(failure instanceof Failure);
+    const words = isOurs ? "This page has a fault" : `Cannot reach the ${failure.who}`;
+    this.#say("bad", words, `: ${failure.message}`);
+    document.body.classList.add("stale");
+    setNote(byId("as-of"), this.#seenMs ? `These are the values of ${this.#age()}.` : "");
+  }
+
+  pause(isPaused) {
+    setText(byId("pause"), isPaused ? "Resume updates" : "Pause updates");
+    if (isPaused) {
+      setNote(byId("as-of"), `Updates are paused. These are the values of ${this.#age()}.`);
+    }
+  }
+
+  #age() {
+    return this.#seenMs ? format.clock(this.#seenMs) : "no time yet";
+  }
+
+  #say(state, words, rest) {
+    setAttribute(byId("health"), "data-state", state);
+    setText(byId("health-state"), words);
+    setText(byId("health-detail"), rest);
+  }
+}

@@ -1,0 +1,67 @@
+// The page: asks again and again, while somebody looks.
+
+import { Alerts } from "./alerts.js";
+import { get } from "./api.js";
+import { byId } from "./dom.js";
+import { Experiments } from "./experiments.js";
+import { Header } from "./health.js";
+import { LiveWindows } from "./live.js";
+
+const EVERY_MS = 5000;
+
+const header = new Header();
+const sections = [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments()];
+let isPaused = false;
+let timer = 0;
+let running = new AbortController();
+
+/** Read everything once, in place of a reading that is under way, and plan the next time. */
+async function look() {
+  running.abort();
+  clearTimeout(timer);
+  const mine = new AbortController();
+  running = mine;
+  const startedMs = performance.now();
+  try {
+    const health = await get("api/health", mine.signal);
+    header.show(health);
+    for (const section of sections) {
+      await section.refresh(health, mine.signal);
+    }
+    header.fresh();
+  } catch (failure) {
+    if (mine.signal.aborted) {
+      return;
+    }
+    header.fail(failure);
+  }
+  header.pause(isPaused);
+  if (!isPaused && !document.hidden) {
+    timer = setTimeout(look, Math.max(1000, EVERY_MS - (performance.now() - startedMs)));
+  }
+}
+
+function rest() {
+  running.abort();
+  clearTimeout(timer);
+}
+
+byId("pause").addEventListener("click", () => {
+  isPaused = !isPaused;
+  if (isPaused) {
+    rest();
+    header.pause(true);
+  } else {
+    look();
+  }
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) {
+    rest();
+  } else if (!isPaused) {
+    look();
+  }
+});
+
+look();

@@ -1,0 +1,126 @@
+// The disclosure of a comparison: both intervals, p-values, what could be found and when.
+
+import { element, keep, setText } from "./dom.js";
+import * as format from "./format.js";
+
+const HEADINGS = ["Value", "At any time", "p, any time", "At a single look", "p, single look"];
+
+/** The view of an item's numbers. */
+export function numbers() {
+  const headings = HEADINGS.map((text) => headerCell(text, "number"));
+  const head = element("tr", { role: "row" }, headerCell("Lift", ""), ...headings);
+  const body = element("tbody", { role: "rowgroup" });
+  const caption = element("caption");
+  const table = element(
+    "table",
+    { class: "stacked numbers", role: "table" },
+    ...[caption, element("thead", { role: "rowgroup" }, head), body],
+  );
+  const facts = element("dl", { class: "facts" });
+  const root = element("details", {}, element("summary", {}, "All numbers"), table, facts);
+  return {
+    root,
+    update(item) {
+      const level = format.share(1 - item.found.alpha);
+      setText(caption, `${item.pair.arm} against ${item.found.control}, intervals of level ${level}`);
+      keep(body, rowsOf(item.pair), (row) => row.title, rowView);
+      keep(facts, factsOf(item), (fact) => fact.title, factView);
+    },
+  };
+}
+
+function headerCell(text, kind) {
+  return element("th", { scope: "col", role: "columnheader", class: kind }, text);
+}
+
+function rowsOf({ absolute, relative, adjusted }) {
+  const counted = [
+    { title: "relative", estimate: relative, write: format.lift },
+    { title: "absolute", estimate: absolute, write: format.difference },
+  ];
+  if (!adjusted) {
+    return counted;
+  }
+  return [
+    { title: "relative, adjusted", estimate: adjusted.relative, write: format.lift },
+    { title: "absolute, adjusted", estimate: adjusted.absolute, write: format.difference },
+    ...counted.map((row) => ({ ...row, title: `${row.title}, as counted` })),
+  ];
+}
+
+function rowView() {
+  const title = element("th", { scope: "row", role: "rowheader" });
+  const cells = HEADINGS.map((text) =>
+    element("td", { role: "cell", class: "number", "data-title": text }),
+  );
+  const root = element("tr", { role: "row" }, title, ...cells);
+  return {
+    root,
+    update(row) {
+      setText(title, row.title);
+      textsOf(row).forEach((text, i) => setText(cells[i], text));
+    },
+  };
+}
+
+function textsOf({ estimate, write }) {
+  const { value, anytime, fixed, reason } = estimate;
+  const of = (inference) =>
+    inference === null
+      ? ["not defined", format.NO_DATA]
+      : [`${write(inference.low)} to ${write(inference.high)}`, format.pValue(inference.p_adjusted)];
+  return [value === null ? reason || "not defined" : write(value), ...of(anytime), ...of(fixed)];
+}
+
+function factsOf({ found, metric, pair }) {
+  const facts = [
+    { title: "At any time", text: "holds however often one looks; the verdict is by it." },
+    { title: "At a single look", text: "holds only at an end that was set before." },
+  ];
+  if (metric.comparisons.length > 1) {
+    const text = `p-values and intervals are Holm's, over ${metric.comparisons.length} treatments.`;
+    facts.push({ title: "Corrected", text });
+  }
+  if (pair.adjusted) {
+    facts.push({ title: "Adjusted", text: adjustedWords(pair.adjusted, found.covariate_days) });
+  }
+  facts.push({ title: "Least lift that these users would show", text: leastWords(pair.detectable) });
+  facts.push({ title: "Days until a lift would be found", text: waitWords(pair.waits) });
+  return facts;
+}
+
+function adjustedWords({ explained, reason }, days) {
+  if (explained === null) {
+    return `by nothing: ${reason || "not defined"}`;
+  }
+  const before = format.counted(days, "day");
+  return `what users did in the ${before} before the start explains ${format.percent(explained)} of the variance, and is taken out.`;
+}
+
+function leastWords(detectable) {
+  const { relative_anytime: anytime, relative_fixed: fixed } = detectable;
+  if (anytime === null) {
+    return detectable.absolute_anytime === null
+      ? format.NO_DATA
+      : `${format.number(detectable.absolute_anytime)} absolute, looking at any time`;
+  }
+  return `${format.percent(anytime)} looking at any time, ${format.percent(fixed)} at a single look`;
+}
+
+function waitWords(waits) {
+  const texts = waits.map(({ effect, days }) => `${format.round(effect)}: ${daysWords(days)}`);
+  return texts.join("; ") || format.NO_DATA;
+}
+
+function daysWords(days) {
+  if (days === null) {
+    return "not in sight";
+  }
+  return days > 0 ? format.counted(days, "more day") : "already";
+}
+
+function factView({ title }) {
+  const text = element("dd");
+  const root = element("div", {}, element("dt", {}, `${title}: `), text);
+  return { root, update: (fact) => setText(text, fact.text) };
+}

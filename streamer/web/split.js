@@ -1,0 +1,101 @@
+// Why a metric moved: its change as mix and rate, by segment.
+
+import { fillTable } from "./cells.js";
+import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+import { title, writer } from "./names.js";
+
+const [WIDTH, HEIGHT] = [120, 12];
+
+/**
+ * Show a document of /api/explain. `whole` is what is said of everything together, `dimensions` are
+ * those of the settings.
+ */
+export function showSplit(found, whole, dimensions) {
+  const note = noteOf(found, whole, dimensions);
+  setNote(byId("why-note"), note);
+  const isSplit = found.change !== null && found.segments_by.length > 0;
+  byId("why-split").hidden = !isSplit;
+  if (!isSplit) {
+    return;
+  }
+  const write = writer(found.metric);
+  setText(byId("why-words"), wordsOf(found, write));
+  for (const part of ["change", "mix", "rate"]) {
+    setText(byId(`why-${part}`), differenceOf(found.metric, found[part]));
+  }
+  const most = Math.max(...found.segments.flatMap((s) => [Math.abs(s.mix), Math.abs(s.rate)]));
+  const rows = found.segments.map((each) => ({ ...each, metric: found.metric, write, most }));
+  const caption = `By ${found.segments_by.join(" and ")}, those that moved it most first`;
+  fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
+}
+
+const COLUMNS = [
+  { title: "Segment", isText: true, texts: (row) => [row.segment] },
+  { title: "Share then", texts: (row) => [format.percent(row.share_then)] },
+  { title: "Share now", texts: (row) => [format.percent(row.share_now)] },
+  { title: "Value then", texts: (row) => [valueOf(row, row.rate_then)] },
+  { title: "Value now", texts: (row) => [valueOf(row, row.rate_now)] },
+  partColumn("Mix", "mix"),
+  partColumn("Rate", "rate"),
+];
+
+function partColumn(heading, part) {
+  return {
+    title: heading,
+    texts: (row) => [differenceOf(row.metric, row[part])],
+    extra: () => partBar(part),
+  };
+}
+
+/** A bar from the middle to one side; the number beside it says the same. */
+function partBar(part) {
+  const rect = shape("rect", { y: 1, height: HEIGHT - 2 });
+  const zero = shape("line", { class: "zero", x1: WIDTH / 2, x2: WIDTH / 2, y1: 0, y2: HEIGHT });
+  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
+  const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect, zero);
+  return {
+    root,
+    update(row) {
+      const long = row.most ? (Math.abs(row[part]) / row.most) * (WIDTH / 2) : 0;
+      setAttribute(rect, "x", String(row[part] < 0 ? WIDTH / 2 - long : WIDTH / 2));
+      setAttribute(rect, "width", String(long));
+    },
+  };
+}
+
+/** A difference in units of the metric; of shares in points of a hundred. */
+export function differenceOf(metric, value) {
+  const write = writer(metric);
+  if (write === format.percent) {
+    return `${format.difference(100 * value)} points`;
+  }
+  return write === format.seconds ? `${format.difference(value)} s` : format.difference(value);
+}
+
+function valueOf(row, value) {
+  return value === null ? null : row.write(value);
+}
+
+function wordsOf({ metric, window, baseline, then, now }, write) {
+  const before = baseline === "days" ? "at the same time on past days" : "in the window before";
+  return `${title(metric)} over ${window} is ${write(now)}; ${before} it was ${write(then)}.`;
+}
+
+function noteOf(found, whole, dimensions) {
+  const notes = [];
+  if (found.now === null) {
+    notes.push("Nothing was counted in the window.");
+  } else if (found.then === null) {
+    notes.push("There is no baseline yet.");
+  }
+  if (whole?.status === "no baseline") {
+    notes.push(`Not enough is known to tell a change from chance: ${whole.reason}.`);
+  }
+  if (!found.segments_by.length) {
+    const by = JSON.stringify(dimensions.slice(0, 1));
+    const advice = dimensions.length ? ` Add segments = ${by} to it in the settings.` : "";
+    notes.push(`This alert watches everything together, so there is nothing to split by.${advice}`);
+  }
+  return notes.join(" ");
+}

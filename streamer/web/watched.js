@@ -1,0 +1,79 @@
+// What is said of every segment that an alert watches: those that need somebody first.
+
+import { fillTable } from "./cells.js";
+import { byId, setNote } from "./dom.js";
+import * as format from "./format.js";
+import { title, writer } from "./names.js";
+import { ROLLUP } from "./segments.js";
+
+const MAX_ROWS = 200;
+const KINDS = { fine: "good", dropped: "bad", risen: "bad", "no traffic": "warn" };
+const URGENT = ["dropped", "risen", "no traffic", "too little to tell", "no baseline", "fine"];
+
+const COLUMNS = [
+  { title: "Watched", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
+  { title: "Status", isText: true, texts: (w) => [capital(w.status), w.reason], kind: kindOf },
+  { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, writer(w.metric))] },
+  { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
+  { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
+  { title: "Support", texts: (w) => [format.count(w.support), `usually ${format.count(w.expected_support)}`] },
+];
+
+/** Show the entries of /api/alerts. */
+export function showWatched(entries) {
+  const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
+  const rows = sorted.slice(0, MAX_ROWS);
+  const caption = "Every watched segment; below a number its interval";
+  fillTable(byId("alerts"), caption, COLUMNS, rows, keyOf);
+  const cut = sorted.length - rows.length;
+  setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "segment")} of less urgency not shown.` : "");
+}
+
+/** Whether an entry is about everything together. */
+export function isWhole({ segment }) {
+  return Object.values(segment).every((value) => value === ROLLUP);
+}
+
+function keyOf({ alert, segment }) {
+  return JSON.stringify([alert, ...Object.values(segment)]);
+}
+
+function nameOf(entry) {
+  const values = Object.values(entry.segment).filter((value) => value !== ROLLUP);
+  return `${entry.alert}: ${isWhole(entry) ? "all together" : values.join(", ")}`;
+}
+
+function aboutOf({ metric, window, drop }) {
+  return `${title(metric)}, ${window}; ${format.share(drop)} tolerated`;
+}
+
+function urgency({ status }) {
+  return URGENT.indexOf(status);
+}
+
+function kindOf({ status }) {
+  return KINDS[status] ?? "open";
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function shown({ metric }, value) {
+  return value === null ? null : writer(metric)(value);
+}
+
+function changeOf({ change }) {
+  return change === null ? null : format.lift(change);
+}
+
+/** "2.60% to 2.90%"; an end that nothing bounds is absent. */
+function range(low, high, write) {
+  if (low === null && high === null) {
+    return "";
+  }
+  if (low === null || high === null) {
+    return low === null ? `at most ${write(high)}` : `at least ${write(low)}`;
+  }
+  return `${write(low)} to ${write(high)}`;
+}

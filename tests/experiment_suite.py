@@ -1,0 +1,270 @@
+"""Experiments through journals, restarts and readers, on whatever store: one suite, inherited."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamer import limits
+from streamer.canonical import canonical
+from streamer.config import Settings, parse
+from streamer.readout.experiments import books
+from streamer.store.base import Store
+from streamer.store.days import sums_of_days
+from streamer.store.manifest import decode
+from streamer.store.reader import Reader
+from streamer.testing import Chunk, LogRecord, chunks_of
+from tests.agreement import run_engines, states, to_log
+from tests.experiment_logs import NAMES, arms_of, truth_from, with_log
+from tests.journal_suite import Run, commit, start, take_over
+from tests.oracle.acceptance import accept
+from tests.oracle.experiments import range_truth, truth_of
+from tests.oracle.joining import join
+from tests.oracle.shape import Record
+
+
+async def views_of(store: Store) -> Reader:
+    reader = Reader(store)
+    await reader.refresh()
+    return reader
+
+
+async def feed(store: Store, run: Run, records: list[Record], size: int, seed: int) -> None:
+    """A whole log, committed now and then."""
+    dice = random.Random(seed)
+    for chunk in chunks_of(to_log(records), size, seed):
+        run.engines.feed(chunk)
+        if dice.random() < 0.3:
+            await commit(store, run, chunk.partition, files=dice.random() < 0.5)
+
+
+async def finish(store: Store, run: Run) -> None:
+    run.engines.finish()
+    for number in range(len(run.journals)):
+        await commit(store, run, number)
+
+
+def without_experiments(settings: Settings) -> Settings:
+    return msgspec.structs.replace(settings, experiments=())
+
+
+DAY_MS = 86_400_000
+FIRST = datetime.date(2023, 11, 14)
+FIRST_MS = 19_675 * DAY_MS
+
+
+def shown(run: Run, day: int, users: int = 20, variants: str = "AB") -> None:
+    """Each user has one impression on a day, of a variant of his own and one of two surfaces."""
+    offset = run.engines.partitions[0].logs["impressions"].next_offset
+    records = []
+    for i in range(users):
+        ts = FIRST_MS + day * DAY_MS + 1000 * i
+        event = {"ts": ts, "user_id": f"u{i}", "item_id": "i"}
+        event |= {"variant": variants[i % len(variants)], "surface": ("home", "feed")[i % 2]}
+        records.append(LogRecord("impressions", 0, offset + i, ts, msgspec.json.encode(event)))
+    run.engines.feed(Chunk("impressions", 0, records))
+
+
+def trial(**changes: Any) -> dict[str, Any]:
+    sound = {
+        "name": "x",
+        "dimension": "variant",
+        "control": "A",
+        "split": {"A": 1, "B": 1},
+        "start": FIRST,
+    }
+    return sound | changes
+
+
+CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "another dimension": ({}, {"dimension": "surface", "control": "home",
+                               "split": {"home": 1, "feed": 1}}),
+    "an earlier start": ({"start": FIRST + datetime.timedelta(days=2)}, {}),
+    "an end that had passed": ({"end": FIRST}, {"end": None}),
+    "an arm more": ({}, {"split": {"A": 1, "B": 1, "C": 1}}),
+    "covariates": ({"start": FIRST + datetime.timedelta(days=1)},
+                   {"start": FIRST + datetime.timedelta(days=1), "covariate_days": 1}),
+    "another metric": ({}, {"metrics": [{"name": "conversion_value_per_user"}]}),
+}  # fmt: skip
+"""What was asked for, and what is asked for later, of which not all was counted."""
+
+
+class ExperimentSuite:
+    """Experiments of partitions written through journals."""
+
+    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("seed", range(2))
+    async def test_restarts_change_no_sum(
+        self, store: Store, seed: int, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 2 + seed)
+        partitions = 1 + seed
+        settings, records = with_log(seed, name, 800, partitions)
+        reference = states(run_engines(settings, partitions, to_log(records), 60, seed))
+        run = await start(store, settings, partitions)
+        dice = random.Random(seed)
+        for chunk in chunks_of(to_log(records), 60, seed + 1):
+            run.engines.feed(chunk)
+            if dice.random() < 0.5:
+                await commit(store, run, chunk.partition, files=dice.random() < 0.5)
+                if dice.random() < 0.4:
+                    before = canonical(run.engines.partitions[chunk.partition])
+                    await take_over(store, run, chunk.partition)
+                    assert canonical(run.engines.partitions[chunk.partition]) == before
+        await finish(store, run)
+        assert states(run.engines) == reference
+        reader = await views_of(store)
+        found = truth_from(run.engines.catalogue.experiment_facts, reader.views)
+        expected = truth_of(records, settings)
+        assert found.sums == expected.sums
+        assert found.mixed == expected.mixed
+
+    @pytest.mark.parametrize("seed", range(4))
+    async def test_some_days_are_read_from_the_rows(self, store: Store, seed: int) -> None:
+        settings, records = with_log(seed, "defaults", 1500, 2)
+        run = await start(store, settings, 2)
+        await feed(store, run, records, 100, seed)
+        await finish(store, run)
+        verdict = accept(records, settings)
+        joins = join(verdict, settings)
+        facts = run.engines.catalogue.experiment_facts
+        stream_ms = verdict.stream_time_ms()
+        assert stream_ms is not None
+        for experiment, trial in zip(settings.experiments, facts.trials, strict=True):
+            days = range(trial.days.start, min(trial.days.stop, stream_ms // 86_400_000 + 1))
+            for first in days:
+                for last in range(first, days.stop):
+                    within = range(first, last + 1)
+                    parts = await sums_of_days(store, settings, facts, trial, within)
+                    expected = range_truth(verdict, joins, settings, experiment.name, first, last)
+                    assert arms_of(trial, parts, last) == expected, (experiment, first, last)
+
+    async def test_an_experiment_that_comes_later_says_since_when_it_is_counted(
+        self, store: Store
+    ) -> None:
+        settings, records = with_log(5, "defaults", 1500, 1)
+        bare = without_experiments(settings)
+        run = await start(store, bare, 1)
+        half = len(records) // 2
+        await feed(store, run, records[:half], 100, 1)
+        await commit(store, run, 0)
+        middle_ms = run.engines.partitions[0].stream_ms
+        assert decode((await store.read(0)).manifest).counted_since_ms == {}
+        run = await start(store, settings, 1)
+        await feed(store, run, records[half:], 100, 2)
+        await finish(store, run)
+        reader = await views_of(store)
+        facts = run.engines.catalogue.experiment_facts
+        for name, book in books(settings, facts, reader.views).items():
+            assert book.since_ms == middle_ms, name
+            assert book.read().counted_since_ms == (middle_ms if book.is_partial else None)
+        whole = truth_of(records, settings)
+        found = truth_from(facts, reader.views)
+        fewer = [found.sums[key].n < sums.n for key, sums in whole.sums.items() if sums.n]
+        assert any(fewer)
+
+    async def test_what_no_experiment_needs_any_more_leaves(self, store: Store) -> None:
+        settings, records = with_log(5, "defaults", 1500, 1)
+        run = await start(store, settings, 1)
+        await feed(store, run, records, 100, 1)
+        await commit(store, run, 0)
+        manifest = decode((await store.read(0)).manifest)
+        assert manifest.tables["user_days"]
+        assert manifest.experiments
+        bare = without_experiments(settings)
+        run = await start(store, bare, 1)
+        await commit(store, run, 0)
+        manifest = decode((await store.read(0)).manifest)
+        assert not manifest.tables["user_days"]
+        assert not manifest.experiments
+        # Asked for again, it begins anew: what was counted before has gaps.
+        run = await start(store, settings, 1)
+        await finish(store, run)
+        reader = await views_of(store)
+        found = truth_from(run.engines.catalogue.experiment_facts, reader.views)
+        assert not any(sums.n for sums in found.sums.values())
+
+    @pytest.mark.parametrize("change", CHANGES)
+    async def test_what_was_not_counted_under_other_settings_is_told(
+        self, store: Store, change: str
+    ) -> None:
+        before, after = (parse({"experiments": [trial(**some)]}) for some in CHANGES[change])
+        run = await start(store, before, 1)
+        for day in range(3):
+            shown(run, day, variants="ABC")
+        await commit(store, run, 0)
+        stream_ms = run.engines.partitions[0].stream_ms
+        run = await start(store, after, 1)
+        await commit(store, run, 0)
+        reader = await views_of(store)
+        book = books(after, run.engines.catalogue.experiment_facts, reader.views)["x"]
+        assert book.read().counted_since_ms == stream_ms
+
+    async def test_what_was_counted_all_along_is_not_told_of(self, store: Store) -> None:
+        early, late = (FIRST + datetime.timedelta(days=days) for days in (5, 9))
+        run = await start(store, parse({"experiments": [trial(end=early)]}), 1)
+        shown(run, 0)
+        await commit(store, run, 0)
+        after = parse({"experiments": [trial(end=late), trial(name="y", start=late)]})
+        run = await start(store, after, 1)
+        shown(run, 6)
+        await commit(store, run, 0)
+        reader = await views_of(store)
+        book = books(after, run.engines.catalogue.experiment_facts, reader.views)["x"]
+        assert book.read().counted_since_ms is None
+        assert book.read().users == {"A": 10, "B": 10}
+
+    async def test_they_are_filed_without_metrics_of_users(self, store: Store) -> None:
+        document = {"experiments": [trial()], "metrics": {"families": ["traffic"]}}
+        run = await start(store, parse(document), 1)
+        shown(run, 0)
+        partition = run.engines.partitions[0]
+        assert partition.users_behind_ms > 0
+        await commit(store, run, 0)
+        reader = await views_of(store)
+        found = books(partition.settings, run.engines.catalogue.experiment_facts, reader.views)
+        assert found["x"].read().users == {"A": 10, "B": 10}
+
+    async def test_sums_of_other_settings_are_not_read(self, store: Store) -> None:
+        settings, records = with_log(5, "defaults", 1500, 1)
+        run = await start(store, settings, 1)
+        await feed(store, run, records, 100, 1)
+        await finish(store, run)
+        reader = await views_of(store)
+        first = settings.experiments[0]
+        other = msgspec.structs.replace(first, split=dict.fromkeys(("X", *first.arms), 1.0))
+        changed = msgspec.structs.replace(settings, experiments=(other,))
+        facts = type(run.engines.catalogue.experiment_facts)(changed)
+        book = books(changed, facts, reader.views)[first.name]
+        assert not book.parts
+        assert sum(book.read().users.values()) == 0
+
+    async def test_beyond_the_bound_a_sample_of_the_users_is_compared(self, store: Store) -> None:
+        settings, records = with_log(5, "defaults", 1500, 1)
+        bounds = msgspec.structs.replace(settings.limits, user_days=60)
+        sampled = msgspec.structs.replace(settings, limits=bounds)
+        run = await start(store, sampled, 1)
+        await feed(store, run, records, 50, 1)
+        await finish(store, run)
+        partition = run.engines.partitions[0]
+        bits = partition.experiments.sample_bits
+        assert bits > 0
+        assert len(partition.experiments.days) <= 60
+        whole = run_engines(settings, 1, to_log(records), 100).partitions[0]
+        whole.file_users()
+        kept = whole.experiments.days.rows["user"] >> (64 - bits) == 0
+        whole.experiments.days.keep(kept)
+        whole.experiments.fold()  # all is filed anew
+        whole.file_users()
+        assert partition.experiments.sums == whole.experiments.sums
+        reader = await views_of(store)
+        facts = run.engines.catalogue.experiment_facts
+        for book in books(sampled, facts, reader.views).values():
+            assert book.read().user_sample_ratio == 2.0**-bits
+        before = canonical(partition)
+        await take_over(store, run, 0)
+        assert canonical(run.engines.partitions[0]) == before

@@ -1,0 +1,98 @@
+"""What is shown of experiments: the package's own statistics, of the oracle's sums.
+
+The statistics are held against other libraries elsewhere; here it is what goes into them.
+"""
+
+from __future__ import annotations
+
+from streamer.config import Settings
+from streamer.experiment_settings import DAY_MS, Experiment
+from streamer.experiments.plan import Plan, Rule
+from streamer.experiments.readout import Comparison, Readout, compare
+from streamer.experiments.sums import ArmSums, BeforeSums
+
+from .acceptance import Acceptance
+from .experiments import ArmTruth, ExperimentTruth, experiment_truth
+from .joining import Joins
+from .sink import Sink
+
+EVENTS = ("ctr", "cvr", "clicks_per_user", "positive_rate_ratio")
+"""Metrics whose numerators are events; the others' are milliseconds or millionths."""
+
+
+def read_experiments(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings) -> None:
+    """The gauges of every experiment that has begun."""
+    stream_ms = verdict.stream_time_ms()
+    if stream_ms is None or not settings.experiments:
+        return
+    truth = experiment_truth(verdict, joins, settings)
+    for experiment in settings.experiments:
+        day = min(stream_ms // DAY_MS, experiment.days.stop - 1)
+        if day >= experiment.days.start:
+            read_one(out, experiment, truth, day)
+
+
+def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int) -> None:
+    name = {"experiment": experiment.name}
+    out.put("experiment_mixed_users", name, truth.mixed[experiment.name, day])
+    out.put("experiment_user_sample_ratio", name, 1.0)
+    for number, metric in enumerate(experiment.metrics):
+        sums = {arm: truth.sums[experiment.name, metric.name, arm, day] for arm in experiment.arms}
+        found = compare(
+            Plan(
+                experiment.control,
+                {arm: experiment.split[arm] for arm in experiment.arms},
+                experiment.alpha,
+                experiment.expected_users,
+            ),
+            Rule(metric.direction == "higher", metric.margin),
+            {arm: as_sums(metric.name, s, bool(experiment.covariates)) for arm, s in sums.items()},
+        )
+        if number == 0:
+            for arm, s in sums.items():
+                out.put("experiment_users", {**name, "arm": arm}, s.n)
+            for interval, p in (
+                ("fixed", found.split.p_value_fixed),
+                ("anytime", found.split.p_value),
+            ):
+                out.put("experiment_srm_pvalue", {**name, "interval": interval}, p)
+        read_metric(out, {**name, "metric": metric.name}, found)
+
+
+def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
+    before = BeforeSums(
+        **{n: getattr(sums, n) for n in ("u", "v", "uu", "uv", "vv", "xu", "xv", "yu", "yv")}
+    )
+    return ArmSums(
+        **{n: getattr(sums, n) for n in ("n", "x", "xx", "y", "yy", "xy")},
+        x_scale=1 / unit_of(metric),
+        before=before if has_before else None,
+    )
+
+
+def unit_of(metric: str) -> int:
+    """How many units of a numerator are 1."""
+    if metric == "dwell_mean_seconds":
+        return 1000
+    return 1 if metric.startswith(EVENTS) else 1_000_000
+
+
+def read_metric(out: Sink, labels: dict[str, str], found: Readout) -> None:
+    for arm in found.arms:
+        if arm.value is not None:
+            out.put("experiment_value", {**labels, "arm": arm.name}, arm.value)
+    for comparison in found.comparisons:
+        read_comparison(out, {**labels, "arm": comparison.arm}, comparison)
+
+
+def read_comparison(out: Sink, labels: dict[str, str], comparison: Comparison) -> None:
+    outcome = str(comparison.verdict.outcome)
+    out.put("experiment_verdict", {**labels, "verdict": outcome}, 1)
+    lift = (comparison.adjusted or comparison).relative
+    for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
+        if inference is not None and lift.value is not None:
+            of = {**labels, "interval": interval}
+            out.put("experiment_lift_ratio", of, lift.value)
+            out.put("experiment_lower_ratio", of, inference.low)
+            out.put("experiment_upper_ratio", of, inference.high)
+            out.put("experiment_pvalue", of, inference.p_adjusted)

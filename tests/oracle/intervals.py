@@ -1,0 +1,169 @@
+"""Intervals of rates and means, from sums by group of users, one thing after the other."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist
+
+from scipy.stats import t as student
+
+from streamer.config import Settings
+
+from .dimensions import Dims, Kept, Segment
+from .sink import Sink
+from .span import Span
+from .tracks import group_of
+from .user_days import Fact
+from .users import UNIT, Tally, kinds_of
+
+GROUPS, LEAST = 16, 8
+T = float(student.ppf(0.975, GROUPS - 1))
+Z = NormalDist().inv_cdf(0.975)
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A metric: numerator, denominator, units that are 1, whether it is a share."""
+
+    lower: str
+    upper: str
+    above: str
+    below: str
+    unit: int = 1
+    is_share: bool = False
+
+
+def named(text: str, above: str, below: str, unit: int = 1, is_share: bool = False) -> Ratio:
+    """A ``*`` in the name stands for the end."""
+    return Ratio(text.replace("*", "lower"), text.replace("*", "upper"), above, below, unit,
+                 is_share)  # fmt: skip
+
+
+RATIOS = (
+    named("ctr_*_ratio", "clicks", "impressions", is_share=True),
+    named("cvr_*_ratio", "conversions", "clicks", is_share=True),
+    named("conversion_value_per_click_*", "milli", "clicks", 1000),
+    named("conversion_value_per_impression_*", "milli", "impressions", 1000),
+    named("dwell_mean_*_seconds", "dwell", "viewings", 1000),
+    named("bounce_rate_*_ratio", "bounces", "sessions", is_share=True),
+    named("views_per_session_*", "views", "sessions"),
+    named("session_length_mean_*_seconds", "length", "sessions", 1000),
+)
+CTR = named("ctr_attributed_*_ratio", "clicked", "impressions", is_share=True)
+CVR = named("cvr_attributed_*_ratio", "converted", "clicked", is_share=True)
+
+
+def thousandths(facts: Iterable[Fact]) -> list[Fact]:
+    """Values of conversions are rounded, each by itself; the rest is as it is."""
+    return [
+        Fact(f.user, f.event_ms, f.dims, "milli", (f.amount + 500) // 1000)
+        if f.component == "value"
+        else f
+        for f in facts
+    ]
+
+
+class Cell:
+    """Sums of one segment by component and group."""
+
+    def __init__(self) -> None:
+        self.sums: defaultdict[str, Counter[int]] = defaultdict(Counter)
+
+    def ends(self, ratio: Ratio) -> Ends | None:
+        """Both ends, if enough groups have something."""
+        x = [self.sums[ratio.above][g] for g in range(GROUPS)]
+        y = [self.sums[ratio.below][g] for g in range(GROUPS)]
+        if sum(1 for of_group in y if of_group > 0) < LEAST:
+            return None
+        low, high = ends_of(x, y, ratio.is_share)
+        return low / ratio.unit, high / ratio.unit
+
+
+def ends_of(x: list[int], y: list[int], is_share: bool) -> Ends:
+    """The interval of a ratio whose parts are known by group."""
+    n = sum(y)
+    value = sum(x) / n
+    variance = GROUPS / (GROUPS - 1) * sum((a - value * b) ** 2 for a, b in zip(x, y, strict=True))
+    variance /= n * n
+    if not is_share or value > 1:
+        return max(value - T * sqrt(variance), 0.0), value + T * sqrt(variance)
+    effect = 1.0 if value in (0, 1) else max(variance / (value * (1 - value) / n), 1.0)
+    return wilson(value, n / effect, T)
+
+
+def wilson(share: float, n: float, quantile: float) -> Ends:
+    """Wilson 1927, as it is printed."""
+    middle = share + quantile**2 / (2 * n)
+    reach = quantile * sqrt(share * (1 - share) / n + quantile**2 / (4 * n * n))
+    below = 1 + quantile**2 / n
+    return max((middle - reach) / below, 0.0), min((middle + reach) / below, 1.0)
+
+
+class Intervals:
+    """The intervals of one window."""
+
+    def __init__(self, span: Span, stream_ms: int, kept: Kept, settings: Settings) -> None:
+        self.span, self.stream_ms = span, stream_ms
+        self.kept, self.settings = kept, settings
+
+    def cells(self, facts: Iterable[Fact], is_wanted: Callable[[int], bool]) -> dict[Segment, Cell]:
+        """Segments with what was in the window at wanted times."""
+        found: dict[Segment, Cell] = defaultdict(Cell)
+        for fact in facts:
+            if self.span.covers(fact.event_ms) and is_wanted(fact.event_ms):
+                for segment in self.segments(fact.dims):
+                    found[segment].sums[fact.component][group_of(fact.user[1])] += fact.amount
+        return found
+
+    def segments(self, dims: Dims) -> set[Segment]:
+        return self.kept.segments(dims)
+
+    def mature(self, horizon_ms: int) -> Callable[[int], bool]:
+        wait_ms = horizon_ms + self.settings.time.max_lateness_ms
+        return lambda event_ms: self.span.is_mature(event_ms, wait_ms, self.stream_ms)
+
+    def read(self, out: Sink, facts: list[Fact], tallied: dict[Segment, Tally]) -> None:
+        horizons = self.settings.attribution
+        whole = self.cells(facts, lambda event_ms: True)
+        for segment, cell in whole.items():
+            for ratio in RATIOS:
+                self.put(out, ratio, segment, cell)
+        for ratio, horizon_ms in ((CTR, horizons.click_ms), (CVR, horizons.conversion_ms)):
+            ripe = self.cells(facts, self.mature(horizon_ms))
+            for maturity, cells in (("provisional", whole), ("mature", ripe)):
+                for segment, cell in cells.items():
+                    self.put(out, ratio, segment, cell, maturity=maturity)
+        for segment, tally in tallied.items():
+            self.read_users(out, segment, tally, whole.get(segment, Cell()))
+
+    def put(self, out: Sink, ratio: Ratio, segment: Segment, cell: Cell, **labels: str) -> None:
+        ends = cell.ends(ratio)
+        if ends is not None:
+            self.put_ends(out, (ratio.lower, ratio.upper), segment, ends, **labels)
+
+    def put_ends(
+        self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str
+    ) -> None:
+        for name, value in zip(names, ends, strict=True):
+            out.put(name, {"window": self.span.label, **labels, **dict(segment)}, value)
+
+    def read_users(self, out: Sink, segment: Segment, tally: Tally, cell: Cell) -> None:
+        names = ("hit_rate_lower_ratio", "hit_rate_upper_ratio")
+        share = tally.hit_users / tally.users
+        self.put_ends(out, names, segment, wilson(share, tally.users, Z))
+        for kind in kinds_of(self.settings):
+            positive = tally.positive_users[kind]
+            for definition, users in (("docs", tally.users), ("gorse-0.5", positive)):
+                if users:
+                    ends = wilson(tally.rates[kind] / (UNIT * users), users, Z)
+                    names = ("positive_rate_lower_ratio", "positive_rate_upper_ratio")
+                    labels = {"feedback": kind, "definition": definition}
+                    self.put_ends(out, names, segment, ends, **labels)
+        if tally.users >= LEAST:
+            clicks = [GROUPS * cell.sums["clicks"][g] for g in range(GROUPS)]
+            ends = ends_of(clicks, [tally.users] * GROUPS, is_share=False)
+            self.put_ends(out, ("clicks_per_user_lower", "clicks_per_user_upper"), segment, ends)

@@ -1,0 +1,156 @@
+"""Random logs with random experiments: what always holds, and what they must have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+from streamer.config import Settings, parse
+from streamer.experiment_settings import DAY_MS
+
+from .acceptance import accept
+from .dimensions import Kept
+from .experiments import ArmTruth, ExperimentTruth, experiment_truth, range_truth
+from .files import records_of_file
+from .joining import join
+from .random_experiments import settled, with_experiments
+from .random_log import random_log
+from .shape import Event
+
+SETTINGS = {
+    "hours": parse({}),
+    "few values": parse(
+        {
+            "dimensions": [{"name": "variant", "values": ["A", "B"], "max_values": 2}],
+            "metrics": {
+                "feedback": {"like": 1.0, "conversion": 3.0},
+                "k": [3],
+                "conventions": {"ndcg_ratio": ["jurity"], "kendall_tau": ["tau_b"]},
+            },
+        }
+    ),
+    "days": parse(
+        {
+            "dimensions": [{"name": "variant", "max_values": 9}, {"name": "surface"}],
+            "time": {"max_lateness": "6h"},
+            "events": {"fields": {"user_id": "uid", "variant": "group"}},
+        }
+    ),
+}
+CASES = [(name, seed) for name in SETTINGS for seed in range(8)]
+
+
+class Case(NamedTuple):
+    settings: Settings
+    events: list[Event]
+    truth: ExperimentTruth
+    ranges: dict[str, dict[tuple[str, str], ArmTruth]]
+    """Experiment → the sums of all of its days."""
+
+
+@cache
+def case_of(name: str, seed: int) -> Case:
+    plain = SETTINGS[name]
+    log = settled(random_log(seed, plain, 500), plain, Random(seed))
+    settings = with_experiments(plain, log)
+    verdict = accept(records_of_file(log, settings, partitions=1 + seed % 3), settings)
+    joins = join(verdict, settings)
+    truth = experiment_truth(verdict, joins, settings)
+    ranges = {
+        e.name: range_truth(verdict, joins, settings, e.name, e.days[0], e.days[-1])
+        for e in settings.experiments
+    }
+    return Case(settings, verdict.events, truth, ranges)
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+def test_everybody_who_saw_an_arm_is_in_one_or_mixed(name: str, seed: int) -> None:
+    settings, events, truth, _ = case_of(name, seed)
+    kept = Kept(events, settings)
+    for experiment in settings.experiments:
+        i = settings.dimension_names.index(experiment.dimension)
+        first: dict[str, int] = {}
+        for event in events:
+            day = event.event_ms // DAY_MS
+            is_in_arm = kept.shown(event.dims)[i] in experiment.arms
+            if event.topic == "impressions" and is_in_arm and day in experiment.days:
+                first[event.user_id] = min(day, first.get(event.user_id, day))
+        for (of, metric, arm, day), sums in truth.sums.items():
+            if of == experiment.name and arm == experiment.control:
+                others = [truth.sums[of, metric, a, day].n for a in experiment.arms[1:]]
+                seen = sum(one <= day for one in first.values())
+                assert sums.n + sum(others) + truth.mixed[of, day] == seen
+
+
+@pytest.mark.parametrize(("name", "seed"), CASES)
+def test_the_last_day_is_the_range_of_all_days(name: str, seed: int) -> None:
+    # but for what is dated beyond stream time
+    settings, events, truth, ranges = case_of(name, seed)
+    last_day = max(min(e.event_ms, e.arrival_ms) for e in events) // DAY_MS
+    if any(e.event_ms // DAY_MS > last_day for e in events):
+        return
+    for experiment in settings.experiments:
+        day = min(last_day, experiment.days[-1])
+        for (metric, arm), sums in ranges[experiment.name].items():
+            assert sums == truth.sums.get((experiment.name, metric, arm, day), ArmTruth())
+
+
+def test_random_experiments_have_every_complication() -> None:
+    seen: Counter[str] = Counter()
+    used: set[str] = set()
+    for name, seed in CASES:
+        settings, _, truth, _ = case_of(name, seed)
+        for experiment in settings.experiments:
+            sums = {key: s for key, s in truth.sums.items() if key[0] == experiment.name}
+            mixed = {day: n for (of, day), n in truth.mixed.items() if of == experiment.name}
+            used |= {metric for _, metric, _, _ in sums}
+            seen["two arms"] += len(experiment.arms) == 2
+            seen["three arms"] += len(experiment.arms) == 3
+            seen["an end"] += experiment.end is not None
+            seen["an arm that nobody saw"] += any("never" in arm for arm in experiment.arms)
+            seen["not begun"] += not sums
+            seen["one day"] += len(mixed) == 1
+            seen["several days"] += len(mixed) > 2
+            seen["mixed"] += any(mixed.values())
+            seen["mixed later"] += len(set(mixed.values())) > 1
+            seen["two arms with users"] += len({k[2] for k, s in sums.items() if s.n > 1}) > 1
+            seen["a past"] += any(s.xu and s.yv for s in sums.values())
+            seen["no past"] += bool(sums) and not experiment.covariate_days
+            seen["values below zero"] += any(s.x < 0 for s in sums.values())
+    assert min(seen.values()) > 1, seen
+    assert len(used) > 50
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_log_gives_the_same_experiments_again(name: str) -> None:
+    plain = SETTINGS[name]
+    log = random_log(7, plain, 100)
+    found = with_experiments(plain, log)
+    assert found == with_experiments(plain, log)
+    assert 1 <= len(found.experiments) <= 3
+    assert len({repr(with_experiments(plain, log, Random(i))) for i in range(5)}) > 1
+
+
+def test_without_dimensions_or_impressions_there_are_no_experiments() -> None:
+    none = parse({"dimensions": []})
+    assert with_experiments(none, random_log(1, none, 50)) == none
+    assert with_experiments(SETTINGS["hours"], []) == SETTINGS["hours"]
+
+
+def test_settled_users_keep_their_value() -> None:
+    plain = SETTINGS["days"]
+    log = random_log(5, plain, 1500)
+    changed = settled(log, plain, Random(5), share=1.0)
+    assert [line.count(b'"') for line in changed] == [line.count(b'"') for line in log]
+    values: dict[str, set[str]] = {}
+    for event in accept(records_of_file(changed, plain), plain).events:
+        own = values.setdefault(event.user_id, set())
+        own |= {value for value in event.dims if value is not None}
+    names = [(user, value.split("-")[0]) for user, own in values.items() for value in own]
+    several = {user for (user, _), n in Counter(names).items() if n > 1}
+    assert len(values) > 3
+    assert not several - {"Zoë ✓"}  # who is sometimes written in two ways

@@ -1,0 +1,50 @@
+"""Tracks: what alerts compare, counted thing by thing for every pane, segment and group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from xxhash import xxh3_64_intdigest
+
+from streamer.alert_settings import Alert
+from streamer.config import Settings
+
+from .acceptance import Acceptance, accept
+from .dimensions import Kept
+from .experiments import ratio_of
+from .joining import Joins, join
+from .shape import Record
+from .user_days import facts_of
+
+PANES = 6
+Key = tuple[int, tuple[str, ...], int, str]
+"""(pane, values of the alert's dimensions, group of users, `x` or `y`)."""
+
+
+def group_of(user_id: str) -> int:
+    """Four bits of the hash by which the user is known."""
+    return (xxh3_64_intdigest(user_id.encode()) >> 40) & 15
+
+
+def track_of(records: Iterable[Record], settings: Settings, alert: Alert) -> dict[Key, int]:
+    """Sums of numerators and denominators of the alert's metric, whenever it was."""
+    verdict = accept(records, settings)
+    return track(verdict, join(verdict, settings), Kept(verdict.events, settings), settings, alert)
+
+
+def track(
+    verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings, alert: Alert
+) -> dict[Key, int]:
+    """The same of what was accepted and joined."""
+    places = [i for i, name in enumerate(settings.dimension_names) if name in alert.segments]
+    above, below = ratio_of(alert.metric, settings)
+    found: Counter[Key] = Counter()
+    for fact in facts_of(verdict, joins, kept, settings):
+        shown = kept.shown(fact.dims)
+        values = tuple(shown[i] for i in places)
+        pane = fact.event_ms * PANES // alert.window_ms
+        for side, component in (("x", above), ("y", below)):
+            if fact.component == component:
+                found[pane, values, group_of(fact.user[1]), side] += fact.amount
+    return {key: amount for key, amount in found.items() if amount}

@@ -1,0 +1,142 @@
+"""What every user did on every day, under every value of a dimension.
+
+An experiment's metric divides one such component by another: clicks by impressions, the values of
+slates by their number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from streamer.config import Settings
+from streamer.experiment_settings import DAY_MS
+
+from .acceptance import Acceptance
+from .dimensions import Dims, Kept
+from .dwell import dwells_of
+from .joining import Joins, effective_dims
+from .shape import Event
+from .slate_readings import Measure, SlateReadings
+from .slates import slates_of
+from .users import kind_of
+
+User = tuple[int, str]
+"""(partition, user_id)."""
+Did = dict[tuple[int, str], Counter[str]]
+"""What one user did: (day, value of the dimension) → components."""
+UserDays = dict[User, Did]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that adds to a component, when and where it counts."""
+
+    user: User
+    event_ms: int
+    dims: Dims
+    component: str
+    amount: int = 1
+
+
+def user_days(facts: Iterable[Fact], kept: Kept, dimension: int) -> UserDays:
+    """Add the facts up, by the effective values of the dimension of that number."""
+    found: UserDays = defaultdict(lambda: defaultdict(Counter))
+    for fact in facts:
+        value = kept.shown(fact.dims)[dimension]
+        found[fact.user][fact.event_ms // DAY_MS, value][fact.component] += fact.amount
+    return found
+
+
+def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) -> Iterator[Fact]:
+    """All of a log."""
+    for event in verdict.events:
+        dims = effective_dims(event, joins)
+        for component, amount in counted(event, settings):
+            yield Fact(user_of(event), event.event_ms, dims, component, amount)
+    yield from attributed(joins)
+    yield from dwelt(verdict.events, joins, settings)
+    yield from shown_in_slates(joins, kept, settings)
+
+
+def user_of(event: Event) -> User:
+    return (event.partition, event.user_id)
+
+
+def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:
+    """What one event adds by its own time."""
+    if event.topic == "impressions":
+        yield "impressions", len(event.shown)
+    if event.topic == "clicks" and event.kind == "click":
+        yield "clicks", 1
+    if event.topic == "conversions":
+        yield "conversions", 1
+        yield "value", event.value_micros
+    kind = kind_of(event, settings)
+    if kind is not None:
+        yield f"feedback.{kind}", 1
+
+
+def attributed(joins: Joins) -> Iterator[Fact]:
+    """Impressions that were clicked, and that were bought from, too: by the impression's time."""
+    for row in joins.rows:
+        event = row.event
+        for component, is_so in (("clicked", row.clicked), ("converted", row.converted)):
+            if is_so:
+                yield Fact(user_of(event), event.event_ms, event.dims, component)
+
+
+def dwelt(events: list[Event], joins: Joins, settings: Settings) -> Iterator[Fact]:
+    """The times on items that count; those of one user depend on nobody else."""
+    by_user: dict[User, list[Event]] = defaultdict(list)
+    for event in events:
+        by_user[user_of(event)].append(event)
+    for user, own in by_user.items():
+        for dwell in dwells_of(own, joins, settings):
+            yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
+            yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)
+
+
+# Slates ---------------------------------------------------------------------------------------
+
+
+def shown_in_slates(joins: Joins, kept: Kept, settings: Settings) -> Iterator[Fact]:
+    """Slates of every population, and the sums of their values."""
+    readings = SlateReadings(slates_of(joins, settings), kept, settings)
+    for slate, by_population in readings.slates:
+        event = slate.event
+        at = (user_of(event), event.event_ms, event.dims)
+        yield Fact(*at, slates_in("all"))
+        for population, values in by_population.items():
+            yield Fact(*at, slates_in(population))
+            for measure, value in zip(readings.measures[population], values, strict=True):
+                yield Fact(*at, component_of(measure), millionths(value))
+
+
+def slates_in(population: str) -> str:
+    """The component that counts a population's slates."""
+    return f"{population} slates"
+
+
+def component_of(measure: Measure) -> str:
+    """Its name, cut-off and convention: `mrr`, `ndcg_ratio@10`, `map_ratio@5.jurity`."""
+    labels = dict(measure.labels)
+    cutoff = f"@{labels['k']}" if "k" in labels else ""
+    convention = f".{labels['convention']}" if "convention" in labels else ""
+    return f"{measure.name}{cutoff}{convention}"
+
+
+def millionths(value: int) -> int:
+    """A value in units of 1e-9, rounded to 1e-6: halves go up.
+
+    >>> millionths(1_499), millionths(1_500), millionths(-1_500)
+    (1, 2, -1)
+    """
+    return (value + 500) // 1000
+
+
+def measures_of(settings: Settings) -> dict[str, Measure]:
+    """Component → the metric of slates that it is the sum of."""
+    by_population = SlateReadings([], Kept([], settings), settings).measures
+    return {component_of(m): m for measures in by_population.values() for m in measures}

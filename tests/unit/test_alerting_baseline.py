@@ -1,0 +1,277 @@
+"""Windows against their baselines: what is said, against brute force, and how often it is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from statsmodels.stats.meta_analysis import combine_effects
+
+from streamer.alerting.baseline import LEVEL, Change, Rule, Status, compare
+from streamer.alerting.bounds import Noise
+from streamer.alerting.groups import GROUPS, GroupSums
+from streamer.alerting.past import Past, arrivals, is_never_silent
+
+RULE = Rule(drop=0.1)
+WINDOW = st.tuples(
+    st.lists(st.integers(0, 300), min_size=GROUPS, max_size=GROUPS),
+    st.lists(st.integers(0, 5000), min_size=GROUPS, max_size=GROUPS),
+).map(lambda xy: GroupSums(tuple(xy[0]), tuple(xy[1])))
+
+
+def window(dice: np.random.Generator, ctr: float, users: int, each: float = 20.0) -> GroupSums:
+    """Users with propensities of their own."""
+    y = dice.poisson(each, users)
+    x = dice.binomial(y, np.minimum(1.0, dice.beta(0.5, 9.5, users) * ctr / 0.05))
+    group = np.arange(users) % GROUPS
+    its = (np.bincount(group, part, GROUPS).astype(np.int64).tolist() for part in (x, y))
+    return GroupSums(*map(tuple, its))
+
+
+def days(dice: np.random.Generator, users: int, n: int = 7, spread: float = 0.0) -> list[GroupSums]:
+    return [window(dice, 0.05 * np.exp(spread * dice.standard_normal()), users) for _ in range(n)]
+
+
+def times(one: GroupSums, x: int = 1, y: int = 1) -> GroupSums:
+    return GroupSums(tuple(x * n for n in one.x), tuple(y * n for n in one.y))
+
+
+@pytest.mark.parametrize(
+    ("ctr", "users", "status"),
+    [
+        (0.05, 20_000, Status.FINE),
+        (0.045, 20_000, Status.FINE),
+        (0.035, 20_000, Status.DROPPED),
+        (0.0, 20_000, Status.DROPPED),
+        (0.08, 20_000, Status.FINE),
+        (0.05, 200, Status.TOO_LITTLE),
+        (0.0, 200, Status.DROPPED),
+        (0.0, 5, Status.TOO_LITTLE),
+        (0.2, 500, Status.FINE),
+    ],
+)
+def test_what_is_said_of_a_window(ctr: float, users: int, status: Status) -> None:
+    dice = np.random.default_rng(users)
+    found = compare(window(dice, ctr, users), days(dice, users), RULE)
+    assert found.status == status, found
+    assert found.is_regression == (status == Status.DROPPED)
+    assert found.days == 7
+    assert found.low is not None
+    assert found.high is not None
+    assert found.value is not None
+    assert found.change_low is not None
+    assert found.change is not None
+    assert found.change_high is not None
+    assert -1 <= found.change_low <= found.change <= found.change_high
+    assert 0 <= found.low <= found.value <= found.high
+
+
+def test_lower_can_be_better() -> None:
+    dice = np.random.default_rng(1)
+    past, rule = days(dice, 20_000), replace(RULE, higher_is_better=False)
+    assert compare(window(dice, 0.07, 20_000), past, rule).status == Status.RISEN
+    assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.FINE
+    little = compare(window(dice, 0.05, 100), past, rule)
+    assert little.status == Status.TOO_LITTLE
+    assert little.reason.endswith("so little traffic would not show a rise of 20.0%")
+
+
+def test_reasons_say_what_was_seen() -> None:
+    even = GroupSums(tuple(range(92, 108)), (2000,) * GROUPS)
+    assert compare(even, [even] * 3, RULE).reason == (
+        "0.04975 is 0.0% above the baseline of 0.04975 (3 days), between -3.6% and +3.7%"
+    )
+    assert compare(times(even, y=2), even, RULE).reason == (
+        "0.02488 is 50.0% below the baseline of 0.04975 (the window before): by 47.7% at least, "
+        "10.0% is tolerated"
+    )
+
+
+def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
+    dice = np.random.default_rng(7)
+    past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
+    unlike = compare(window(dice, 0.05, 20_000), past, RULE)
+    assert unlike.status == Status.TOO_LITTLE
+    assert unlike.reason.endswith("days that differ so much would not show a fall of 20.0%")
+    few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
+    assert few.status == Status.TOO_LITTLE
+    assert few.reason.endswith("so little traffic would not show a fall of 20.0%")
+
+
+def test_nothing_to_compare_with() -> None:
+    dice = np.random.default_rng(2)
+    one, two, three = days(dice, 1000, 3)
+    none = compare(one, [], RULE)
+    assert (none.status, none.reason) == (
+        Status.NO_BASELINE,
+        "0 of at least 3 windows have any traffic",
+    )
+    assert (none.change, none.baseline, none.expected_support) == (None, None, 0.0)
+    assert (none.low, none.high) == one.interval(LEVEL)
+    assert compare(one, [two, three, GroupSums()], RULE).status == Status.NO_BASELINE
+    assert compare(one, two, RULE).status != Status.NO_BASELINE
+    assert compare(GroupSums(), [], RULE).status == Status.NO_BASELINE
+    clickless = GroupSums((0,) * GROUPS, one.y)
+    assert compare(one, [clickless] * 7, RULE).reason == "the baseline of 0 is not above 0"
+
+
+def test_no_traffic_is_said_only_where_there_always_is_some() -> None:
+    dice = np.random.default_rng(3)
+    past = days(dice, 1000)
+    found = compare(GroupSums(), past, RULE)
+    assert found.status == Status.NO_TRAFFIC
+    assert found.reason.startswith("nothing was counted, where ")
+    assert (found.value, found.low, found.change, found.support) == (None, None, None, 0)
+    assert compare(GroupSums(), [*past, GroupSums()], RULE).status == Status.TOO_LITTLE
+    assert compare(GroupSums(), days(dice, 5), RULE).status == Status.TOO_LITTLE
+    one_person = GroupSums.of([(3, 10, 100_000)])
+    assert compare(GroupSums(), [one_person] * 7, RULE).status == Status.TOO_LITTLE
+
+
+def test_one_group_of_users_says_nothing() -> None:
+    dice = np.random.default_rng(4)
+    past = days(dice, 20_000)
+    assert compare(GroupSums.of([(5, 0, 100_000)]), past, RULE).status == Status.TOO_LITTLE
+    assert compare(past[0], [GroupSums.of([(5, 9, 99)])] * 7, RULE).status == Status.TOO_LITTLE
+
+
+def test_one_user_fires_nothing() -> None:
+    """Somebody who looks at a third of everything and never clicks."""
+    dice = np.random.default_rng(5)
+    past = days(dice, 20_000)
+    now = window(dice, 0.05, 20_000) + GroupSums.of([(7, 0, 200_000)])
+    found = compare(now, past, RULE)
+    assert found.change is not None
+    assert found.change < -0.3
+    assert not found.is_regression
+
+
+@given(WINDOW, st.lists(WINDOW, min_size=3, max_size=5), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=30)
+def test_neither_the_order_of_days_nor_that_of_groups_matters(
+    now: GroupSums, past: list[GroupSums], dice: object
+) -> None:
+    order = list(range(GROUPS))
+    dice.shuffle(order)  # type: ignore[attr-defined]
+
+    def mixed(one: GroupSums) -> GroupSums:
+        return GroupSums(tuple(one.x[i] for i in order), tuple(one.y[i] for i in order))
+
+    found = compare(now, past, RULE)
+    other = compare(mixed(now), [mixed(day) for day in reversed(past)], RULE)
+    assert found.status == other.status
+    for name in ("value", "low", "high", "baseline", "change", "change_low", "change_high"):
+        one, two = getattr(found, name), getattr(other, name)
+        assert (one is None) == (two is None), name
+        assert one is None or one == pytest.approx(two, rel=1e-9, abs=1e-12), name
+
+
+def test_units_change_values_and_nothing_else() -> None:
+    dice = np.random.default_rng(6)
+    past, now = days(dice, 1000), window(dice, 0.04, 1000)
+    small, whole = compare(now, past, RULE), compare(now, past, RULE, unit=1e-6)
+    for name in ("value", "low", "high", "baseline"):
+        assert getattr(whole, name) == pytest.approx(getattr(small, name) * 1e-6)
+    assert (whole.change_low, whole.status) == (small.change_low, small.status)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_between_days_it_is_dersimonian_and_laird_s(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    past = [
+        window(dice, 0.05 * np.exp(0.1 * dice.standard_normal()), int(n))
+        for n in dice.integers(500, 5000, 9)
+    ]
+    found = Past.of(past)
+    assert found.unit_variance is not None
+    support = np.array([day.support for day in past])
+    values = np.array([float(day.value or 0) for day in past])
+    theirs = combine_effects(values, found.unit_variance / support, method_re="dl")
+    assert float(found.value or 0) == pytest.approx(theirs.mean_effect_fe, rel=1e-12)
+    assert found.between == pytest.approx(max(0.0, theirs.tau2), rel=1e-9, abs=1e-12)
+
+
+NOISES = st.builds(
+    Noise,
+    sampling=st.floats(0.0, 0.3),
+    own=st.floats(0.0, 0.3),
+    common=st.floats(0.0, 0.3),
+    t=st.floats(1.0, 8.0),
+)
+
+
+@given(NOISES, st.floats(0.0, 3.0))
+def test_the_interval_is_all_factors_that_are_not_contradicted(noise: Noise, value: float) -> None:
+    """Against trying out factors up to 20, one by one."""
+    u = np.linspace(0.0, 20.0, 4001)
+    noises = np.maximum(u * noise.sampling, noise.own) + u * u * noise.common
+    inside = (value - u) ** 2 <= noise.t**2 * noises
+    low, high = noise.factors(value, 1.0)
+    near = 1e-6 * (1 + u)
+    assert not inside[(u < low - near) | (u > high + near)].any()
+    assert low <= value * (1 + 1e-9) + 1e-9
+    assert high >= value * (1 - 1e-9)
+    assert inside[(u > low + near) & (u < high - near)].all()
+
+
+def test_where_days_differ_wildly_nothing_bounds_a_rise() -> None:
+    assert Noise(0.01, 0.0, 0.5, 3.0).factors(1.0, 1.0)[1] == inf
+    assert Noise(0.01, 0.0, 0.5, 3.0).factors(-1.0, 1.0) == (-inf, inf)
+
+
+def test_values_below_0_have_an_interval() -> None:
+    """A loss per request that was a gain."""
+    past = [GroupSums(tuple(range(d, d + GROUPS)), (10,) * GROUPS) for d in (40, 41, 42)]
+    now = GroupSums(tuple(-n for n in range(20, 36)), (10,) * GROUPS)
+    found = compare(now, past, RULE)
+    assert found.status == Status.DROPPED
+    assert found.change_high is not None
+    assert found.change_high < -1
+    assert found.high is not None
+    assert found.high < 0
+
+
+@pytest.mark.parametrize(
+    ("users", "spread", "n"), [(200, 0.0, 7), (1000, 0.0, 7), (1000, 0.1, 7), (1000, 0.1, 14)]
+)
+def test_without_a_change_intervals_contain_none(users: int, spread: float, n: int) -> None:
+    """Each end misses in at most 1 - level of all windows, and chance."""
+    dice, missed, runs = np.random.default_rng(users + n), np.zeros(2), 250
+    for _ in range(runs):
+        now, *past = days(dice, users, n + 1, spread)
+        found = compare(now, past, Rule(level=0.95))
+        missed += _misses(found)
+    assert (missed / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)).all()
+    assert missed.sum() > 0
+
+
+def _misses(found: Change) -> list[bool]:
+    assert found.change_low is not None
+    assert found.change_high is not None
+    return [found.change_low > 0, found.change_high < 0]
+
+
+def test_arrivals_are_people_not_impressions() -> None:
+    dice = np.random.default_rng(8)
+    alone = np.mean([arrivals(window(dice, 0.05, 800, 1.0)) for _ in range(200)])
+    together = np.mean([arrivals(times(window(dice, 0.05, 800, 1.0), y=50)) for _ in range(200)])
+    assert together == pytest.approx(alone, rel=0.3)
+    assert arrivals(GroupSums()) == 0.0
+    assert not is_never_silent([])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"drop": 0.0}, "drop is 0.0: must be between 0 and 1"),
+        ({"drop": float("nan")}, "drop is nan"),
+        ({"level": 0.5}, "level is 0.5: must be between 0.5 and 1"),
+    ],
+)
+def test_rules_that_cannot_hold_are_refused(values: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rule(**values)  # type: ignore[arg-type]

@@ -1,0 +1,53 @@
+"""Made-up visitors of two variants, as events in order of time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+Event = dict[str, Any]
+DAY_MS = 86_400_000
+SLATE = 10
+
+
+def visits(
+    seed: int, users: int, first_ms: int, days: int, effect: float, covariate_days: int = 0
+) -> list[Event]:
+    """Events of users who come about once a day, split over variants A and B at random.
+
+    In B items are clicked more by the factor 1 + ``effect``. In the days before, there was only
+    the variant ``before``.
+    """
+    dice = random.Random(seed)
+    found: list[Event] = []
+    for user in range(users):
+        arm, liking = dice.choice("AB"), dice.betavariate(4, 26)
+        for day in range(-covariate_days, days):
+            if dice.random() < 0.6:
+                variant = arm if day >= 0 else "before"
+                rate = liking * (1 + effect * (variant == "B"))
+                ts = first_ms + day * DAY_MS + dice.randrange(DAY_MS - 600_000)
+                found += _visit(dice, f"u{user}", f"{user}-{day}", ts, variant, rate)
+    return sorted(found, key=lambda event: event["ts"])
+
+
+def _visit(
+    dice: random.Random, user: str, request: str, ts: int, variant: str, rate: float
+) -> Iterator[Event]:
+    """A slate; the rate of clicks falls with the position, and some clicks are followed by more."""
+    surface = dice.choices(("home", "search", "product"), (5, 3, 1))[0]
+    items = [f"i{number}" for number in dice.sample(range(300), SLATE)]
+    segment = {"variant": variant, "surface": surface}
+    same = {"user_id": user, "request_id": request}
+    shown = [{"item_id": item} for item in items]
+    yield {"type": "impression", "ts": ts, **same, **segment, "items": shown}
+    for position, item in enumerate(items):
+        if dice.random() < rate * 1.6 * 0.85**position:
+            clicked = ts + 2000 * (position + 1)
+            dwell_ms = int(dice.lognormvariate(9.5, 1.0))
+            yield {"type": "click", "ts": clicked, **same, "item_id": item, "dwell_ms": dwell_ms}
+            if dice.random() < 0.12:
+                value = round(dice.lognormvariate(3.0, 0.6), 2)
+                bought = clicked + 60_000
+                yield {"type": "conversion", "ts": bought, **same, "item_id": item, "value": value}
