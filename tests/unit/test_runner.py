@@ -135,8 +135,8 @@ async def running(bench: Bench) -> AsyncIterator[Bench]:
     try:
         yield bench
     finally:
+        await bench.runner.stop()  # while it runs, as the application does
         bench.task.cancel()
-        await bench.runner.stop()
 
 
 async def test_what_is_applied_is_committed_and_released_at_the_end() -> None:
