@@ -1,5 +1,5 @@
-"""Integers of any size as columns: limbs of 40 bits, the highest with the sign, which can be added
-up by the million before they are joined."""
+"""Integers beyond 64 bits: in two limbs, or as columns of limbs of 40 bits, the highest with the
+sign. Either can be added up by the million before they are joined."""
 
 from __future__ import annotations
 
@@ -9,9 +9,26 @@ from typing import Any
 
 import numpy as np
 
+from streamer import limits
+from streamer.batch import I64
+
 LIMB_BITS = 40
 _MASK = (1 << LIMB_BITS) - 1
 Columns = Mapping[str, np.ndarray[Any, Any]]
+
+
+def split(values: I64, bits: int = limits.LIMB_BITS) -> tuple[I64, I64]:
+    """High and low limbs, of which the low ones are not below 0."""
+    return values >> bits, values & ((1 << bits) - 1)
+
+
+def joined(high: I64, low: I64, bits: int = limits.LIMB_BITS) -> list[int]:
+    """What two limbs stand for, exactly.
+
+    >>> joined(*split(np.array([-5, 2**62])))
+    [-5, 4611686018427387904]
+    """
+    return [(h << bits) + x for h, x in zip(high.tolist(), low.tolist(), strict=True)]
 
 
 def columns(values: Mapping[int, int]) -> dict[str, np.ndarray[Any, Any]]:

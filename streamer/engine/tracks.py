@@ -25,8 +25,9 @@ from streamer.engine.trial_sums import Measure
 from streamer.experiment_settings import DAY_MS
 
 _GROUP_SHIFT, _GROUP_MASK = np.uint64(40), np.uint64(GROUPS - 1)
-ABOVE, BELOW = 0, GROUPS
-"""The first of the statistics: numerators and denominators by group of users."""
+ABOVE, BELOW, HIGH = 0, GROUPS, 2 * GROUPS
+"""The first of the statistics by group of users: numerators, denominators, and the high limbs of
+numerators that have one."""
 
 PerUser = tuple[int, U64, I64, I64, I64]
 """Component, users, times, segments and amounts of what a fact adds."""
@@ -82,8 +83,8 @@ class Kept:
         """Take in what a fact adds."""
         component, user, event_ms, segment, amount = amounts
         group = group_of(user)
-        places = ((self.track.measure.above, ABOVE), (self.track.measure.below, BELOW))
-        for place, first in places:
+        measure = self.track.measure
+        for place, first in ((measure.above, ABOVE), (measure.below, BELOW), (measure.high, HIGH)):
             if place == component:
                 self._deltas.add(event_ms, self.labels.of(segment), group + first, amount)
 

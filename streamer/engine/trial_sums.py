@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from streamer import limits
 from streamer.batch import I64, Bools
 from streamer.engine import integers
 from streamer.engine.chains import runs_of
@@ -30,11 +31,27 @@ _SAFE = 1 << 62
 
 @dataclass(frozen=True)
 class Measure:
-    """A ratio of two components; ``below`` None: of one to the number of users."""
+    """A ratio of two components; ``below`` None: of one to the number of users. ``high``: the high
+    limb of what is above, if it has one."""
 
     name: str
     above: int
     below: int | None
+    high: int | None = None
+
+    def above_of(self, parts: Sequence[I64]) -> I64:
+        """The numerators of rows whose components these are: Python's integers where they could
+        pass 64 bits."""
+        low = parts[self.above]
+        if self.high is None or not (high := parts[self.high]).any():
+            return low
+        if int(np.abs(high).max()) < _SAFE >> limits.LIMB_BITS + 1:
+            return low + (high << limits.LIMB_BITS)
+        return np.array(integers.joined(high, low), object)
+
+    def below_of(self, parts: Sequence[I64]) -> I64:
+        """The denominators."""
+        return np.ones_like(parts[SHOWN]) if self.below is None else parts[self.below]
 
 
 @dataclass(frozen=True)
@@ -229,12 +246,11 @@ def _add(trial: Trial, told: _Cumulated, sums: Sums, sign: int) -> None:
     users = [np.add.reduceat(one, starts).tolist() for one in ones]
     file(USERS, users[0], users[1])
     for number, measure in enumerate(trial.measures):
-        places = (measure.above, measure.below)
         now, before = (
             [
-                one if place is None else parts[place][order] * one
+                value[order] * one
                 for parts in (amounts, told.covariate)[: len(trial.vectors) // 2]
-                for place in places
+                for value in (measure.above_of(parts), measure.below_of(parts))
             ]
             for amounts, one in zip((told.up_to, told.before), ones, strict=True)
         )

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from streamer import limits
 from streamer.batch import I64, Bools
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
+from streamer.engine.integers import joined
 from streamer.engine.layout import Layout, Stat
 
 Values = npt.NDArray[Any]
@@ -136,5 +136,4 @@ def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
 
 def money(high: I64, low: I64) -> Values:
     """Currency units of a sum of micros in two limbs; exact integers until the division."""
-    micros = high.astype(object) * (1 << limits.LIMB_BITS) + low.astype(object)
-    return np.array([m / 1_000_000 for m in micros.tolist()], np.float64)
+    return np.array([micros / 1_000_000 for micros in joined(high, low)], np.float64)

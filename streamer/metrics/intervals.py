@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from streamer import limits
 from streamer.alerting.groups import GROUPS
 from streamer.batch import F64, I64, Bools
 from streamer.engine.cells import Deltas
@@ -32,6 +33,7 @@ from streamer.engine.facts import (
     SessionFacts,
     ShownFacts,
 )
+from streamer.engine.integers import split
 from streamer.engine.layout import Layout, Stat
 from streamer.engine.tracks import group_of
 from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
@@ -42,15 +44,15 @@ LEAST_GROUPS = 8
 _T, _Z = 2.131449545559323, 1.959963984540054
 _STAT = "by_user_group"
 _QUANTITIES = (
-    *("impressions", "clicks", "conversions", "clicked", "converted", "value_milli"),
-    *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms"),
+    *("impressions", "clicks", "conversions", "clicked", "converted", "value"),
+    *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
 )
 _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     width = GROUPS * len(_QUANTITIES)
-    return (Stat(_STAT, "sums by group of users", largest=10**12, width=width),)
+    return (Stat(_STAT, "sums by group of users", largest=1 << limits.LIMB_BITS, width=width),)
 
 
 def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
@@ -72,7 +74,9 @@ def _amounts(fact: Any) -> Iterator[tuple[str, I64]]:
     if isinstance(fact, FeedbackFacts):
         yield "clicks", (fact.kind == 0) * np.int64(fact.sign)
         yield "conversions", (fact.kind == CONVERSION) * np.int64(fact.sign)
-        yield "value_milli", (fact.value_micros + 500) // 1000 * fact.sign
+        high, low = split(fact.value_micros)
+        yield "value", low * fact.sign
+        yield "value_high", high * fact.sign
     elif isinstance(fact, OutcomeFacts):
         yield "clicked", fact.clicked
         yield "converted", fact.converted
@@ -98,7 +102,16 @@ class Interval:
     present: Bools
 
 
-def of_groups(x: I64, y: I64, unit: float, is_share: bool) -> Interval:
+def _of_quantity(sums: I64, name: str) -> I64 | F64:
+    """(segments, groups) of a quantity; of values the two limbs together."""
+    low = sums[:, _FIRST[name] : _FIRST[name] + GROUPS]
+    if name != "value":
+        return low
+    high = sums[:, _FIRST["value_high"] : _FIRST["value_high"] + GROUPS]
+    return low + high * float(1 << limits.LIMB_BITS)
+
+
+def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:
     """The interval of Σx / Σy / unit; ``x``, ``y``: (segments, groups)."""
     total = y.sum(axis=1)
     present = (np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS) & (total > 0)
@@ -160,7 +173,7 @@ def _declare(
 
     def read(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
         for labels, sums in _parts(w, horizon):
-            x, y = (sums[:, _FIRST[n] : _FIRST[n] + GROUPS] for n in (above, below))
+            x, y = (_of_quantity(sums, name) for name in (above, below))
             yield labels, of_groups(x, y, unit, is_share)
 
     _declare_ends(base, read, shown_unit, ("maturity",) if horizon else ())
@@ -210,11 +223,9 @@ _declare("ctr_ratio", "clicks", "impressions", is_share=True)
 _declare("ctr_attributed_ratio", "clicked", "impressions", is_share=True, horizon="click_ms")
 _declare("cvr_ratio", "conversions", "clicks", is_share=True)
 _declare("cvr_attributed_ratio", "converted", "clicked", is_share=True, horizon="conversion_ms")
-_declare("conversion_value_per_click", "value_milli", "clicks", unit=1000.0, shown_unit="currency")
+_declare("conversion_value_per_click", "value", "clicks", unit=1e6, shown_unit="currency")
 _declare(
-    *("conversion_value_per_impression", "value_milli", "impressions"),
-    unit=1000.0,
-    shown_unit="currency",
+    *("conversion_value_per_impression", "value", "impressions"), unit=1e6, shown_unit="currency"
 )
 _declare("dwell_mean_seconds", "dwell_ms", "viewings", unit=1000.0, shown_unit="seconds")
 _declare("bounce_rate_ratio", "bounces", "sessions", is_share=True)

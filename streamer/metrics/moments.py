@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamer.batch import F64, I64, Bools
+from streamer.engine.integers import joined, split
 from streamer.metrics.slates import UNIT
 
 _ROOT_BITS, _SUM_BITS = 31, 30
@@ -48,9 +49,9 @@ class Moments:
         """What is added for values."""
         root: I64 = _coarsened(value, self.coarser_bits)
         square = root * root
-        sums = [value] if self.is_single else _split(value, _SUM_BITS)
+        sums = [value] if self.is_single else split(value, _SUM_BITS)
         coarse = [root] if self.coarser_bits else []
-        return [*sums, *coarse, *_split(square, _ROOT_BITS)]
+        return [*sums, *coarse, *split(square, _ROOT_BITS)]
 
     def mean(self, sums: I64, count: I64) -> tuple[F64, Bools]:
         """Mean of ``count`` values whose columns add up to ``sums`` (rows, width); absent where
@@ -59,14 +60,14 @@ class Moments:
         n = np.where(present, count, 1)
         if self.is_single:
             return sums[:, 0] / (UNIT * n), present
-        total = zip(_joined(sums[:, 0], sums[:, 1], _SUM_BITS), n.tolist(), strict=True)
+        total = zip(joined(sums[:, 0], sums[:, 1], _SUM_BITS), n.tolist(), strict=True)
         return np.array([value / (UNIT * k) for value, k in total]), present
 
     def stderr(self, sums: I64, count: I64) -> tuple[F64, Bools]:
         """Standard error of the mean, from the sample's variance; absent below two values."""
         present = count > 1
         roots = sums[:, -3].tolist()
-        squares = _joined(sums[:, -2], sums[:, -1], _ROOT_BITS)
+        squares = joined(sums[:, -2], sums[:, -1], _ROOT_BITS)
         unit = (1 << self.coarser_bits) / UNIT
         result = np.zeros(len(count))
         for i in np.flatnonzero(present).tolist():
@@ -79,11 +80,3 @@ class Moments:
 
 def _coarsened(value: Any, bits: int) -> Any:
     return (value + (1 << bits - 1)) >> bits if bits else value
-
-
-def _split(value: I64, bits: int) -> list[I64]:
-    return [value >> bits, value & ((1 << bits) - 1)]
-
-
-def _joined(high: I64, low: I64, bits: int) -> list[int]:
-    return [(h << bits) + x for h, x in zip(high.tolist(), low.tolist(), strict=True)]

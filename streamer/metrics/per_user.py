@@ -27,6 +27,7 @@ from streamer.engine.facts import (
     ShownFacts,
     SlateFacts,
 )
+from streamer.engine.integers import split
 from streamer.engine.tracks import PerUser, Track
 from streamer.engine.trial_sums import Measure, Trial
 from streamer.errors import SettingsError
@@ -43,12 +44,17 @@ IMPRESSIONS = "impressions"
 @dataclass(frozen=True)
 class UserRatio:
     """A metric of experiments: numerator / denominator (None: users), names of components;
-    ``unit``: how many units of the numerator are 1."""
+    ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
 
     name: str
     above: str
     below: str | None
     unit: int = 1
+    high: str | None = None
+
+    @property
+    def components(self) -> list[str]:
+        return [name for name in (self.above, self.below, self.high) if name is not None]
 
 
 _RATIOS = {
@@ -59,9 +65,9 @@ _RATIOS = {
         UserRatio("cvr_ratio", "conversions", "clicks"),
         UserRatio("cvr_attributed_ratio", "converted", "clicked"),
         UserRatio("clicks_per_user", "clicks", None),
-        UserRatio("conversion_value_per_user", "value", None, MILLIONTH),
-        UserRatio("conversion_value_per_click", "value", "clicks", MILLIONTH),
-        UserRatio("conversion_value_per_impression", "value", IMPRESSIONS, MILLIONTH),
+        UserRatio("conversion_value_per_user", "value", None, MILLIONTH, "value_high"),
+        UserRatio("conversion_value_per_click", "value", "clicks", MILLIONTH, "value_high"),
+        UserRatio("conversion_value_per_impression", "value", IMPRESSIONS, MILLIONTH, "value_high"),
         UserRatio("dwell_mean_seconds", "dwell_ms", "viewings", 1000),
     )
 }
@@ -99,7 +105,7 @@ class UserFacts:
         self._slate_sums: dict[str, _SlateSum] = {}
         self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
         """The metrics by name."""
-        wanted = [n for r in self.ratios.values() for n in (r.above, r.below) if n is not None]
+        wanted = [name for ratio in self.ratios.values() for name in ratio.components]
         self.components = tuple(dict.fromkeys([IMPRESSIONS, *wanted] if wanted else []))
         self._at = {name: i for i, name in enumerate(self.components)}
         self._populations = [
@@ -114,7 +120,8 @@ class UserFacts:
         """The places of a metric's components."""
         ratio = self.ratios[name]
         below = None if ratio.below is None else self._at[ratio.below]
-        return Measure(name, self._at[ratio.above], below)
+        high = None if ratio.high is None else self._at[ratio.high]
+        return Measure(name, self._at[ratio.above], below, high)
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -204,8 +211,9 @@ class UserFacts:
 
     def _of_feedback(self, name: str, fact: FeedbackFacts) -> I64 | None:
         kinds = [f"feedback.{kind}" for kind in self.settings.user_feedback_kinds]
-        if name == "value":
-            return fact.value_micros * fact.sign
+        if name in ("value", "value_high"):
+            high, low = split(fact.value_micros)
+            return (low if name == "value" else high) * fact.sign
         given: I64
         if name in ("conversions", "feedback.conversion"):
             given = (fact.kind == CONVERSION) * np.int64(fact.sign)
@@ -254,8 +262,8 @@ class ExperimentFacts(UserFacts):
 
     def components_of(self, trial: Trial) -> list[str]:
         """The components that an experiment needs."""
-        places = {p for m in trial.measures for p in (m.above, m.below) if p is not None}
-        return [IMPRESSIONS, *(self.components[place] for place in sorted(places))]
+        names = [name for m in trial.measures for name in self.ratios[m.name].components]
+        return list(dict.fromkeys([IMPRESSIONS, *names]))
 
 
 class AlertFacts(UserFacts):

@@ -14,12 +14,11 @@ from streamer import limits
 from streamer.batch import I64
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import CONVERSION, Fact, FeedbackFacts, OutcomeFacts, ShownFacts
+from streamer.engine.integers import split
 from streamer.engine.layout import Layout, Stat
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS, position_class
 from streamer.metrics.declare import Declarations, Family, Series, Sums, count, money, ratio
-
-_LIMB = (1 << limits.LIMB_BITS) - 1
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -27,7 +26,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     return (
         Stat("conversions", "events"),
         Stat("value_high", f"2**{limits.LIMB_BITS} micros of currency", largest=1 << 18),
-        Stat("value_low", "micros of currency", largest=_LIMB),
+        Stat("value_low", "micros of currency", largest=1 << limits.LIMB_BITS),
         Stat("clicked", "impressions with an attributed click"),
         Stat("converted", "clicked impressions with an attributed conversion"),
         *(Stat(f"feedback_{i}", "events of a feedback kind") for i in range(kinds)),
@@ -53,7 +52,7 @@ def _collect_feedback(settings: Any, fact: FeedbackFacts, layout: Layout, deltas
     is_conversion = fact.kind == CONVERSION
     if is_conversion.any():
         bought = fact.where(is_conversion)
-        high, low = bought.value_micros >> limits.LIMB_BITS, bought.value_micros & _LIMB
+        high, low = split(bought.value_micros)
         deltas.add(bought.event_ms, bought.segment, at["conversions"], bought.sign)
         deltas.add(bought.event_ms, bought.segment, at["value_high"], bought.sign * high)
         deltas.add(bought.event_ms, bought.segment, at["value_low"], bought.sign * low)

@@ -15,14 +15,15 @@ from streamer.alerting.explain import Explanation, explain
 from streamer.alerting.groups import GROUPS, GroupSums
 from streamer.batch import I64
 from streamer.config import Settings
+from streamer.engine.integers import joined
 from streamer.engine.labels import Label
-from streamer.engine.tracks import ABOVE, BELOW, Track
+from streamer.engine.tracks import ABOVE, BELOW, HIGH, Track
 from streamer.experiment_settings import DAY_MS
 from streamer.metrics.per_user import AlertFacts
 from streamer.readout.view import TrackView, View
 from streamer.readout.windows import ALL, OTHER, Segment, values_shown
 
-_STATS = 2 * GROUPS
+_STATS = 3 * GROUPS
 _RING = 1 << 32
 _DAYS = limits.BASELINE_DAYS
 
@@ -131,8 +132,8 @@ class Windows:
         """(numerator, denominator) of each segment, called by its values."""
         return {
             " · ".join(value for value in segment if value != ALL) or ALL: (
-                int(sums[ABOVE:BELOW].sum()),
-                int(sums[BELOW:].sum()),
+                sum(_above(sums)),
+                int(sums[BELOW:HIGH].sum()),
             )
             for segment, sums in window.items()
         }
@@ -156,8 +157,13 @@ def _grouped(window: Mapping[Segment, I64], segment: Segment) -> GroupSums:
         chosen = [window[segment]] if segment in window else []
     if not chosen:
         return GroupSums()
-    sums = np.sum(chosen, axis=0).tolist()
-    return GroupSums(tuple(sums[ABOVE:BELOW]), tuple(max(0, y) for y in sums[BELOW:]))
+    sums = np.sum(chosen, axis=0)
+    return GroupSums(tuple(_above(sums)), tuple(max(0, y) for y in sums[BELOW:HIGH].tolist()))
+
+
+def _above(sums: I64) -> list[int]:
+    """The numerators by group."""
+    return joined(sums[HIGH:], sums[ABOVE:BELOW])
 
 
 def watched(

@@ -50,12 +50,19 @@ class Case(NamedTuple):
     dead: list[tuple[Record, str]]
 
 
-def case_of(document: Mapping[str, Any], lines: int, seed: int) -> Case:
+def random_records(document: Mapping[str, Any], lines: int, seed: int) -> list[Record]:
     settings = parse(document)
-    records = records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
+    return records_of_file(random_log(seed, settings, lines), settings, partitions=PARTITIONS)
+
+
+def case_of(document: Mapping[str, Any], records: list[Record]) -> Case:
     dead: list[tuple[Record, str]] = []
-    result = run(records, settings, dead_letters=dead)
+    result = run(records, parse(document), dead_letters=dead)
     return Case(records, to_log(records), result.readings, dead)
+
+
+def random_case(document: Mapping[str, Any], lines: int, seed: int) -> Case:
+    return case_of(document, random_records(document, lines, seed))
 
 
 async def case_from_log(brokers: str, topics: Topics, document: Mapping[str, Any]) -> Case:
@@ -65,9 +72,7 @@ async def case_from_log(brokers: str, topics: Topics, document: Mapping[str, Any
         for kind in KINDS
         for r in await read_topic(brokers, getattr(topics, kind), PARTITIONS)
     ]
-    dead: list[tuple[Record, str]] = []
-    result = run(records, parse(document), dead_letters=dead)
-    return Case(records, to_log(records), result.readings, dead)
+    return case_of(document, records)
 
 
 async def check_readings(made: Bench, expected: Readings) -> None:

@@ -21,10 +21,10 @@ from tests.integration.cases import (
     LIVE,
     PARTITIONS,
     Case,
-    case_of,
     check_dead_letters,
     check_readings,
     check_states,
+    random_case,
 )
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.workers import (
@@ -43,7 +43,7 @@ LINES, SEED = 20_000, 1
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return case_of(DOCUMENTS["few values"], LINES, SEED)
+    return random_case(DOCUMENTS["few values"], LINES, SEED)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
 @pytest.fixture(scope="module")
 def live() -> Case:
     """Clocks may differ by days: so no topic overtakes another while they are being written."""
-    return case_of(LIVE, 8_000, 2)
+    return random_case(LIVE, 8_000, 2)
 
 
 async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(
@@ -192,7 +192,7 @@ async def test_every_compression_is_read(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     made_topics = topics(partitions=1)
-    case = case_of(DOCUMENTS["defaults"], 500, 9)
+    case = random_case(DOCUMENTS["defaults"], 500, 9)
     log = [LogRecord(r.kind, 0, 0, r.record_ms, r.value) for r in case.log]
     compressions = [None, "gzip", "snappy", "lz4", "zstd"]
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})

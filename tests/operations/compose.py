@@ -21,7 +21,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from streamer.embedded import HOST, Server, free_port
-from tests.servers import kafka_libs
+from tests.servers import FRUGAL, kafka_libs
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yml"
@@ -224,7 +224,7 @@ def _kafka(stack: Stack, name: str) -> list[str]:
     variables and format the storage, then starts the broker with them."""
     java = shutil.which("java")
     assert java, "this needs java 17 and mvn (Debian, Ubuntu: default-jre-headless, maven)"
-    run = [java, "-Xmx512m", "-cp", f"{kafka_libs()}/*"]
+    run = [java, *FRUGAL, "-cp", f"{kafka_libs()}/*"]
     final, defaults = stack.directory / "kafka-final", stack.directory / "kafka-defaults"
     for folder in (final, defaults):
         folder.mkdir()

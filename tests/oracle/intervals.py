@@ -46,8 +46,8 @@ def named(text: str, above: str, below: str, unit: int = 1, is_share: bool = Fal
 RATIOS = (
     named("ctr_*_ratio", "clicks", "impressions", is_share=True),
     named("cvr_*_ratio", "conversions", "clicks", is_share=True),
-    named("conversion_value_per_click_*", "milli", "clicks", 1000),
-    named("conversion_value_per_impression_*", "milli", "impressions", 1000),
+    named("conversion_value_per_click_*", "value", "clicks", 1_000_000),
+    named("conversion_value_per_impression_*", "value", "impressions", 1_000_000),
     named("dwell_mean_*_seconds", "dwell", "viewings", 1000),
     named("bounce_rate_*_ratio", "bounces", "sessions", is_share=True),
     named("views_per_session_*", "views", "sessions"),
@@ -55,16 +55,6 @@ RATIOS = (
 )
 CTR = named("ctr_attributed_*_ratio", "clicked", "impressions", is_share=True)
 CVR = named("cvr_attributed_*_ratio", "converted", "clicked", is_share=True)
-
-
-def thousandths(facts: Iterable[Fact]) -> list[Fact]:
-    """Values of conversions are rounded, each by itself; the rest is as it is."""
-    return [
-        Fact(f.user, f.event_ms, f.dims, "milli", (f.amount + 500) // 1000)
-        if f.component == "value"
-        else f
-        for f in facts
-    ]
 
 
 class Cell:

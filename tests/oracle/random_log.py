@@ -160,7 +160,9 @@ class _Log:
             if not is_named:
                 conversion.pop("request_id", None)
             if r.random() < 0.8:
-                conversion["value"] = r.choice((0, 5, 19.99, 0.0000005, round(r.random() * 99, 6)))
+                conversion["value"] = r.choice(
+                    (0, 1e9, 19.99, 0.0000005, round(r.random() * 99, 6))
+                )
             self.event(when_ms, conversion)
 
     def elsewhere(self, at_ms: int, user: str, items: list[str]) -> None:

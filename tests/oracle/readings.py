@@ -13,7 +13,7 @@ from .alert_readings import read_alerts
 from .dimensions import Kept, Segment
 from .engagement import Engagement
 from .experiment_readings import read_experiments
-from .intervals import Intervals, thousandths
+from .intervals import Intervals
 from .joining import Joins, effective_dims, is_feedback
 from .shape import KINDS, Event, Readings, Row
 from .sink import Sink
@@ -56,7 +56,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         read_alerts(out, verdict, joins, settings)
         engagement = Engagement(verdict.events, joins, kept, settings)
         slates = SlateReadings(slates_of(joins, settings), kept, settings)
-        facts = thousandths([*facts_of(verdict, joins, kept, settings), *engagement.facts()])
+        facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
         for label in settings.windows.lengths:
             window = Window(label, stream_ms, verdict, joins, kept, settings)
             window.read(out)

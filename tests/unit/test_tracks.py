@@ -51,7 +51,8 @@ def shown(settings: Settings, views: Sequence[View], track: Any) -> dict[Any, in
                 names = tuple(
                     v if v in kept[places[n]] else "other" for n, v in sorted(label.items())
                 )
-                found[place & 0xFFFFFFFF, names, stat % 16, "xy"[stat // 16]] += value
+                side, worth = (("x", 1), ("y", 1), ("x", 1 << 32))[stat // 16]
+                found[place & 0xFFFFFFFF, names, stat % 16, side] += value * worth
     return {key: value for key, value in found.items() if value}
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, Topics, parse
+from streamer.config import Topics
 from streamer.events import KINDS
 from streamer.testing import LogRecord
-from tests.agreement import DOCUMENTS, to_log
+from tests.agreement import DOCUMENTS
 from tests.integration.cases import (
     LIVE,
     PARTITIONS,
@@ -26,6 +26,7 @@ from tests.integration.cases import (
     check_dead_letters,
     check_readings,
     check_states,
+    random_records,
 )
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.storm import IS_LONG
@@ -37,7 +38,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
-from tests.oracle.oracle import Record, run
+from tests.oracle.oracle import Record
 
 LINES = 20_000 if IS_LONG else 4_000
 LIMIT_SECONDS = 900 if IS_LONG else 120
@@ -64,17 +65,20 @@ PADDING_BYTES = 40_000_000
 
 def part_of(document: Mapping[str, Any], kinds: Iterable[str], partitions: int, seed: int) -> Case:
     """A random log of some topics only, over so many partitions."""
-    case = case_of(document, LINES, seed)
+    return case_of(document, records_of_part(document, kinds, partitions, seed))
+
+
+def records_of_part(
+    document: Mapping[str, Any], kinds: Iterable[str], partitions: int, seed: int
+) -> list[Record]:
     counts: dict[tuple[str, int], int] = defaultdict(int)
     records = []
-    for record in case.records:
+    for record in random_records(document, LINES, seed):
         if record.topic in kinds:
             key = (record.topic, record.partition % partitions)
             records.append(Record(*key, counts[key], record.record_ms, record.raw, record.untyped))
             counts[key] += 1
-    dead: list[tuple[Record, str]] = []
-    result = run(records, parse(document), dead_letters=dead)
-    return Case(records, to_log(records), result.readings, dead)
+    return records
 
 
 def of_kind(log: Sequence[LogRecord], kind: str) -> list[LogRecord]:
@@ -190,8 +194,8 @@ async def test_one_topic_is_read_slower_in_catch_up(
         **DOCUMENTS[name],
         "limits": {"hold_back_ms": 10**9, "flush_ms": 20, "gather_rows": 1},
     }
-    case = part_of(document, KINDS, partitions, seed=43)
-    padded = with_padding(case, slow, parse(document))
+    records = records_of_part(document, KINDS, partitions, seed=43)
+    padded = case_of(document, with_padding(records, slow))
     names = topics(partitions=partitions)
     async with stage(kafka, names, redis_url, redis_prefix, tmp_path, document) as made:
         for kind in (*[k for k in KINDS if k != slow], slow):
@@ -209,18 +213,15 @@ async def test_one_topic_is_read_slower_in_catch_up(
     print(f"{slow} were up to {spread_ms / 3_600_000:.1f} h behind")
 
 
-def with_padding(case: Case, kind: str, settings: Settings) -> Case:
+def with_padding(records: Sequence[Record], kind: str) -> list[Record]:
     """One topic's events made long by a field that nobody reads: a fetch holds few of them."""
-    dice, size = Random(1), PADDING_BYTES // len(of_kind(case.log, kind))
-    records = [
+    dice, size = Random(1), PADDING_BYTES // sum(r.topic == kind for r in records)
+    return [
         replace(r, raw=r.raw[:-1] + b',"note":"%s"}' % dice.randbytes(size // 2).hex().encode())
         if r.topic == kind and r.raw is not None and r.raw.startswith(b'{"') and len(r.raw) < 9000
         else r
-        for r in case.records
+        for r in records
     ]
-    dead: list[tuple[Record, str]] = []
-    result = run(records, settings, dead_letters=dead)
-    return Case(records, to_log(records), result.readings, dead)
 
 
 def behind_ms(made: Bench, slow: str) -> int:

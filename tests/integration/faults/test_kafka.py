@@ -26,10 +26,10 @@ from tests.integration.cases import (
     PARTITIONS,
     Case,
     case_from_log,
-    case_of,
     check_dead_letters,
     check_readings,
     check_states,
+    random_case,
 )
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.load import Load
@@ -55,7 +55,7 @@ KEEP = {"retention.ms": "-1"}
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return case_of(LIVE, 10_000, 5)
+    return random_case(LIVE, 10_000, 5)
 
 
 @pytest.fixture

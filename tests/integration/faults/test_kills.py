@@ -16,10 +16,10 @@ from tests.integration.cases import (
     LIVE,
     PARTITIONS,
     Case,
-    case_of,
     check_dead_letters,
     check_readings,
     check_states,
+    random_case,
 )
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.load import Load
@@ -33,7 +33,7 @@ LIMIT_SECONDS = 3600 if IS_LONG else 300
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return case_of(LIVE, LINES, 3)
+    return random_case(LIVE, LINES, 3)
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)

@@ -26,10 +26,10 @@ from tests.integration.cases import (
     LIVE,
     PARTITIONS,
     Case,
-    case_of,
     check_dead_letters,
     check_readings,
     check_states,
+    random_case,
 )
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.faults.load import Load
@@ -44,7 +44,7 @@ AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 
 @pytest.fixture(scope="module")
 def case() -> Case:
-    return case_of(LIVE, 12_000, 4)
+    return random_case(LIVE, 12_000, 4)
 
 
 @dataclass
