@@ -80,8 +80,9 @@ class Alerts:
 
     def _values(self) -> timeseries.Panel:
         names = {"alert_value": "", "alert_lower": " low", "alert_upper": " high"}
-        queries = self._queries({**names, "alert_baseline": " baseline"})
-        text = self._text(["alert_value", "alert_baseline"], _BAND)
+        others = {"alert_past_days_value": " past days", "alert_before_value": " before"}
+        queries = self._queries({**names, "alert_baseline": " baseline", **others})
+        text = self._text(["alert_value", "alert_baseline", *others], _BAND)
         title = "$alert and its baseline"
         return panels.dashed_ends(panels.graph(title, text, units.Short, queries, from_zero=False))
 

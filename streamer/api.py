@@ -10,7 +10,7 @@ from aiohttp import web
 
 from streamer.errors import StreamerError
 from streamer.metrics.catalogue import PREFIX
-from streamer.readout.alerts import Windows, watched
+from streamer.readout.alerts import Windows
 from streamer.readout.experiments import Book, books, document, history
 from streamer.readout.readout import Reading, Readout
 
@@ -122,15 +122,8 @@ class Api:
 
     async def alerts(self, request: web.Request) -> web.Response:
         """What is said of every segment that an alert watches."""
-        await self.exporter.refresh()
+        found = (await self.exporter.read()).watched
         names = self.settings.dimension_names
-        found = await asyncio.to_thread(
-            watched,
-            self.settings,
-            self.exporter.catalogue.alert_facts,
-            self.exporter.reader.views,
-            self.exporter.at_ms,
-        )
         listed = [
             {
                 "alert": w.alert.name,
@@ -140,6 +133,8 @@ class Api:
                 "direction": w.alert.direction,
                 "segment": dict(zip(names, w.segment, strict=True)),
                 **msgspec.to_builtins(w.change),
+                "past_days": w.past_days,
+                "before": w.before,
             }
             for w in found
         ]

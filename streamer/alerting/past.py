@@ -70,6 +70,13 @@ class Past:
         return Past(len(used), y, Fraction(x, y), unit, df, between, uneven)
 
 
+def pooled(windows: Sequence[GroupSums]) -> Fraction | None:
+    """The metric of several windows together, as of ``Past``; None without any support."""
+    used = [window for window in windows if window.support]
+    total = sum(window.support for window in used)
+    return Fraction(sum(sum(window.x) for window in used), total) if used else None
+
+
 def _between(sums: Sequence[tuple[int, int]], x: int, y: int, unit: float, uneven: float) -> float:
     """τ², 0 of a single day: y_d (R_d - B)² is (x_d y - x y_d)² / (y_d y²)."""
     if len(sums) < 2:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from math import isfinite
 
 from streamer.alerting.baseline import Change
+from streamer.readout.alerts import Watched
 from streamer.readout.counters import Counter, Known, Sample, declaring
 
 GAUGES: list[Counter] = []
@@ -18,8 +19,12 @@ _EMPTY = "absent where it is not defined, or has no bound"
 
 
 def _samples(known: Known, read: Callable[[Change], float | None]) -> Iterator[Sample]:
+    return _of_watched(known, lambda found: read(found.change))
+
+
+def _of_watched(known: Known, read: Callable[[Watched], float | None]) -> Iterator[Sample]:
     for found in known.watched:
-        value = read(found.change)
+        value = read(found)
         if value is not None and isfinite(value):
             yield (found.alert.name, *found.segment), value
 
@@ -52,6 +57,20 @@ def _upper(known: Known) -> Iterator[Sample]:
 def _baseline(known: Known) -> Iterator[Sample]:
     """What the value is compared with."""
     return _samples(known, lambda change: change.baseline)
+
+
+@_declare("alert_past_days_value", *_LABELS, formula="the metric at the same time on past days",
+          unit="as the metric", empty=_EMPTY)  # fmt: skip
+def _past_days(known: Known) -> Iterator[Sample]:
+    """The same time of day on the past days together, whatever the alert is compared with."""
+    return _of_watched(known, lambda found: found.past_days)
+
+
+@_declare("alert_before_value", *_LABELS, formula="the metric in the window before",
+          unit="as the metric", empty=_EMPTY)  # fmt: skip
+def _before(known: Known) -> Iterator[Sample]:
+    """The window before, whatever the alert is compared with."""
+    return _of_watched(known, lambda found: found.before)
 
 
 @_declare("alert_baseline_windows", *_LABELS, formula="past windows with any traffic",

@@ -13,6 +13,7 @@ from streamer.alert_settings import Alert
 from streamer.alerting.baseline import Change, Rule, compare
 from streamer.alerting.explain import Explanation, explain
 from streamer.alerting.groups import GROUPS, GroupSums
+from streamer.alerting.past import pooled
 from streamer.batch import I64
 from streamer.config import Settings
 from streamer.engine.integers import joined
@@ -30,11 +31,14 @@ _DAYS = limits.BASELINE_DAYS
 
 @dataclass(frozen=True)
 class Watched:
-    """One segment of an alert (``all`` outside of what it is watched by); what is said of it."""
+    """One segment of an alert (``all`` outside of what it is watched by); what is said of it, and
+    the metric on past days and in the window before, whichever of them it is compared with."""
 
     alert: Alert
     segment: Segment
     change: Change
+    past_days: float | None
+    before: float | None
 
 
 class Windows:
@@ -113,12 +117,15 @@ class Windows:
         everything = (ALL,) * len(self._shown)
         for segment in dict.fromkeys((everything, *finest)):
             now = _grouped(self.present, segment)
-            if alert.baseline == "before":
-                change = compare(now, _grouped(self.before, segment), rule, self.unit)
-            else:
-                days = [_grouped(day, segment) for day in self.days]
-                change = compare(now, days, rule, self.unit)
-            yield Watched(alert, segment, change)
+            before = _grouped(self.before, segment)
+            days = [_grouped(day, segment) for day in self.days]
+            then = before if alert.baseline == "before" else days
+            change = compare(now, then, rule, self.unit)
+            yield Watched(alert, segment, change, self._pooled(days), self._pooled([before]))
+
+    def _pooled(self, windows: Sequence[GroupSums]) -> float | None:
+        value = pooled(windows)
+        return None if value is None else float(value) * self.unit
 
     def explained(self) -> Explanation:
         """The change from the baseline, split by segment."""

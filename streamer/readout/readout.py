@@ -11,7 +11,7 @@ from streamer.engine.partition import rings_of
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
 from streamer.readout import alert_gauges, experiment_gauges
-from streamer.readout.alerts import watched
+from streamer.readout.alerts import Watched, watched
 from streamer.readout.counters import COUNTERS, Known
 from streamer.readout.experiments import books
 from streamer.readout.view import View
@@ -53,10 +53,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Readout:
-    """All readings at one stream time, in catalogue order, those of a name together."""
+    """All readings at one stream time, in catalogue order, those of a name together; ``watched``:
+    what is said of every segment that an alert watches, of which some are readings, too."""
 
     stream_ms: int
     blocks: Sequence[Block]
+    watched: Sequence[Watched] = ()
 
     @staticmethod
     def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
@@ -96,7 +98,7 @@ def readout(
         for i, ring in enumerate(rings_of(settings), 1)
     ]
     blocks += _shown(settings, catalogue, "window", windows)
-    return Readout(stream_ms, blocks)
+    return Readout(stream_ms, blocks, alerts)
 
 
 def _shown(

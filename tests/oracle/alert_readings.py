@@ -71,6 +71,12 @@ def read_alert(
             by = [name for name in settings.dimension_names if name in alert.segments]
             named |= dict(zip(by, values, strict=True))
         put(out, {"alert": alert.name, **named}, change)
+        for name, some in (("past_days", days), ("before", [before])):
+            counted = [w for w in some if sum(w.y)]
+            if counted:
+                value = sum(sum(w.x) for w in counted) / sum(sum(w.y) for w in counted)
+                labels = {"alert": alert.name, **named}
+                out.put(f"alert_{name}_value", labels, value / unit_of(alert.metric))
 
 
 def window(sums: dict[Key, int], last: int) -> dict[Values, dict[tuple[int, str], int]]:
