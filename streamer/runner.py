@@ -246,22 +246,25 @@ class Runner:
         if _now() - self._asked_at < limits.STANDING_SECONDS:
             return
         self._asked_at = _now()
-        quiet = {
-            number: (owned.journal, owned.journal.commit_number)
-            for number, owned in self.partitions.items()
-            if owned.phase is Phase.OWNED and owned.journal is not None and owned.committing is None
-        }
+        async with self._lock:  # nothing is being prepared
+            quiet = {
+                number: (owned.journal, owned.journal.commit_number)
+                for number, owned in self.partitions.items()
+                if owned.phase is Phase.OWNED and owned.journal and owned.committing is None
+            }
         try:
             found = await self.store.standing(list(quiet))
         except StoreError:
             return  # the next commit tells
-        for (number, (journal, commit)), standing in zip(quiet.items(), found, strict=True):
-            owned = self.partitions.get(number)
-            if owned is None or owned.journal is not journal or journal.commit_number != commit:
-                continue
-            if standing != (journal.claim, journal.position):
-                logger.warning("partition %d: the store has another state; adopting again", number)
-                owned.is_fenced = True
+        async with self._lock:
+            for (number, (journal, commit)), standing in zip(quiet.items(), found, strict=True):
+                owned = self.partitions.get(number)
+                if owned is None or owned.journal is not journal or journal.commit_number != commit:
+                    continue
+                if standing != (journal.claim, journal.position):
+                    text = "partition %d: the store has another state; adopting again"
+                    logger.warning(text, number)
+                    owned.is_fenced = True
 
     def _at_end(self, owned: OwnedPartition) -> tuple[frozenset[str], frozenset[str]]:
         """Topics of which everything up to the last stable offset has been applied, and those of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,8 +23,8 @@ from streamer.events import KINDS
 from streamer.owned import OwnedPartition, Phase
 from streamer.runner import Runner
 from streamer.store.base import Answer, Commit
-from streamer.store.journal import adopt
-from streamer.store.manifest import Witness
+from streamer.store.journal import Journal, adopt
+from streamer.store.manifest import Manifest, Witness
 from streamer.store.memory import MemoryStore
 from streamer.witnesses import witness_of
 
@@ -128,7 +128,7 @@ async def until(true: Callable[[], Any], what: str) -> None:
         await asyncio.sleep(0.01)
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def running(bench: Bench) -> AsyncIterator[Bench]:
     await bench.runner.assign([0])
     bench.task = asyncio.create_task(bench.runner.run())
@@ -216,6 +216,37 @@ async def test_an_idle_partition_notices_that_the_store_went_back(
         store.held.clear()
         await until(lambda: len(bench.log.starts) == 2, "adopted again")
         assert bench.log.starts[-1][TPS[0]] == 0
+
+
+async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is asked where the next commit has its number, but not yet its position."""
+    monkeypatch.setattr(limits, "STANDING_SECONDS", 0.0)
+    bench, loop, written = Bench(MemoryStore()), asyncio.get_running_loop(), Journal._manifest
+    standing = bench.store.standing
+
+    async def late(partitions: Sequence[int]) -> Any:
+        """What stood there, told once the next position is known, or soon."""
+        found, journal = await standing(partitions), bench.owned.journal
+        position = journal and journal.position
+        for _ in range(100):
+            if journal and journal.position != position:
+                break
+            await asyncio.sleep(0.001)
+        return found
+
+    def meanwhile(journal: Journal) -> Manifest:
+        asyncio.run_coroutine_threadsafe(bench.runner._ask_store(), loop)
+        time.sleep(0.05)
+        return written(journal)
+
+    monkeypatch.setattr(Journal, "_manifest", meanwhile)
+    monkeypatch.setattr(bench.store, "standing", late)
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        await asyncio.sleep(0.3)
+        assert bench.owned.phase is Phase.OWNED
 
 
 async def test_whatever_ends_a_commit_leads_to_a_new_adoption() -> None:
