@@ -27,7 +27,7 @@ from streamer.events import KINDS
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import view_of
 from streamer.sources.synthetic import Traffic, generate
-from tests.servers import kafka_server, redis_server
+from tests.servers import FAST, kafka_server, redis_server
 
 RATE = 5000.0
 USERS = 100_000
@@ -127,7 +127,7 @@ def throughput(arguments: argparse.Namespace, kafka: str, redis: str) -> bool:
 
 def main(arguments: argparse.Namespace) -> int:
     right = True
-    with kafka_server() as kafka, redis_server() as redis:
+    with kafka_server(jvm=FAST) as kafka, redis_server() as redis:
         print(f"Kafka: {kafka.what}; Redis: {redis.what}", flush=True)
         right = throughput(arguments, kafka.address, redis.address)
         scrape = program("benchmarks.scrape", f"--redis={redis.address}")

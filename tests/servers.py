@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +49,8 @@ _POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 FRUGAL = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Options of a JVM that lives for seconds: without the second compiler it takes half the time."""
+FAST = ("-Xmx512m",)
+"""Those of one whose speed matters."""
 
 
 class Found(NamedTuple):
@@ -66,8 +68,8 @@ class KafkaServer(Server):
 
     name = "kafka"
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self._java, self._libs = _program("java"), kafka_libs()
+    def __init__(self, directory: Path | None = None, jvm: Sequence[str] = FRUGAL) -> None:
+        self._java, self._libs, self._options = _program("java"), kafka_libs(), jvm
         super().__init__(directory)
         self._controller_port = 0
 
@@ -104,7 +106,7 @@ class KafkaServer(Server):
         }
 
     def _jvm(self, main: str, *arguments: str) -> list[str]:
-        return [self._java, *FRUGAL, "-cp", f"{self._libs}/*", main, *arguments]
+        return [self._java, *self._options, "-cp", f"{self._libs}/*", main, *arguments]
 
     def _command(self) -> list[str]:
         return self._jvm("kafka.Kafka", str(self.directory / "server.properties"))
@@ -146,7 +148,7 @@ def kafka_libs() -> Path:
 
 
 @contextlib.contextmanager
-def kafka_server() -> Iterator[Found]:
+def kafka_server(jvm: Sequence[str] = FRUGAL) -> Iterator[Found]:
     """A Kafka to test against; StreamerError when there is none."""
     given = os.environ.get("STREAMER_TEST_KAFKA")
     if given:
@@ -156,7 +158,7 @@ def kafka_server() -> Iterator[Found]:
         if docker_answers():
             yield _kafka_container(stack)
         elif shutil.which("java") and (shutil.which("mvn") or (CACHE / "libs").exists()):
-            server = stack.enter_context(KafkaServer())
+            server = stack.enter_context(KafkaServer(jvm=jvm))
             yield Found(server.brokers, f"Apache Kafka {KAFKA_VERSION} from Maven")
         else:
             broker = stack.enter_context(EmbeddedBroker())
