@@ -76,7 +76,8 @@ class Run:
         self.partition.apply(assemble(columns), self.decoder.interner)
 
     async def commit(self) -> None:
-        """Commit what changed."""
+        """Bring sums over users up to date, and commit what changed."""
+        self.partition.file_users()
         if self.journal is None:
             claim, stored = await self.store.claim(0)
             self.journal = await adopt(self.store, 0, self.partition, claim, stored)
@@ -100,6 +101,7 @@ class Run:
             "rss_mb": round(rss_mb()),
             "open_impressions": len(p.impressions.rows),
             "event_ids": sum(len(log.ids.log) for log in p.logs.values()),
+            "user_days": len(p.experiments.days),
             "tables_mb": round((tables + ids + p.cells.nbytes) / 1e6),
             "stored_mb": round(stored / 1e6, 1),
             "blobs": len(self.store.held.get(0, {})),
