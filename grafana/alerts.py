@@ -80,7 +80,7 @@ class Alerts:
 
     def _values(self) -> timeseries.Panel:
         names = {"alert_value": "", "alert_lower": " low", "alert_upper": " high"}
-        others = {"alert_past_days_value": " past days", "alert_before_value": " before"}
+        others = {"alert_same_time_value": " past days", "alert_before_value": " before"}
         queries = self._queries({**names, "alert_baseline": " baseline", **others})
         text = self._text(["alert_value", "alert_baseline", *others], _BAND)
         title = "$alert and its baseline"

@@ -133,7 +133,7 @@ class Api:
                 "direction": w.alert.direction,
                 "segment": dict(zip(names, w.segment, strict=True)),
                 **msgspec.to_builtins(w.change),
-                "past_days": w.past_days,
+                "same_time": w.same_time,
                 "before": w.before,
             }
             for w in found

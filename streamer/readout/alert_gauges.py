@@ -59,11 +59,11 @@ def _baseline(known: Known) -> Iterator[Sample]:
     return _samples(known, lambda change: change.baseline)
 
 
-@_declare("alert_past_days_value", *_LABELS, formula="the metric at the same time on past days",
+@_declare("alert_same_time_value", *_LABELS, formula="the metric at the same time on past days",
           unit="as the metric", empty=_EMPTY)  # fmt: skip
-def _past_days(known: Known) -> Iterator[Sample]:
+def _same_time(known: Known) -> Iterator[Sample]:
     """The same time of day on the past days together, whatever the alert is compared with."""
-    return _of_watched(known, lambda found: found.past_days)
+    return _of_watched(known, lambda found: found.same_time)
 
 
 @_declare("alert_before_value", *_LABELS, formula="the metric in the window before",

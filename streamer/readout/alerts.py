@@ -37,7 +37,7 @@ class Watched:
     alert: Alert
     segment: Segment
     change: Change
-    past_days: float | None
+    same_time: float | None
     before: float | None
 
 

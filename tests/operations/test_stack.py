@@ -18,6 +18,7 @@ import redis
 
 from grafana.build import DASHBOARDS
 from streamer.embedded import HOST
+from streamer.experiment_settings import DAY_MS
 from streamer.sources.synthetic import Traffic, generate
 from tests.operations.compose import (
     ROOT,
@@ -31,7 +32,7 @@ from tests.operations.compose import (
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PAST_SECONDS = 1200
-PAST_RATE = 60
+PAST_RATE, YESTERDAYS_RATE = 60, 5
 ARRIVED_SECONDS = 45.0
 """Longest wait for a query to have data; most have it at once."""
 INTERVAL = f"{5 * SCRAPE_SECONDS}s"
@@ -50,10 +51,16 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def send_past(stack: Stack) -> None:
-    """As ``docker compose run -T traffic produce - < past.ndjson``."""
+    """As ``docker compose run -T traffic produce - < past.ndjson``: around this time yesterday, and
+    until now."""
     start_ms = int((time.time() - PAST_SECONDS) * 1000)
+    yesterday = Traffic(start_ms=start_ms - DAY_MS, events_per_second=YESTERDAYS_RATE, users=2000)
     traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
-    send(stack, [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)])
+    lines = [
+        *generate(yesterday, 2 * PAST_SECONDS * YESTERDAYS_RATE),
+        *generate(traffic, PAST_SECONDS * PAST_RATE),
+    ]
+    send(stack, [line for _, line in lines])
 
 
 def send_probes(stack: Stack) -> None:

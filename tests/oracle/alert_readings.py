@@ -71,7 +71,7 @@ def read_alert(
             by = [name for name in settings.dimension_names if name in alert.segments]
             named |= dict(zip(by, values, strict=True))
         put(out, {"alert": alert.name, **named}, change)
-        for name, some in (("past_days", days), ("before", [before])):
+        for name, some in (("same_time", days), ("before", [before])):
             counted = [w for w in some if sum(w.y)]
             if counted:
                 value = sum(sum(w.x) for w in counted) / sum(sum(w.y) for w in counted)
