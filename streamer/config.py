@@ -161,7 +161,7 @@ class Metrics(Section, frozen=True):
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
     """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
     counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
-    families: tuple[str, ...] = (*("traffic", "engagement", "ranking", "scoring", "intervals"),)
+    families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring", "intervals")
     """Families of metrics; `intervals` are those of rates and means."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""

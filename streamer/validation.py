@@ -175,14 +175,16 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
         f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
     )
     for metric in e.metrics:
-        _require(
-            metric.direction in ("higher", "lower"),
-            f"{metric.name}: direction = {metric.direction!r}: 'higher' or 'lower'; {at}",
-        )
+        _validate_direction(metric.direction, f"{metric.name}: ", at)
         _require(
             metric.margin is None or 0 < metric.margin < 1,
             f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
         )
+
+
+def _validate_direction(direction: str, whose: str, at: str) -> None:
+    known = direction in ("higher", "lower")
+    _require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")
 
 
 def _validate_alerts(s: Settings) -> None:
@@ -205,10 +207,7 @@ def _validate_alerts(s: Settings) -> None:
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
         _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
-        _require(
-            a.direction in ("higher", "lower"),
-            f"direction = {a.direction!r}: 'higher' or 'lower'; {at}",
-        )
+        _validate_direction(a.direction, "", at)
         _require(
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",

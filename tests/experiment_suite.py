@@ -20,7 +20,7 @@ from streamer.store.reader import Reader
 from streamer.testing import Chunk, LogRecord, chunks_of
 from tests.agreement import run_engines, states, to_log
 from tests.experiment_logs import NAMES, arms_of, truth_from, with_log
-from tests.journal_suite import Run, commit, start, take_over
+from tests.journal_suite import Run, commit, feed_with_restarts, finish, start, take_over
 from tests.oracle.acceptance import accept
 from tests.oracle.experiments import range_truth, truth_of
 from tests.oracle.joining import join
@@ -40,12 +40,6 @@ async def feed(store: Store, run: Run, records: list[Record], size: int, seed: i
         run.engines.feed(chunk)
         if dice.random() < 0.3:
             await commit(store, run, chunk.partition, files=dice.random() < 0.5)
-
-
-async def finish(store: Store, run: Run) -> None:
-    run.engines.finish()
-    for number in range(len(run.journals)):
-        await commit(store, run, number)
 
 
 def without_experiments(settings: Settings) -> Settings:
@@ -106,15 +100,7 @@ class ExperimentSuite:
         settings, records = with_log(seed, name, 800, partitions)
         reference = states(run_engines(settings, partitions, to_log(records), 60, seed))
         run = await start(store, settings, partitions)
-        dice = random.Random(seed)
-        for chunk in chunks_of(to_log(records), 60, seed + 1):
-            run.engines.feed(chunk)
-            if dice.random() < 0.5:
-                await commit(store, run, chunk.partition, files=dice.random() < 0.5)
-                if dice.random() < 0.4:
-                    before = canonical(run.engines.partitions[chunk.partition])
-                    await take_over(store, run, chunk.partition)
-                    assert canonical(run.engines.partitions[chunk.partition]) == before
+        await feed_with_restarts(store, run, to_log(records), seed)
         await finish(store, run)
         assert states(run.engines) == reference
         reader = await views_of(store)

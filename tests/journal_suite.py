@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -62,6 +63,25 @@ async def commit(store: Store, run: Run, number: int, files: bool = True) -> Non
     assert await store.commit(number, run.journals[number].prepare()) == Answer.OK
 
 
+async def finish(store: Store, run: Run) -> None:
+    run.engines.finish()
+    for number in range(len(run.journals)):
+        await commit(store, run, number)
+
+
+async def feed_with_restarts(store: Store, run: Run, log: Sequence[LogRecord], seed: int) -> None:
+    """Feed a log with commits and takeovers in between, none of which may change what is held."""
+    dice = random.Random(seed)
+    for chunk in chunks_of(log, 60, seed + 1):
+        run.engines.feed(chunk)
+        if dice.random() < 0.5:
+            await commit(store, run, chunk.partition, files=dice.random() < 0.5)
+            if dice.random() < 0.4:
+                before = canonical(run.engines.partitions[chunk.partition])
+                await take_over(store, run, chunk.partition)
+                assert canonical(run.engines.partitions[chunk.partition]) == before
+
+
 class JournalSuite:
     """Partitions written through journals, restarted again and again."""
 
@@ -79,19 +99,8 @@ class JournalSuite:
         log = to_log(records)
         reference = states(run_engines(settings, partitions, log, 60, seed))
         run = await start(store, settings, partitions)
-        dice = random.Random(seed)
-        for chunk in chunks_of(log, 60, seed + 1):
-            run.engines.feed(chunk)
-            if dice.random() < 0.5:
-                await commit(store, run, chunk.partition, files=dice.random() < 0.5)
-                if dice.random() < 0.4:
-                    before = canonical(run.engines.partitions[chunk.partition])
-                    await take_over(store, run, chunk.partition)
-                    after = canonical(run.engines.partitions[chunk.partition])
-                    assert after == before
-        run.engines.finish()
-        for number in range(partitions):
-            await commit(store, run, number)
+        await feed_with_restarts(store, run, log, seed)
+        await finish(store, run)
         assert states(run.engines) == reference
         for number in range(partitions):
             await take_over(store, run, number)

@@ -64,10 +64,10 @@ class Past:
                 units.append(variance * support)
                 df = max(df, window.occupied - 1)
         if not units:
-            return Past(len(used), y, Fraction(x, y), None, 0, 0.0, uneven)
+            return Past(len(used), y, pooled(used), None, 0, 0.0, uneven)
         unit = sum(units) / len(units)
         between = _between(sums, x, y, unit, uneven)
-        return Past(len(used), y, Fraction(x, y), unit, df, between, uneven)
+        return Past(len(used), y, pooled(used), unit, df, between, uneven)
 
 
 def pooled(windows: Sequence[GroupSums]) -> Fraction | None:

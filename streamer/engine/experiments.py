@@ -31,6 +31,11 @@ Scope = tuple[int, int, int]
 """First day and end of what is wanted of an arm, and since when (ms) it is counted."""
 
 
+def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str, int]:
+    """Component or arm → the stream time (ms) from which on it is counted; 0: always."""
+    return {**since, **{name: since_ms for name, (_, _, since_ms) in scopes.items()}}
+
+
 class UserFacts(Protocol):
     """What turns facts into amounts of users (the catalogue does)."""
 
@@ -56,7 +61,7 @@ class Experiments:
         self.since = dict.fromkeys(facts.components, 0)
         self.scopes: dict[str, Scope] = {}
         for trial in self.trials:
-            first = min((*trial.covariates[:1], trial.days.start))
+            first = trial.first_day
             for arm in trial.arms:
                 name = f"{trial.dimension}={arm}"
                 known = self.scopes.get(name, (first, trial.days.stop, 0))
@@ -200,7 +205,7 @@ class Experiments:
     @property
     def counted_since_ms(self) -> dict[str, int]:
         """Component or arm → the stream time from which on it is counted; 0: always."""
-        return self.since | {name: since_ms for name, (_, _, since_ms) in self.scopes.items()}
+        return all_since(self.since, self.scopes)
 
     def restore(
         self,

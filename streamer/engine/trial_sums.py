@@ -66,6 +66,11 @@ class Trial:
     covariates: range
     measures: tuple[Measure, ...]
 
+    @property
+    def first_day(self) -> int:
+        """The first day that is wanted: of the covariates, or of the experiment."""
+        return min(self.covariates.start, self.days.start) if self.covariates else self.days.start
+
     @cached_property
     def vectors(self) -> tuple[str, ...]:
         """Names of the values that a measure has of each user: numerator, denominator, and the

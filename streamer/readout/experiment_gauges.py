@@ -6,7 +6,7 @@ compare with, what was there before is taken out of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from streamer.experiments.estimate import Estimate, Inference
 from streamer.readout.counters import Counter, Known, Sample, declaring
@@ -17,7 +17,6 @@ _declare = declaring(GAUGES, "experiments")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
-_LIFT = "value of the arm / value of the control - 1"
 
 
 def _running(known: Known) -> Iterator[ExperimentReadout]:
@@ -113,51 +112,51 @@ def _value(known: Known) -> Iterator[Sample]:
                     yield (found.experiment.name, metric.name, arm.name), arm.value
 
 
-@_declare("experiment_lift_ratio", *_OF_LIFT, formula=_LIFT, unit="ratio", empty=_UNDEFINED)
-def _lift(known: Known) -> Iterator[Sample]:
-    """Relative lift of an arm over the control (the same beside both intervals)."""
-    for labels, lift, _ in _inferences(known):
-        assert lift.value is not None
-        yield labels, lift.value
+def _gauge(
+    name: str,
+    doc: str,
+    read: Callable[[Estimate, Inference], float | None],
+    *,
+    formula: str,
+    unit: str = "ratio",
+) -> None:
+    """Declare one value of every lift, beside each kind of its interval."""
+
+    def samples(known: Known) -> Iterator[Sample]:
+        for labels, lift, inference in _inferences(known):
+            value = read(lift, inference)
+            assert value is not None
+            yield labels, value
+
+    samples.__doc__ = doc
+    _declare(name, *_OF_LIFT, formula=formula, unit=unit, empty=_UNDEFINED)(samples)
 
 
-@_declare(
+_gauge(
+    "experiment_lift_ratio",
+    "Relative lift of an arm over the control (the same beside both intervals).",
+    lambda lift, _: lift.value,
+    formula="value of the arm / value of the control - 1",
+)
+_gauge(
     "experiment_lower_ratio",
-    *_OF_LIFT,
+    "Lower end of the lift's interval: fixed holds at one look, anytime at every look.",
+    lambda _, inference: inference.low,
     formula="lower end of the interval of the lift",
-    unit="ratio",
-    empty=_UNDEFINED,
 )
-def _lower(known: Known) -> Iterator[Sample]:
-    """Lower end of the lift's interval: fixed holds at one look, anytime at every look."""
-    for labels, _, inference in _inferences(known):
-        yield labels, inference.low
-
-
-@_declare(
+_gauge(
     "experiment_upper_ratio",
-    *_OF_LIFT,
+    "Upper end of the lift's interval.",
+    lambda _, inference: inference.high,
     formula="upper end of the interval of the lift",
-    unit="ratio",
-    empty=_UNDEFINED,
 )
-def _upper(known: Known) -> Iterator[Sample]:
-    """Upper end of the lift's interval."""
-    for labels, _, inference in _inferences(known):
-        yield labels, inference.high
-
-
-@_declare(
+_gauge(
     "experiment_pvalue",
-    *_OF_LIFT,
+    "p-value of the lift, corrected over the arms of the metric.",
+    lambda _, inference: inference.p_adjusted,
     formula="probability of as large a lift, if there were none; Holm over the arms",
     unit="probability",
-    empty=_UNDEFINED,
 )
-def _pvalue(known: Known) -> Iterator[Sample]:
-    """p-value of the lift, corrected over the arms of the metric."""
-    for labels, _, inference in _inferences(known):
-        yield labels, inference.p_adjusted
 
 
 @_declare(

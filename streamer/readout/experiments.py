@@ -81,8 +81,7 @@ class Book:
     @property
     def is_partial(self) -> bool:
         """Whether something is counted only since some time in the experiment."""
-        first = min((*self.trial.covariates[:1], self.trial.days.start))
-        return bool(self.since_ms > first * DAY_MS)
+        return self.since_ms > self.trial.first_day * DAY_MS
 
     def read(self, day: int | None = None) -> ExperimentReadout:
         """The readout as of the end of a day, or of the last one."""

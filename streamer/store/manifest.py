@@ -10,6 +10,7 @@ import msgspec
 
 from streamer.batch import I64
 from streamer.config import Settings
+from streamer.engine.experiments import all_since
 from streamer.engine.groups import group_texts, tuples_of
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
@@ -125,8 +126,7 @@ class Manifest(msgspec.Struct):
             groups=group_texts(tuples_of(groups), self.segments) if groups else (),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
-            counted_since_ms=self.counted_since_ms
-            | {name: since_ms for name, (_, _, since_ms) in self.scopes.items()},
+            counted_since_ms=all_since(self.counted_since_ms, self.scopes),
             day_sample_bits=self.day_sample_bits,
         )
 

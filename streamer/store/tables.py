@@ -15,7 +15,8 @@ from streamer.engine import clicked, feedback
 from streamer.engine.intervals import IntervalTable
 from streamer.engine.partition import Partition
 from streamer.engine.shown import Shown
-from streamer.engine.user_items import time_name
+from streamer.engine.user_days import UserDays
+from streamer.engine.user_items import UserItems, time_name
 from streamer.events import KINDS
 from streamer.store.manifest import BlobRef
 
@@ -191,21 +192,31 @@ class _Intervals(_Kept):
         self._table(partition).load(columns)
 
 
-class _UserItems:
-    """Last times: versions of a row merge by the largest. ``latest`` counts in their units."""
+class _Versions:
+    """Rows that change: of each the versions since the blob before. Subclasses say whose."""
+
+    def _rows(self, partition: Partition) -> UserItems | UserDays:
+        raise NotImplementedError
 
     def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
-        live: list[int] = partition.users.items.live(np.array(firsts)).tolist()
+        live: list[int] = self._rows(partition).live(np.array(firsts)).tolist()
         return live
 
     def first_serial(self, partition: Partition) -> int:
         return 0
 
     def next_serial(self, partition: Partition) -> int:
-        return partition.users.items.epoch
+        return self._rows(partition).epoch
 
     def rows(self, partition: Partition, first: int, end: int) -> Columns:
-        return partition.users.items.versions(first, end)
+        return self._rows(partition).versions(first, end)
+
+
+class _UserItems(_Versions):
+    """Last times: versions of a row merge by the largest. ``latest`` counts in their units."""
+
+    def _rows(self, partition: Partition) -> UserItems:
+        return partition.users.items
 
     def latest(self, columns: Columns) -> tuple[int, int]:
         units = max(int(c.max()) for n, c in columns.items() if n.startswith(time_name("")))
@@ -222,21 +233,11 @@ class _UserItems:
         )
 
 
-class _UserDays:
+class _UserDays(_Versions):
     """Sums of users' days: the newest version of a row counts. ``latest`` is the last day."""
 
-    def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
-        live: list[int] = partition.experiments.days.live(np.array(firsts)).tolist()
-        return live
-
-    def first_serial(self, partition: Partition) -> int:
-        return 0
-
-    def next_serial(self, partition: Partition) -> int:
-        return partition.experiments.days.epoch
-
-    def rows(self, partition: Partition, first: int, end: int) -> Columns:
-        return partition.experiments.days.versions(first, end)
+    def _rows(self, partition: Partition) -> UserDays:
+        return partition.experiments.days
 
     def latest(self, columns: Columns) -> tuple[int, int]:
         return int(columns["day"].max()), 0
