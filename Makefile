@@ -12,10 +12,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requi
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
-test: .venv/.test
+test: .venv/.test .venv/.components
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-chaos: .venv/.test
+chaos: .venv/.test .venv/.components
 	@STREAMER_CHAOS=long $(BIN)/python -m pytest -s tests/simulation tests/integration/faults $(ARGS)
 
 check: .venv/.test
@@ -35,7 +35,7 @@ clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	find streamer tests benchmarks grafana -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamps below .venv say which extras are installed.
+# The stamps below .venv say what was installed.
 .venv/.demo: pyproject.toml requirements/constraints.txt | $(BIN)/python
 	@echo "Installing streamer into .venv (once)"
 	@$(PIP) -e '.[demo]'
@@ -44,6 +44,11 @@ clean:
 .venv/.test: .venv/.demo
 	@echo "Installing the tools for tests (once)"
 	@$(PIP) -e '.[test,bench]'
+	@touch $@
+
+# Kafka, Redis, Prometheus, … for the tests: through apt where it may be used, once.
+.venv/.components: tests/components.py | $(BIN)/python
+	@$(BIN)/python tests/components.py
 	@touch $@
 
 $(BIN)/python:

@@ -1,10 +1,16 @@
-"""Says which servers the tests ran against, whichever process of a parallel run found them."""
+"""Says which servers the tests ran against, and what could not run for lack of a program.
+
+Whichever process of a parallel run found them.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+
+from tests.components import SKIPPED
 
 FOUND = pytest.StashKey[dict[str, str]]()
 
@@ -24,6 +30,14 @@ def pytest_testnodedown(node: Any, error: Any) -> None:
     node.config.stash[FOUND].update(getattr(node, "workeroutput", {}).get("servers", {}))
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name, what in terminalreporter.config.stash[FOUND].items():
         terminalreporter.write_line(f"{name}: {what}")
+    why: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        text = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else "")
+        why[text.removeprefix("Skipped: ")] += 1
+    for text, tests in why.items():
+        if text.startswith(SKIPPED):
+            terminalreporter.write_line(f"{tests} tests {text}")

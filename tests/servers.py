@@ -27,6 +27,7 @@ KAFKA_VERSION = "4.1.0"
 CACHE = Path(__file__).parents[1] / ".cache" / "kafka" / KAFKA_VERSION
 CONTAINER_IMAGES = {"kafka": "confluentinc/cp-kafka:7.6.0", "redis": "redis:7.4-alpine"}
 MIN_REDIS = 7
+EMBEDDED_BROKER = "the embedded broker"
 DOCKER_SECONDS = 5.0
 MAVEN_SECONDS = 600.0
 
@@ -162,7 +163,7 @@ def kafka_server(jvm: Sequence[str] = FRUGAL) -> Iterator[Found]:
             yield Found(server.brokers, f"Apache Kafka {KAFKA_VERSION} from Maven")
         else:
             broker = stack.enter_context(EmbeddedBroker())
-            yield Found(broker.brokers, "the embedded broker (no Docker engine, no java + mvn)")
+            yield Found(broker.brokers, f"{EMBEDDED_BROKER} (no Docker engine, no java + mvn)")
 
 
 @contextlib.contextmanager

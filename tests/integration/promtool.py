@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
+
+from tests.required import program
 
 
 async def promtool_finds_nothing(page: str) -> None:
-    promtool = shutil.which("promtool")
-    assert promtool is not None, "this test needs promtool (Debian, Ubuntu: apt install prometheus)"
+    promtool = program("Prometheus", "promtool")
     done = await asyncio.to_thread(
         subprocess.run,
         [promtool, "check", "metrics"],
