@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
-import secrets
 import signal
-import socket
-import tempfile
+import time
 from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import faust
@@ -27,8 +25,10 @@ from streamer.chunk import Chunk
 from streamer.config import Settings, load
 from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.events import KINDS
+from streamer.log import Progress
 from streamer.peek import records_at
 from streamer.runner import Runner
+from streamer.slots import Slot, directory_of
 from streamer.store.base import Store
 from streamer.store.manifest import Witness
 from streamer.store.redis import RedisStore
@@ -36,8 +36,12 @@ from streamer.telemetry import SUPERVISED
 from streamer.topics import partition_count, require_count
 from streamer.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 
+logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
+_NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
+"""So many reports of another worker under our name, within so long: a single one may come back with
+an older Redis."""
 
 
 class ConsumerLog:
@@ -65,7 +69,7 @@ class ConsumerLog:
     ) -> Mapping[TopicPartition, Witness]:
         return await records_at(self.app.settings.kafka, offsets)
 
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+    async def progress(self) -> dict[TopicPartition, Progress]:
         if self._thread._consumer is None:
             return {}
         try:
@@ -97,11 +101,15 @@ class App(faust.App):
 
     settings: Settings
     store: Store
+    slot: Slot
+    """Who this worker is among those of its group; known once the app has started."""
     _runner: Runner | None = None
     _count: int | None = None
     _asking: asyncio.Lock
     _reporting: asyncio.Lock
     _has_left = False
+    _has_reported = False
+    _namesakes: Sequence[float] = ()
 
     @property
     def runner(self) -> Runner:
@@ -119,6 +127,7 @@ class App(faust.App):
         logs.calm_kafka()
         try:
             await self.store.check()
+            self.slot = Slot(self.settings.kafka)
         except StreamerError as error:
             raise SystemExit(f"streamer: {error}") from None
         self._asking, self._reporting = asyncio.Lock(), asyncio.Lock()
@@ -126,7 +135,7 @@ class App(faust.App):
             self.settings,
             self.store,
             ConsumerLog(self),
-            worker_name(),
+            self.slot.worker,
             before_adoption=self.require_partitions,
             after_adoption=self.report,  # readiness need not wait for the timer
         )
@@ -146,9 +155,10 @@ class App(faust.App):
         partitions but its own.
         """
         async with self._asking:
-            if self._count is None:
-                self._count = await partition_count(self.settings.kafka)
-        require_count(await self.store.set_partitions(self._count), self._count)
+            count = self._count  # which the next assignment forgets
+            if count is None:
+                count = self._count = await partition_count(self.settings.kafka)
+        require_count(await self.store.set_partitions(count), count)
 
     async def on_stop(self) -> None:
         if self._runner is not None:
@@ -156,25 +166,40 @@ class App(faust.App):
             await self.leave()
         await super().on_stop()
         await self.store.close()
+        if self._runner is not None:
+            self.slot.close()
 
     async def report(self) -> None:
         """Tell readers what this worker does, until it has taken its leave."""
         with contextlib.suppress(StoreError, TimeoutError):  # told as soon as the store is back
             async with asyncio.timeout(_STORE_SECONDS), self._reporting:
                 if not self._has_left:
-                    await self.store.report(self.runner.telemetry)
+                    replaced = await self.store.report(self.runner.telemetry)
+                    self._look_for_namesake(replaced)
+
+    def _look_for_namesake(self, replaced: str) -> None:
+        """End where another worker reports under our name; whoever starts us again gets another."""
+        ours, is_first = self.runner.telemetry.process, not self._has_reported
+        self._has_reported = True
+        if is_first or replaced in ("", ours):
+            return
+        now = time.monotonic()
+        self._namesakes = [at for at in self._namesakes if at > now - _NAMESAKES_SECONDS] + [now]
+        if len(self._namesakes) >= _NAMESAKES:
+            text = "another worker is called %s, too: ending, to start again under another name"
+            logger.error(text, self.slot.worker)
+            self._has_left = True  # the report is theirs
+            self.slot.tell_apart()
+            os.kill(os.getpid(), signal.SIGTERM)
 
     async def leave(self) -> None:
         """Withdraw the report; where that fails readers see that the worker is silent."""
+        if self._has_left:
+            return
         self._has_left = True
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_STORE_SECONDS), self._reporting:
                 await self.store.leave(self.runner.telemetry.worker)
-
-
-def worker_name() -> str:
-    """A name for this process, unique for its life."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
 
 
 def create_app(settings: Settings) -> App:
@@ -183,7 +208,7 @@ def create_app(settings: Settings) -> App:
     app = App(
         kafka.group,
         broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
-        datadir=str(Path(tempfile.gettempdir()) / f"streamer-{os.getuid()}-{kafka.group}"),
+        datadir=str(directory_of(kafka)),
         store="memory://",
         topic_disable_leader=True,
         topic_allow_declare=False,
@@ -231,6 +256,11 @@ def _add_tasks(app: App) -> None:
             supervisor.clear()  # once: a second signal would not let us finish
             os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         await app.report()
+
+    @app.on_partitions_assigned.connect
+    async def on_assigned(*args: Any, **kwargs: Any) -> None:
+        if not args[-1]:  # Faust seeks, and so tells the runner, only where there is something
+            await app.runner.assign(())
 
     @app.on_partitions_revoked.connect
     async def on_revoked(*args: Any, **kwargs: Any) -> None:

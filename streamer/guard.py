@@ -1,4 +1,4 @@
-"""The exporter's door: TLS, and basic authentication as Prometheus speaks it.
+"""Authentication at the exporter: TLS, and basic authentication as Prometheus speaks it.
 
 ``/healthz`` is open, for it tells nothing and orchestrators have no password; every other page
 asks where ``exporter.username`` is set.
@@ -25,6 +25,12 @@ from streamer.errors import SettingsError
 OPEN = frozenset({"/healthz"})
 """Paths that ask for no password."""
 _ASK = {"WWW-Authenticate": 'Basic realm="streamer", charset="UTF-8"'}
+
+
+def is_open(path: str) -> bool:
+    """Whether a path answers anyone, under any name."""
+    return path in OPEN
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -57,7 +63,7 @@ def guards(exporter: Exporter) -> list[Any]:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path in OPEN or _is_welcome(request, expected):
+        if is_open(request.path) or _is_welcome(request, expected):
             return await handler(request)
         return web.Response(status=401, text="user name and password, please\n", headers=_ASK)
 

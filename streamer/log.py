@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from aiokafka.structs import TopicPartition
 
 from streamer.witnesses import Records
+
+
+class Progress(NamedTuple):
+    """How far one topic-partition was fetched: where what was handed out ends, how many offsets
+    follow up to the last stable one (None: not known yet), and where the next fetch begins, which
+    is later where offsets hold no records."""
+
+    handed_out: int
+    behind: int | None
+    position: int
 
 
 class Log(Records, Protocol):
@@ -15,7 +25,7 @@ class Log(Records, Protocol):
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None: ...
 
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]: ...
+    async def progress(self) -> dict[TopicPartition, Progress]: ...
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None: ...
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from streamer import limits
 from streamer.batch import assemble
@@ -16,16 +18,22 @@ from streamer.decode import Decoder
 from streamer.engine.acceptance import NEVER
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
+from streamer.log import Progress
+from streamer.refusals import Explainer
 from streamer.store.journal import Journal
 from streamer.witnesses import witness_of
 
 
 class Phase(StrEnum):
-    """assigned → adopting → owned → fenced; nothing is applied before ``owned``."""
+    """assigned → adopting → owned → fenced; nothing is applied before ``owned``.
+
+    ``revoked``: committed, and in memory until the next assignment says whose it is.
+    """
 
     ASSIGNED = "assigned"
     ADOPTING = "adopting"
     OWNED = "owned"
+    REVOKED = "revoked"
     FENCED = "fenced"
 
 
@@ -56,6 +64,10 @@ class OwnedPartition:
     filing_seconds: float = 0.0
     _settled_at: tuple[object, ...] = ()
 
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.settings)
+
     def rows(self, kind: str) -> int:
         return sum(map(len, self.queues[kind]))
 
@@ -71,6 +83,19 @@ class OwnedPartition:
         """
         if chunk.epoch == self.epochs.get(kind):
             self.queues[kind].append(chunk)
+
+    def look(self, progress: Mapping[str, Progress]) -> None:
+        """Find the topics of which everything up to the last stable offset has been applied
+        (``at_end``), and those of which it has been handed out (``caught_up``): those hold no
+        sibling back when nothing of them waits."""
+        ended, caught_up = set(), set()
+        for kind, (handed_out, behind, _) in progress.items():
+            if self.partition is None or self.phase is not Phase.OWNED or behind != 0:
+                continue
+            caught_up.add(kind)
+            if not self.queues[kind] and self.partition.logs[kind].next_offset >= handed_out:
+                ended.add(kind)
+        self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
 
     def take(self, rows: int, everything: bool) -> list[tuple[str, Chunk]]:
         """Chunks to apply together, oldest first over the topics; none while there are fewer than
@@ -139,7 +164,8 @@ class OwnedPartition:
         }
         for kind, offset, reason in dead:
             topic, value = values[kind, offset]
-            self.dead.append(DeadLetter(topic, self.number, offset, reason, value))
+            refusal = self._explainer.explain(kind, value, reason)
+            self.dead.append(DeadLetter(topic, self.number, offset, refusal, value))
 
     def _clocks(self) -> tuple[object, ...]:
         assert self.partition is not None
@@ -192,7 +218,17 @@ class OwnedPartition:
         self.is_stuck = self.is_fenced = False
         self.committed = {}
         self.filed_at = self.filing_seconds = 0.0
-        self.at_end, self._settled_at = frozenset(), ()
+        self._settled_at = ()
+        self._drop_queues()
+
+    def suspend(self) -> None:
+        """Keep what was committed, and drop all that waits, until the next assignment."""
+        self.phase = Phase.REVOKED
+        self._drop_queues()
+
+    def _drop_queues(self) -> None:
+        """Drop what waits, and all that was fetched before the next seek."""
+        self.at_end = self.caught_up = frozenset()
         self.epochs = {}
         for queue in self.queues.values():
             queue.clear()

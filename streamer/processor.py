@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import platform
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     HistogramMetricFamily,
+    InfoMetricFamily,
     Metric,
 )
 
+from streamer import __version__, limits
+from streamer.config import Settings
+from streamer.ends import LogEnds
+from streamer.lag import Standstill
 from streamer.metrics.catalogue import PREFIX
 from streamer.store.manifest import Manifest
 from streamer.store.reader import Reader
@@ -32,19 +38,26 @@ class Health:
         return not self.problems
 
 
-def health(reader: Reader, reports: list[Telemetry]) -> Health:
-    """Health by the workers' reports and the stored state."""
+def health(
+    reader: Reader, reports: list[Telemetry], standstill: Standstill, ends: LogEnds
+) -> Health:
+    """Health by the workers' reports, the stored state and the logs."""
     present = [report for report in reports if report.is_present]
     problems = [
         f"{report.worker}: partition {number}: {text}"
         for report in present
         for number, text in sorted(report.problems.items())
     ]
+    problems += [
+        f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
+        for report in reports
+        if report.unreadable
+    ]
     owned = {n for report in present for n, phase in report.owned.items() if phase == "owned"}
     problems += [
         f"{report.worker}: has been silent for {report.silent_seconds} s"
         for report in reports
-        if not report.is_present and not owned.issuperset(report.owned)
+        if report.silent_seconds and not report.is_present and not owned.issuperset(report.owned)
     ]
     if present and not reader.count:
         problems.append("workers are there, but nothing is stored")
@@ -52,8 +65,22 @@ def health(reader: Reader, reports: list[Telemetry]) -> Health:
     if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
         problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker has it")
     if behind := reader.behind:
-        what = "the store holds an older state than is shown, until it has read as far"
+        what = (
+            "the store holds less than is shown (an older state, or one that is counted again "
+            "after damage): shown is the last whole copy, until workers have read as far"
+        )
         problems.append(f"{partitions_in_words(behind)}: {what}")
+    problems += [
+        f"partition {number}: records have waited for {seconds:.0f} s without a commit"
+        for number, seconds in sorted(standstill.seconds.items())
+        if seconds > limits.STANDSTILL_SECONDS
+    ]
+    problems += [
+        f"partition {number}: {damage}; shown is what was read of it before"
+        for number, damage in sorted(reader.damaged.items())
+    ]
+    if ends.problem is not None:
+        problems.append(f"the lag is unknown: Kafka: {ends.problem}")
     return Health(tuple(problems))
 
 
@@ -65,12 +92,46 @@ def processor_metrics(reader: Reader, reports: list[Telemetry], now: Health) -> 
     yield from _state(reader, len(present), now)
 
 
-def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
+def keyed_metric(settings: Settings, keyed: Mapping[str, bool]) -> Metric:
+    """How the topics are keyed, as far as that was looked at."""
+    found = GaugeMetricFamily(
+        f"{PREFIX}topic_keyed_by_user",
+        "1 where all sampled users are on one partition number each, as in the impressions; 0 once "
+        "they were not: users are not counted then.",
+        labels=["topic"],
+    )
+    for kind, is_by_user in keyed.items():
+        found.add_metric([kind], is_by_user or settings.kafka.keyed_by == "user")
+    return found
+
+
+def build_info() -> Metric:
+    """Which version runs, on which Python."""
+    labels = {"version": __version__, "python": platform.python_version()}
+    text = "1, with the versions of streamer and of Python."
+    return InfoMetricFamily(f"{PREFIX}build", text, value=labels)
+
+
+def log_metrics(lags: Mapping[tuple[str, int], int], standstill: Standstill) -> Iterator[Metric]:
+    """How far the stored state is behind the logs; nothing where that is not known."""
     lag = GaugeMetricFamily(
         f"{PREFIX}consumer_lag_records",
-        "Records up to the last stable offset that no worker was handed yet.",
+        "Records up to the last stable offset of the log that are not in the stored state.",
         labels=["topic", "partition"],
     )
+    for (kind, number), records in lags.items():
+        lag.add_metric([kind, str(number)], records)
+    still = GaugeMetricFamily(
+        f"{PREFIX}partition_standstill_seconds",
+        "How long records of a partition have waited without a commit; 0 where none wait.",
+        labels=["partition"],
+    )
+    for number, seconds in sorted(standstill.seconds.items()):
+        still.add_metric([str(number)], seconds)
+    yield from (lag, still)
+
+
+def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
     owner = GaugeMetricFamily(
         f"{PREFIX}partition_owner_info",
         "1 for the worker that has the partition, with its phase.",
@@ -83,8 +144,6 @@ def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
         f"{PREFIX}fenced", "Commits refused because the partition was not ours.", labels=["worker"]
     )
     for report in reports:
-        for key, value in report.lag_records.items():
-            lag.add_metric(key.split("/"), value)
         for number, phase in report.owned.items():
             owner.add_metric([str(number), report.worker, phase], 1)
         running = 0
@@ -94,7 +153,7 @@ def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
             buckets.append((bound, float(running)))
         seconds.add_metric([report.worker], buckets, report.commit_seconds_sum)
         fenced.add_metric([report.worker], report.fenced)
-    yield from (lag, owner, seconds, fenced)
+    yield from (owner, seconds, fenced)
 
 
 def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,14 +21,13 @@ from streamer.committer import Committer, prepare
 from streamer.config import Settings
 from streamer.deadletters import DeadLetters
 from streamer.decode import Decoder
-from streamer.engine.partition import Partition
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
 from streamer.events import KINDS
-from streamer.log import Log
+from streamer.log import Log, Progress
 from streamer.metrics.catalogue import Catalogue
 from streamer.owned import OwnedPartition, Phase
+from streamer.recovery import recover
 from streamer.store.base import Store
-from streamer.store.journal import adopt
 from streamer.telemetry import Telemetry
 from streamer.witnesses import find_place
 
@@ -52,7 +52,7 @@ class Runner:
         self.catalogue = Catalogue(settings)
         self.decoder = Decoder(settings)
         self.dead_letters = DeadLetters(settings)
-        self.telemetry = Telemetry(worker)
+        self.telemetry = Telemetry(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, OwnedPartition] = {}
         topics = settings.kafka.topics
         self.topic_of = {kind: str(getattr(topics, kind)) for kind in KINDS}
@@ -66,37 +66,46 @@ class Runner:
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
         self._aside: set[asyncio.Task[None]] = set()
-        self._asked_at = 0.0
+        self._releases: set[asyncio.Task[None]] = set()
+        self._asked_at = self._counted_at = 0.0
         self._doubted: set[int] = set()
         self._adopting = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
-        self._progress: dict[TopicPartition, tuple[int, int | None]] = {}
+        self._progress: dict[TopicPartition, Progress] = {}
 
     # Assignment ----------------------------------------------------------------------------------
 
+    def _tp(self, kind: str, number: int) -> TopicPartition:
+        return TopicPartition(self.topic_of[kind], number)
+
     def _tps(self, number: int) -> list[TopicPartition]:
-        return [TopicPartition(topic, number) for topic in self.topic_of.values()]
+        return [self._tp(kind, number) for kind in self.topic_of]
 
     async def assign(self, numbers: Iterable[int]) -> None:
-        """Adopt these partitions afresh and forget all others."""
+        """Go on with partitions that we had, adopt the others, and release what is not ours."""
         async with self._lock:
-            self._forget_all()
+            before, self.partitions = self.partitions, {}
+            self._stop_adoptions()
             for number in sorted(numbers):
-                self.partitions[number] = OwnedPartition(number, self.settings)
+                owned = before.pop(number, None) or OwnedPartition(number, self.settings)
+                self.partitions[number] = owned
                 self._start_adoption(number, 0.0)
+            for owned in before.values():  # in a task: Kafka gets no heartbeats meanwhile
+                task = asyncio.create_task(self._release(owned))
+                self._releases.add(task)
+                task.add_done_callback(self._releases.discard)
 
-    def _forget_all(self) -> None:
+    def _stop_adoptions(self) -> None:
         for task in self._adoptions.values():
             task.cancel()
         self._adoptions.clear()
-        for owned in self.partitions.values():
-            owned.forget(Phase.ASSIGNED)
-        self.partitions.clear()
         self.telemetry.problems.clear()
         self._paused.clear()
 
     def _start_adoption(self, number: int, delay_seconds: float) -> None:
         self.log.pause(self._tps(number))
         self._paused.difference_update(self._tps(number))
+        if number in self._adoptions:
+            self._adoptions[number].cancel()
         task = asyncio.create_task(self._adopt(self.partitions[number], delay_seconds))
         self._adoptions[number] = task
 
@@ -107,6 +116,7 @@ class Runner:
             if not self.log.is_assigned(self._tps(owned.number)):
                 self.partitions.pop(owned.number, None)  # a claim would fence its new owner
                 self.telemetry.problems.pop(owned.number, None)
+                await self._release(owned)
                 return
             try:
                 async with self._adopting:
@@ -132,11 +142,16 @@ class Runner:
         owned.phase = Phase.ADOPTING
         if self.before_adoption is not None:
             await self.before_adoption()
-        claim, stored = await self.store.claim(owned.number)
-        partition = Partition(self.settings, self.catalogue)
-        owned.journal = await adopt(self.store, owned.number, partition, claim, stored)
         kinds = dict(zip(self._tps(owned.number), self.topic_of, strict=True))
-        owned.dirty = await find_place(self.log, kinds, partition, owned.journal)
+        partition, journal = owned.partition, owned.journal
+        if partition is not None and journal is not None and await self._is_still_ours(owned):
+            owned.dirty |= await find_place(self.log, kinds, partition, journal)
+        else:
+            owned.forget(Phase.ADOPTING)
+            found = await recover(
+                self.settings, self.catalogue, self.store, self.log, kinds, owned.number
+            )
+            partition, owned.journal, owned.dirty = found.partition, found.journal, found.dirty
         offsets = {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()}
         epoch = next(self._epochs)
         owned.epochs = dict.fromkeys(KINDS, epoch)
@@ -144,18 +159,41 @@ class Runner:
         owned.partition, owned.phase = partition, Phase.OWNED
         owned.committed_at = _now()
         self.log.resume(offsets)
-        logger.info("partition %d adopted at commit %d", owned.number, owned.journal.commit_number)
+        logger.info("partition %d is counted from here", owned.number)
+
+    async def _is_still_ours(self, owned: OwnedPartition) -> bool:
+        """Whether a partition in memory is the stored one, and nobody has claimed it since."""
+        journal = owned.journal
+        (standing,) = await self.store.standing([owned.number])
+        return journal is not None and standing == (journal.claim, journal.position)
 
     async def revoke(self) -> None:
-        """Flush and release everything; what cannot be flushed will be read again."""
+        """Commit everything; what cannot be committed will be read again. The claims stay until the
+        next assignment: most partitions come back to where they were."""
         async with self._lock:
-            await asyncio.gather(*map(self._give_up, self.partitions.values()))
-            self._forget_all()
+            self._stop_adoptions()
+            await asyncio.gather(*map(self._flush, self.partitions.values()))
+            for owned in self.partitions.values():
+                if owned.partition is None or owned.is_fenced or owned.is_stuck:
+                    owned.forget(Phase.ASSIGNED)
+                else:
+                    owned.suspend()
 
-    async def _give_up(self, owned: OwnedPartition) -> None:
+    async def _release(self, owned: OwnedPartition) -> None:
+        """Give a partition up that was committed, and forget it."""
+        claim = owned.journal.claim if owned.journal is not None else None
+        owned.forget(Phase.ASSIGNED)
+        if claim is None:
+            return
+        try:
+            async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                await self.store.release(owned.number, claim)
+        except (StoreError, TimeoutError) as error:  # its next owner claims it all the same
+            logger.warning("partition %d was not released: %r", owned.number, error)
+
+    async def _flush(self, owned: OwnedPartition) -> None:
         if owned.phase is not Phase.OWNED or owned.journal is None:
             return
-        claim = owned.journal.claim
         try:
             async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                 if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
@@ -167,13 +205,15 @@ class Runner:
                 if owned.has_uncommitted:
                     prepared = await loop.run_in_executor(self._pool, prepare, owned)
                     await self.committer.attempt(owned, *prepared)
-                await self.store.release(owned.number, claim)
-        except Exception as error:  # it is read again; the others must be given up, too
-            logger.warning("partition %d was not flushed: %r", owned.number, error)
+        except Exception as error:  # it is read again; the others must be committed, too
+            logger.warning("partition %d was not committed: %r", owned.number, error)
+            owned.forget(Phase.ASSIGNED)
 
     async def stop(self) -> None:
-        """Flush, release, close."""
+        """Commit, release, close."""
         await self.revoke()
+        await self.assign(())
+        await asyncio.gather(*self._releases)
         await self.dead_letters.close()
         self._pool.shutdown(wait=False)
 
@@ -222,14 +262,16 @@ class Runner:
     async def _look_around(self) -> None:
         """Where the logs end, and what fell out of them."""
         self._progress = await self.log.progress()
-        self.telemetry.lag_records = {
-            f"{self.kind_of[tp.topic]}/{tp.partition}": behind
-            for tp, (_, behind) in self._progress.items()
-            if behind is not None and tp.topic in self.kind_of
-        }
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         for owned in self.partitions.values():
-            owned.at_end, owned.caught_up = self._at_end(owned)
+            found = {kind: self._progress.get(self._tp(kind, owned.number)) for kind in KINDS}
+            owned.look({kind: progress for kind, progress in found.items() if progress})
+        self.telemetry.read_to = {
+            f"{kind}/{owned.number}": self._progress[self._tp(kind, owned.number)].position
+            for owned in self.partitions.values()
+            if owned.committing is None and not owned.dirty
+            for kind in owned.at_end
+        }
         if not self._aside:
             for work in (self._tell_kafka(), self._ask_store()):
                 task = asyncio.create_task(work)
@@ -241,46 +283,42 @@ class Runner:
                 await self._adopt_again(number)
 
     async def _ask_store(self) -> None:
-        """Whether partitions are still ours, and stand where we left them: a store that went back
-        under an idle partition would not be noticed before its next commit."""
+        """Whether partitions are still ours, stand where we left them, and have all their blobs: of
+        a store that went back, or lost something, the next commit would not tell."""
         if _now() - self._asked_at < limits.STANDING_SECONDS:
             return
         self._asked_at = _now()
+        is_long = _now() - self._counted_at >= limits.BLOBS_SECONDS
         async with self._lock:  # nothing is being prepared
             quiet = {
-                number: (owned.journal, owned.journal.commit_number)
+                number: (owned.journal, owned.journal.commit_number, owned.journal.blob_names())
                 for number, owned in self.partitions.items()
                 if owned.phase is Phase.OWNED and owned.journal and owned.committing is None
             }
         try:
             found = await self.store.standing(list(quiet))
+            missing = dict.fromkeys(quiet, 0)
+            if is_long:
+                self._counted_at = _now()
+                for number, (_, _, names) in quiet.items():
+                    missing[number] = len(names) - await self.store.count_blobs(number, names)
         except StoreError:
             return  # the next commit tells
         async with self._lock:
-            for (number, (journal, commit)), standing in zip(quiet.items(), found, strict=True):
+            for (number, (journal, commit, names)), standing in zip(
+                quiet.items(), found, strict=True
+            ):
                 owned = self.partitions.get(number)
                 if owned is None or owned.journal is not journal or journal.commit_number != commit:
                     continue
                 if standing != (journal.claim, journal.position):
-                    text = "partition %d: the store has another state; adopting again"
-                    logger.warning(text, number)
-                    owned.is_fenced = True
-
-    def _at_end(self, owned: OwnedPartition) -> tuple[frozenset[str], frozenset[str]]:
-        """Topics of which everything up to the last stable offset has been applied, and those of
-        which it has been handed out: those hold no sibling back when nothing of them waits."""
-        if owned.partition is None:
-            return frozenset(), frozenset()
-        ended, caught_up = set(), set()
-        for kind, topic in self.topic_of.items():
-            handed_out, behind = self._progress.get(TopicPartition(topic, owned.number), (0, None))
-            waiting = owned.queues[kind]
-            have = waiting[-1].end_offset if waiting else owned.partition.logs[kind].next_offset
-            if behind == 0:
-                caught_up.add(kind)
-                if not waiting and have >= handed_out:
-                    ended.add(kind)
-        return frozenset(ended), frozenset(caught_up)
+                    said = "the store has another state"
+                elif missing[number]:
+                    said = f"{missing[number]} of {len(names)} blobs are gone from the store"
+                else:
+                    continue
+                logger.warning("partition %d: %s; it is loaded again", number, said)
+                owned.is_fenced = True
 
     async def _adopt_again(self, number: int) -> None:
         """A log may have changed: keep what was read of it, then compare and go on."""
@@ -289,12 +327,12 @@ class Runner:
             return  # looked at again when its adoption is done
         self._doubted.discard(number)
         if owned is not None:
-            await self._give_up(owned)
-            owned.forget(Phase.ASSIGNED)
+            await self._flush(owned)
+            await self._release(owned)
             self._start_adoption(number, 0.0)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
-        if owned.is_fenced:
+        if owned.is_fenced and owned.phase is Phase.OWNED:
             owned.forget(Phase.FENCED)
             self._start_adoption(owned.number, 1.0)
         if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:
@@ -349,7 +387,7 @@ class Runner:
             return
         self._told_at = _now()
         offsets = {
-            TopicPartition(self.topic_of[kind], number): offset
+            self._tp(kind, number): offset
             for number, owned in self.partitions.items()
             for kind, offset in owned.committed.items()
             if offset

@@ -51,9 +51,15 @@ async def partition_count(kafka: Kafka) -> int:
     counts = {name: len(partitions) for name, partitions in described.items()}
     missing = [name for name in names if name not in counts]
     if missing:
-        raise BrokerError(f"no topic {missing[0]!r} at {kafka.brokers}: create it, or set its name")
+        raise BrokerError(
+            f"no topic {', '.join(map(repr, missing))} at {kafka.brokers}: create it (streamer "
+            "produce --create PARTITIONS makes those that are missing), or correct kafka.topics"
+        )
     if len(set(counts.values())) != 1:
-        raise BrokerError(f"topics need equal partition counts; they have {counts}")
+        raise BrokerError(
+            f"topics need equal partition counts; they have {counts}: create them again, equal, or "
+            "name others in kafka.topics"
+        )
     return counts[names[0]]
 
 

@@ -3,131 +3,54 @@
 It subclasses Faust's aiokafka driver at five points (each held by a test):
 
 - ``Transport.Consumer`` → ``Consumer._new_consumer_thread``: our consumer and its thread;
-- ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, every
-  security setting, no reset of offsets behind our back;
+- ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, static
+  membership, every security setting, no reset of offsets behind our back;
 - ``_fetch_records``: ``{tp: [records]}`` becomes ``{tp: [one chunk]}``;
 - ``watch_fetches``: a failed fetch may mean that a topic was made anew;
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app is told that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
-Only this module touches Faust's and aiokafka's internals. Where aiokafka's hooks are missing,
-records come as its public ``ConsumerRecord``: slower, the same otherwise.
+Only this module and ``batches`` touch Faust's and aiokafka's internals.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
 
 import aiokafka
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.serializers.schemas import Schema
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
+from streamer.assignor import StickyNumbers
+from streamer.batches import RecordRun, keep_batches_whole, raw_records
 from streamer.chunk import Chunk
 from streamer.config import Settings
 from streamer.errors import BrokerError
 from streamer.kafka import client_settings
+from streamer.log import Progress
 
+logger = logging.getLogger("streamer")
 _T = TypeVar("_T")
 FETCH_MAX_WAIT_MS = 200
 METADATA_MAX_AGE_MS = 10_000
 """How soon it is seen that a topic which was missing is there again."""
 FETCH_BYTES = 4 * 1024 * 1024
 """Of one partition in one fetch: about 20,000 events of 200 bytes."""
+_JOIN_AGAIN_SECONDS = 0.5
 _FETCH = 1
 """The fetch request's number in Kafka's protocol."""
 _MOVED = frozenset({3, 6, 74, 75, 100, 103})
 """Its error codes: topic or partition unknown, another leader or its epoch, another topic id."""
 _DOUBTED = -1
 """The epoch of what is fetched from a log that may have changed."""
-
-
-def _raw_records(data: Any) -> Any:
-    """Marks the consumer whose record batches stay whole."""
-    return data
-
-
-class RecordRun:
-    """The records of one batch, as aiokafka's C extension made them; stands for one record."""
-
-    __slots__ = ("offset", "records")
-
-    def __init__(self, records: list[Any]) -> None:
-        self.records = records
-        self.offset = records[-1].offset
-
-
-class _WholeBatch:
-    """A record batch that gives one ``RecordRun`` instead of its records one by one."""
-
-    __slots__ = ("_batch",)
-
-    def __init__(self, batch: Any) -> None:
-        self._batch = batch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
-
-    def __next__(self) -> Any:
-        return next(self._batch)
-
-    def __iter__(self) -> Iterator[RecordRun]:
-        records = list(self._batch)
-        if records:
-            yield RecordRun(records)
-
-
-class _WholeBatches:
-    """The batches of a fetch answer, each whole."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self, records: Any) -> None:
-        self._records = records
-
-    def has_next(self) -> bool:
-        return bool(self._records.has_next())
-
-    def next_batch(self) -> _WholeBatch:
-        return _WholeBatch(self._records.next_batch())
-
-
-def keep_batches_whole() -> bool:
-    """Let consumers marked with ``_raw_records`` skip two Python calls and an object a record.
-
-    False where this release of aiokafka lacks the hooks: records then come one by one.
-    """
-    try:
-        from aiokafka.consumer.fetcher import PartitionRecords
-    except ImportError:
-        return False
-    if getattr(PartitionRecords, "keeps_batches_whole", False):
-        return True
-    names = ("_records", "_unpack_records", "_consumer_record", "_key_deserializer")
-    code = PartitionRecords.__init__.__code__.co_names
-    if not all(hasattr(PartitionRecords, n) or n in code for n in names):
-        return False
-    start, record_of = PartitionRecords.__init__, PartitionRecords._consumer_record
-
-    def init(self: Any, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
-        start(self, tp, records, *args, **kwargs)
-        if self._key_deserializer is _raw_records:
-            self._records = _WholeBatches(records)
-
-    def _consumer_record(self: Any, tp: Any, record: Any) -> Any:
-        return record if type(record) is RecordRun else record_of(self, tp, record)
-
-    PartitionRecords.__init__ = init
-    PartitionRecords._consumer_record = _consumer_record
-    PartitionRecords.keeps_batches_whole = True
-    return True
 
 
 def watch_fetches(client: Any, doubt: Callable[[list[TopicPartition]], None]) -> None:
@@ -185,17 +108,17 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
         kafka = self._settings.kafka
         conf = self.app.conf
-        self._assignor = RangePartitionAssignor
+        self._assignor = StickyNumbers()
         options: dict[str, Any] = {}
         if keep_batches_whole():
-            options["key_deserializer"] = _raw_records
+            options["key_deserializer"] = raw_records
         consumer = aiokafka.AIOKafkaConsumer(
             **client_settings(kafka),
             **options,
             client_id=conf.broker_client_id,
             group_id=kafka.group,
-            group_instance_id=conf.consumer_group_instance_id,
-            partition_assignment_strategy=[RangePartitionAssignor],
+            group_instance_id=cast(Any, self.app).slot.instance_id,
+            partition_assignment_strategy=[self._assignor],
             enable_auto_commit=False,
             auto_offset_reset="none",
             isolation_level="read_committed",
@@ -211,6 +134,35 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         )
         watch_fetches(consumer._client, self.doubt)
         return consumer
+
+    async def on_start(self) -> None:
+        await super().on_start()
+        self.add_future(self._join_again())
+
+    async def _join_again(self) -> None:
+        """Take errors of joining that aiokafka keeps for the next fetch: before the first
+        assignment there is none, and it would wait for ever."""
+        consumer = self._ensure_consumer()
+        coordinator = consumer._coordinator
+        while not self.should_stop:
+            await asyncio.sleep(_JOIN_AGAIN_SECONDS)
+            if coordinator._pending_exception and not consumer.assignment():
+                try:
+                    coordinator.check_errors()
+                except KafkaError as error:
+                    if type(error) is not KafkaError:  # one that trying again does not cure
+                        raise
+                    coordinator.reset_generation()  # what Kafka does not know as it was
+                    logger.warning("Kafka did not let the worker join, trying again: %s", error)
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group: a static member that ends on purpose is not waited for.
+
+        aiokafka leaves for dynamic members only; a request by member id serves both.
+        """
+        if self._consumer is not None and self._consumer._coordinator is not None:
+            self._consumer._coordinator._group_instance_id = None
+        await super().on_thread_stop()
 
     def doubt(self, tps: Iterable[TopicPartition]) -> None:
         """The log may not be the one that was read: what is fetched from now on counts only after
@@ -294,14 +246,13 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
         return await self._in_thread(ask())
 
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
-        """For each partition: where what was handed out ends, and how many records follow up to
-        the last stable offset as of the last fetch (None: not known yet)."""
+    async def progress(self) -> dict[TopicPartition, Progress]:
+        """Of each partition, as of the last fetch."""
         return await self._in_thread(self._progress())
 
-    async def _progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+    async def _progress(self) -> dict[TopicPartition, Progress]:
         consumer = self._ensure_consumer()
-        result: dict[TopicPartition, tuple[int, int | None]] = {}
+        result: dict[TopicPartition, Progress] = {}
         subscription = consumer._subscription.subscription
         assignment = subscription.assignment if subscription else None
         if assignment is None:
@@ -311,7 +262,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             end = state.lso if state.lso is not None and state.lso >= 0 else state.highwater
             known = end is not None and state.has_valid_position and tp in self.handed_out
             behind = max(0, end - state.position) if known else None
-            result[tp] = (self.handed_out.get(tp, 0), behind)
+            position = state.position if known else 0
+            result[tp] = Progress(self.handed_out.get(tp, 0), behind, position)
         return result
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:

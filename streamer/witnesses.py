@@ -33,6 +33,7 @@ from streamer.store.journal import Journal
 from streamer.store.manifest import Witness
 
 logger = logging.getLogger("streamer")
+_NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 
 class Records(Protocol):
@@ -129,6 +130,22 @@ async def resume(
     return result
 
 
+async def find_start(
+    records: Records,
+    kinds: Mapping[TopicPartition, str],
+    partition: Partition,
+    known: Mapping[str, int],
+) -> None:
+    """Let a partition whose state was lost begin at the start of its logs, and declare what these
+    no longer hold. ``known``: kind → where reading had begun; 0 where that is not known."""
+    for tp, (start, _) in (await records.bounds(list(kinds))).items():
+        log, first = partition.logs[kinds[tp]], known.get(kinds[tp], 0)
+        log.first_offset, log.next_offset = min(first, start), start
+        if start > first:
+            logger.error("%s/%d: %s", tp.topic, tp.partition, _NOT_THERE.format(first, start - 1))
+            log.lose(first, start - 1)
+
+
 async def find_place(
     records: Records,
     kinds: Mapping[TopicPartition, str],
@@ -141,7 +158,8 @@ async def find_place(
     """
     if journal.commit_number == 0:
         for tp, (start, _) in (await records.bounds(list(kinds))).items():
-            partition.logs[kinds[tp]].next_offset = start
+            log = partition.logs[kinds[tp]]
+            log.first_offset = log.next_offset = start
         return False
     found = await resume(
         records,

@@ -23,7 +23,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
-from streamer import transport
+from streamer import batches, transport
 from streamer.commands.run import worker_environment
 from streamer.config import Topics
 from streamer.embedded import HOST, free_port
@@ -40,7 +40,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
-from tests.oracle.oracle import records_of_file, run
+from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 
 PARTITIONS = 2
@@ -104,8 +104,8 @@ def test_overrides_take_what_they_override() -> None:
 
 
 def test_aiokafka_has_the_hook_for_whole_batches() -> None:
-    assert transport.keep_batches_whole()
-    assert transport.keep_batches_whole()  # once is enough, twice is harmless
+    assert batches.keep_batches_whole()
+    assert batches.keep_batches_whole()  # once is enough, twice is harmless
     assert {"_records", "_key_deserializer"} <= set(
         PartitionRecords.__init__.__closure__[-1].cell_contents.__code__.co_names
     )
@@ -164,7 +164,7 @@ def small() -> list[bytes]:
 
 async def read_all(made: Bench, topics: Topics, lines: list[bytes], brokers: str) -> None:
     """Produce the lines and read them by the workers of a bench; the numbers are the oracle's."""
-    records = records_of_file(lines, made.settings, partitions=PARTITIONS)
+    records = records_of_log(lines, made.settings, partitions=PARTITIONS)
     await produce(brokers, topics, to_log(records))
     await made.settle(ends_of(to_log(records)))
     await check_readings(made, run(records, made.settings).readings)
@@ -182,11 +182,11 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
     document = document_of(kafka, made_topics, redis_url, redis_prefix, {})
     command = [sys.executable, "-c", WITHOUT_HOOK, *FAUST[3:], "worker", "--without-web"]
     async with bench(tmp_path, document) as made:
-        records = to_log(records_of_file(small, made.settings, partitions=PARTITIONS))
+        records = to_log(records_of_log(small, made.settings, partitions=PARTITIONS))
         await produce(kafka, made_topics, records)
         made.start_worker(command)
         await made.settle(ends_of(records))
-        expected = run(records_of_file(small, made.settings, partitions=PARTITIONS), made.settings)
+        expected = run(records_of_log(small, made.settings, partitions=PARTITIONS), made.settings)
         await check_readings(made, expected.readings)
         await made.stop_workers()
 
@@ -194,7 +194,7 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
 def test_a_consumer_without_the_hook_has_no_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PartitionRecords, "keeps_batches_whole", False, raising=False)
     monkeypatch.delattr(PartitionRecords, "_consumer_record")
-    assert transport.keep_batches_whole() is False
+    assert batches.keep_batches_whole() is False
 
 
 async def test_sigterm_flushes_and_releases(
@@ -226,6 +226,7 @@ async def test_sigterm_flushes_and_releases(
         assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
 
 
+@pytest.mark.usefixtures("apache_kafka")
 async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
@@ -259,6 +260,7 @@ async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss
         await made.stop_workers()
 
 
+@pytest.mark.usefixtures("apache_kafka")
 async def test_it_starts_as_any_faust_app_with_its_web_server(
     kafka: str,
     topics: MakeTopics,

@@ -32,11 +32,11 @@ from streamer.errors import StoreError
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.store.base import Store
-from streamer.store.journal import adopt
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 from streamer.store.redis import RedisStore
+from streamer.store.restore import adopt
 from streamer.testing import LogRecord
 
 SETTLE_SECONDS = 40.0
@@ -121,7 +121,8 @@ class Bench:
         return "\n".join(w.said() for w in self.workers)
 
     async def has_read(self, ends: Mapping[tuple[str, int], int]) -> bool:
-        """Whether everything is committed, and idle topics have borrowed all they can."""
+        """Whether everything is committed, idle topics have borrowed all they can, and metrics of
+        users are of the last commit."""
         try:
             await self.reader.refresh()
         except StoreError:  # a restarted server has closed our connection
@@ -130,6 +131,8 @@ class Bench:
         skew_ms = self.settings.time.max_skew_ms
         for number in {number for _, number in ends}:
             if number not in manifests:
+                return False
+            if manifests[number].users_behind_ms:
                 return False
             topics = manifests[number].topics
             newest = max(t.arrival_ms for t in topics.values())

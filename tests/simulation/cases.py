@@ -11,7 +11,7 @@ from streamer.config import Settings, parse
 from streamer.metrics.catalogue import Catalogue
 from streamer.testing import LogRecord
 from tests.agreement import differences, read_engines, run_engines, states, to_log
-from tests.oracle.oracle import records_of_file, run
+from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 
 PARTITIONS = 2
@@ -39,6 +39,7 @@ def settings_of(name: str) -> Settings:
         {
             "dimensions": [{"name": "variant", "max_values": 2}],
             "windows": {"lengths": ["30m"]},
+            "metrics": {"k": [5]},
             "attribution": {"click": "10m", "conversion": "1h"},
             "time": {
                 "max_lateness": "10m",
@@ -66,7 +67,7 @@ class Case:
 def case_of(number: int, name: str) -> Case:
     """A random log, run once without faults and held against the oracle."""
     settings = settings_of(name)
-    records = records_of_file(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
+    records = records_of_log(random_log(number, settings, _LINES), settings, partitions=PARTITIONS)
     engines = run_engines(settings, PARTITIONS, to_log(records), 1000)
     assert not differences(read_engines(engines), run(records, settings).readings)
     dead = {(kind, p, offset) for kind, p, offset, _ in engines.dead}

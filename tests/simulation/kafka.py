@@ -10,6 +10,7 @@ from aiokafka.structs import TopicPartition
 
 from streamer.chunk import Chunk
 from streamer.events import KINDS
+from streamer.log import Progress
 from streamer.runner import Runner
 from streamer.store.manifest import Witness
 from streamer.testing import LogRecord
@@ -82,10 +83,11 @@ class SimLog(Process):
         found = {tp: self.logs.records[tp][offset] for tp, offset in offsets.items()}
         return {tp: witness_of(r.offset, r.timestamp, r.value) for tp, r in found.items()}
 
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
+    async def progress(self) -> dict[TopicPartition, Progress]:
         await self.gate()
         return {
-            tp: (position, self.logs.ends[tp] - position) for tp, position in self.positions.items()
+            tp: Progress(position, self.logs.ends[tp] - position, position)
+            for tp, position in self.positions.items()
         }
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
@@ -130,6 +130,12 @@ class SimStore:
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         return await self._ask(lambda: self.memory.blobs(partition, names))
 
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        return await self._ask(lambda: self.memory.count_blobs(partition, names))
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        return await self._ask(lambda: self.memory.all_blobs(wanted))
+
     async def commit(self, partition: int, commit: Commit) -> Answer:
         """As in Redis: blobs first, some at a time, then the script."""
         names = list(commit.blobs)
@@ -148,14 +154,24 @@ class SimStore:
     async def read(self, partition: int) -> Stored:
         return await self._ask(lambda: self.memory.read(partition))
 
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        return await self._ask(lambda: self.memory.read_all(partitions))
+
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         return await self._ask(lambda: self.memory.standing(partitions))
 
     async def owner(self, partition: int) -> str | None:
         return await self._ask(lambda: self.memory.owner(partition))
 
-    async def report(self, telemetry: Telemetry) -> None:
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        await self._ask(lambda: self.memory.set_keyed(found))
+
+    async def keyed(self) -> dict[str, bool]:
+        return await self._ask(self.memory.keyed)
+
+    async def report(self, telemetry: Telemetry) -> str:
         """Nobody reads it."""
+        return ""
 
     async def leave(self, worker: str) -> None:
         """Nobody reads it."""

@@ -20,9 +20,9 @@ from streamer.deadletters import DeadLetter
 from streamer.engine.partition import Partition
 from streamer.errors import BrokerError, StreamerError
 from streamer.runner import Runner
-from streamer.store.journal import adopt
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
+from streamer.store.restore import adopt
 from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from streamer.processor import health
+from streamer.config import Settings
+from streamer.ends import LogEnds
+from streamer.engine.partition import Partition
+from streamer.lag import Standstill, lag_records
+from streamer.metrics.catalogue import Catalogue
+from streamer.processor import Health
+from streamer.processor import health as health_of
+from streamer.store.base import Answer
+from streamer.store.journal import Journal
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
+from streamer.store.restore import start_over
 from streamer.telemetry import Telemetry
+
+
+def health(reader: Reader, reports: list[Telemetry]) -> Health:
+    """Where no log is known."""
+    return health_of(reader, reports, Standstill(), LogEnds())
 
 
 async def reader_of(partitions: int) -> Reader:
@@ -55,3 +69,60 @@ async def test_many_partitions_are_told_in_short() -> None:
         "a: partition 0: no broker",
         "partitions 1, 2, 3, 4, 5, 6, 7, 8 … of 64: no worker has it",
     )
+
+
+async def test_records_that_wait_without_a_commit_are_a_problem_after_a_while() -> None:
+    reader, still = await reader_of(2), Standstill()
+    waiting = {("clicks", 0): 7, ("clicks", 1): 0}
+    still.look(1_000_000, waiting, {0: 400_000, 1: 400_000})
+    assert still.seconds == {0: 0.0, 1: 0.0}  # an idle partition's commit is old
+    still.look(1_031_000, waiting, {0: 400_000, 1: 400_000})
+    assert still.seconds == {0: 31.0, 1: 0.0}
+    there = [Telemetry("a", {0: "owned", 1: "owned"})]
+    assert health_of(reader, there, still, LogEnds()).problems == (
+        "partition 0: records have waited for 31 s without a commit",
+    )
+    still.look(1_032_000, waiting, {0: 1_031_500, 1: 400_000})  # it goes on, though it is behind
+    assert still.seconds == {0: 0.5, 1: 0.0}
+    still.look(1_040_000, {("clicks", 0): 0}, {0: 1_031_500})
+    assert still.seconds == {0: 0.0}
+
+
+async def test_a_kafka_that_does_not_answer_is_a_problem() -> None:
+    found = health_of(await reader_of(1), [], Standstill(), LogEnds(problem="no broker"))
+    assert found.problems == ("the lag is unknown: Kafka: no broker",)
+
+
+def test_the_lag_is_true_without_workers_and_leaves_out_what_is_no_record() -> None:
+    ends = LogEnds({("clicks", 0): (5, 12), ("clicks", 1): (0, 0)})
+    assert lag_records(ends, {}, []) == {("clicks", 0): 7, ("clicks", 1): 0}
+    past_a_marker = Telemetry("a", read_to={"clicks/0": 12})
+    assert lag_records(ends, {}, [past_a_marker]) == {("clicks", 0): 0, ("clicks", 1): 0}
+
+
+async def test_what_is_counted_again_after_damage_is_behind_until_it_has_read_as_far() -> None:
+    """Also where a log was recreated before: restarts are counted again, too."""
+    store, settings = MemoryStore(), Settings()
+    await store.set_partitions(1)
+    reader = Reader(store)
+
+    async def commit(journal: Journal, offset: int) -> None:
+        journal.partition.logs["clicks"].next_offset = offset
+        assert await store.commit(0, journal.prepare()) is Answer.OK
+
+    claim, stored = await store.claim(0)
+    partition = Partition(settings, Catalogue(settings))
+    partition.logs["clicks"].restart(0)
+    await commit(Journal(partition, claim), 1000)
+    await reader.refresh()
+    claim, stored = await store.claim(0)
+    again = start_over(Partition(settings, Catalogue(settings)), claim, stored)
+    await commit(again, 10)
+    await reader.refresh()
+    assert reader.behind == [0]
+    lags = lag_records(LogEnds({("clicks", 0): (0, 1500)}), {0: reader.stored[0][0]}, [])
+    assert lags == {("clicks", 0): 1490}  # of what is stored, not of what is shown
+    await commit(again, 1001)
+    await reader.refresh()
+    assert reader.behind == []
+    assert reader.manifests[0].topics["clicks"].next_offset == 1001

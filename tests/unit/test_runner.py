@@ -14,18 +14,20 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import TopicPartition
 
-from streamer import limits
+from streamer import limits, recovery
 from streamer.chunk import Chunk
 from streamer.config import parse
 from streamer.deadletters import DeadLetter
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
+from streamer.log import Progress
 from streamer.owned import OwnedPartition, Phase
 from streamer.runner import Runner
 from streamer.store.base import Answer, Commit
-from streamer.store.journal import Journal, adopt
+from streamer.store.journal import Journal
 from streamer.store.manifest import Manifest, Witness
 from streamer.store.memory import MemoryStore
+from streamer.store.restore import adopt
 from streamer.witnesses import witness_of
 
 START_MS = 1_700_000_000_000
@@ -59,8 +61,8 @@ class ScriptedLog:
     ) -> Mapping[TopicPartition, Witness]:
         return {tp: self.records[tp, n] for tp, n in offsets.items() if (tp, n) in self.records}
 
-    async def progress(self) -> dict[TopicPartition, tuple[int, int | None]]:
-        return {tp: (n, 0) for tp, n in self.handed_out.items()}
+    async def progress(self) -> dict[TopicPartition, Progress]:
+        return {tp: Progress(n, 0, n) for tp, n in self.handed_out.items()}
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Nobody looks."""
@@ -216,6 +218,55 @@ async def test_an_idle_partition_notices_that_the_store_went_back(
         store.held.clear()
         await until(lambda: len(bench.log.starts) == 2, "adopted again")
         assert bench.log.starts[-1][TPS[0]] == 0
+
+
+async def test_a_partition_whose_blobs_are_gone_is_counted_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "STANDING_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "BLOBS_SECONDS", 0.05)
+    monkeypatch.setattr(recovery, "_SECOND_LOOK_SECONDS", 0.0)
+    store = MemoryStore()
+    bench = Bench(store)
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        await asyncio.sleep(0.2)
+        assert len(bench.log.starts) == 1  # nothing is missing
+        del store.held[0][next(iter(store.held[0]))]
+        await until(lambda: len(bench.log.starts) == 2, "it begins at the start of the logs")
+        assert bench.log.starts[-1][TPS[0]] == 0
+    assert "blobs are gone from the store" in caplog.text
+    assert "it is counted again from Kafka" in caplog.text
+
+
+async def test_partitions_that_come_back_after_a_rebalance_go_on() -> None:
+    """Nothing is loaded or claimed again, and what was fetched before does not count."""
+    store = MemoryStore()
+    bench = Bench(store)
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        partition, claim = bench.owned.partition, await store.owner(0)
+        await bench.runner.revoke()
+        assert bench.owned.phase is Phase.REVOKED
+        bench.offer("impressions", 100, START_MS)  # of the generation before
+        await bench.runner.assign([0])
+        await until(lambda: bench.owned.phase is Phase.OWNED, "it goes on")
+        assert bench.owned.partition is partition
+        assert await store.owner(0) == claim
+        assert bench.log.starts[-1][TPS[0]] == 100
+        await bench.runner.revoke()
+        store.claims[0] = "another worker's"
+        await bench.runner.assign([0])
+        await until(lambda: bench.owned.phase is Phase.OWNED, "it is loaded again")
+        assert bench.owned.partition is not partition
+        await bench.runner.revoke()
+        await bench.runner.assign([])
+        assert not bench.runner.partitions
+        await until(lambda: 0 not in store.claims, "the claim is given back")
 
 
 async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,11 +18,12 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.commands.export import listen
 from streamer.config import Settings, Topics, parse
 from streamer.embedded import HOST
 from streamer.events import KINDS
 from streamer.exporter import Exporter
+from streamer.listener import listen
+from streamer.refusals import Explainer, Refusal
 from streamer.store.redis import RedisStore
 from streamer.testing import LogRecord
 from tests.agreement import differences, to_log
@@ -45,7 +46,7 @@ from tests.integration.workers import (
     read_topic,
 )
 from tests.oracle.fuzzed import Fuzzer
-from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.reasons import is_right
 from tests.oracle.shape import Readings
@@ -55,7 +56,7 @@ GOOD = 50_000 if IS_LONG else 20_000
 HEAVY = 60 if IS_LONG else 24
 LIMIT_SECONDS = 1800 if IS_LONG else 240
 REJECTED = "streamer_rejected_total"
-Letters = dict[tuple[str, int, int], tuple[str, bytes | None, str | None]]
+Letters = dict[tuple[str, int, int], tuple[Refusal, bytes | None, str | None]]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def case() -> Case:
 def fuzzed_case(good: int, bad: int, heavy: int, seed: int) -> Case:
     """A random log with bad records among its own, and what the oracle makes of it."""
     settings = parse(LIVE)
-    records = records_of_file(random_log(seed, settings, good), settings, partitions=PARTITIONS)
+    records = records_of_log(random_log(seed, settings, good), settings, partitions=PARTITIONS)
     mixed = Fuzzer(seed, settings).mix(records, bad, heavy)
     dead: list[tuple[Record, str]] = []
     result = run(mixed, settings, dead_letters=dead)
@@ -170,7 +171,9 @@ async def read_letters(brokers: str, topics: Topics) -> Letters:
         address = [headers.pop(f"streamer.{x}") for x in ("topic", "partition", "offset")]
         key = (address[0], int(address[1]), int(address[2]))
         assert letter.key == "/".join(address).encode()
-        content = (headers.pop("streamer.reason"), letter.value, headers.pop("streamer.cut", None))
+        cut = headers.pop("streamer.cut", None)
+        why = Refusal(*(headers.pop(f"streamer.{x}") for x in Refusal.__slots__))
+        content = (why, letter.value, cut)
         assert headers == {}
         assert found.setdefault(key, content) == content, "two letters of one record differ"
     return found
@@ -185,9 +188,12 @@ def check_letters(
         for r, reason in case.dead
     }
     assert letters.keys() == expected.keys()
+    explainer = Explainer(settings)
     called: Counter[tuple[str, str]] = Counter()
     for key, (record, reason) in expected.items():
-        told, value, cut = letters[key]
+        why, value, cut = letters[key]
+        told = why.reason
+        assert why == explainer.explain(record.topic, record.raw, told)
         if told != reason:
             assert reason not in ("late", "future")
             assert is_right(told, record.topic, record.raw, settings), (told, reason, record.raw)
@@ -305,6 +311,8 @@ async def test_a_dead_letter_topic_that_refuses_large_ones(
     for letter in found:
         headers: dict[str, Any] = {name: value.decode() for name, value in letter.headers}
         whole = (log + more)[int(headers["streamer.offset"])].value
+        is_bare = "streamer.cut" in headers and not letter.value
+        assert ("streamer.found" in headers) == (not is_bare)
         if "streamer.cut" in headers:
             assert whole is not None
             assert len(whole) + 300 > bound

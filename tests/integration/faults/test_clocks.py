@@ -76,7 +76,7 @@ def records_of_part(
     for record in random_records(document, LINES, seed):
         if record.topic in kinds:
             key = (record.topic, record.partition % partitions)
-            records.append(Record(*key, counts[key], record.record_ms, record.raw, record.untyped))
+            records.append(Record(*key, counts[key], record.record_ms, record.raw))
             counts[key] += 1
     return records
 

@@ -44,6 +44,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.required import require
 from tests.servers import KafkaServer
 
 RESTARTS = 10 if IS_LONG else 2
@@ -61,6 +62,7 @@ def case() -> Case:
 @pytest.fixture
 def own_kafka() -> Iterator[KafkaServer]:
     """A broker of this test alone, to be killed."""
+    require("Apache Kafka")
     with KafkaServer() as server:
         yield server
 

@@ -16,11 +16,11 @@ import pytest
 from aiohttp import web
 from redis.asyncio import Redis
 
-from streamer.commands.export import listen
 from streamer.config import Topics
 from streamer.embedded import HOST, EmbeddedRedis
 from streamer.errors import StoreError
 from streamer.exporter import Exporter
+from streamer.listener import listen
 from streamer.store.redis import RedisStore
 from tests.integration.cases import (
     LIVE,
