@@ -8,21 +8,35 @@ import time
 from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
 
-from streamer import exposition
-from streamer.api import Api, errors
+from streamer.api import Api
 from streamer.config import Settings
-from streamer.errors import StreamerError
-from streamer.guard import guards
+from streamer.ends import LogEnds
+from streamer.errors import CodecError, StreamerError
+from streamer.failures import add_headers, errors, gate, place_of
+from streamer.guard import guards, is_open
+from streamer.hosts import host_guard
+from streamer.lag import Standstill, lag_records
+from streamer.logs import Notices
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.processor import Health, health, processor_metrics
+from streamer.processor import (
+    Health,
+    build_info,
+    health,
+    keyed_metric,
+    log_metrics,
+    processor_metrics,
+)
+from streamer.readout.pane_sums import PaneSums
 from streamer.readout.readout import Readout, readout
+from streamer.scrape import Bodies, form_of
 from streamer.store.base import Store
 from streamer.store.reader import Reader
 from streamer.telemetry import Telemetry
+from streamer.turns import Turns
 from streamer.web import add_pages
 
 _CLOSE_MS = 60_000
@@ -32,76 +46,105 @@ _CLOSE_MS = 60_000
 class Exporter:
     """Reads the store at scrape time; readings are computed in a thread."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self.settings, self.store = settings, store
+    def __init__(self, settings: Settings, store: Store, ends: LogEnds | None = None) -> None:
+        self.settings, self.store, self.ends = settings, store, ends or LogEnds()
         self.catalogue = Catalogue(settings)
         self.reader = Reader(store)
         self.reports: list[Telemetry] = []
         self.health = Health()
+        self.lags: dict[tuple[str, int], int] = {}
+        """(kind, partition) → records that are not counted yet; empty where Kafka was not asked."""
+        self.standstill = Standstill()
         self.readout_seconds = 0.0
         self._live: int | None = None
-        self._last: tuple[tuple[int, int | None], Readout] = (-1, None), Readout(0, [])
+        self._last: dict[bool, tuple[tuple[int, int | None], Readout]] = {}
+        """Whether at stream time → the last readout, and what it was of."""
+        self.now_ms = 0
+        """Time of the store's clock, which is that of commits, when it was read last."""
         self.at_ms = 0
         """Time at which windows were read last."""
-        self._lock = asyncio.Lock()
+        self.notices = Notices()
+        self._turns = Turns()
+        self._bodies = {is_at: Bodies() for is_at in (False, True)}
+        self._sums = PaneSums()
+        self._process = ProcessCollector(registry=None)
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""
-        async with self._lock:
-            await self._refresh()
+        await self._turns.share("refresh", self._refresh)
 
     async def _refresh(self) -> None:
-        await self.reader.refresh()
-        now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
-        self.health = health(self.reader, self.reports)
+        prefix = self.settings.redis.prefix
+        with _damage_at(f"{prefix}:*"):
+            await self.reader.refresh()
+        with _damage_at(f"{prefix}:workers"):
+            now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
+        self.now_ms = now_ms
+        present = [report for report in self.reports if report.is_present]
+        stored = self.reader.stored
+        manifests = {number: manifest for number, (manifest, _) in stored.items()}
+        self.lags = lag_records(self.ends, manifests, present)
+        committed_ms = {number: seen_ms for number, (_, seen_ms) in stored.items()}
+        self.standstill.look(now_ms, self.lags, committed_ms)
+        self.health = health(self.reader, self.reports, self.standstill, self.ends)
         self._live = self._live_ms(now_ms)
         self.at_ms = max(self.reader.stream_ms, self._live or 0)
 
     async def read(self, at_stream: bool = False) -> Readout:
         """The present readings, computed anew where anything but a part of a second has passed;
         StreamerError where the store cannot be read."""
-        async with self._lock:
-            started = time.perf_counter()
-            await self._refresh()
-            live_ms = None if at_stream else self._live
-            state = (self.reader.updates, live_ms and live_ms // 1000)
-            if state != self._last[0]:
-                result = await asyncio.to_thread(
-                    readout, self.settings, self.catalogue, self.reader.views, live_ms
-                )
-                self._last = state, result
-                self.readout_seconds = time.perf_counter() - started
-            return self._last[1]
+        kind = "at stream time" if at_stream else "live"
+        return await self._turns.share(kind, lambda: self._read(at_stream))
+
+    async def _read(self, at_stream: bool) -> Readout:
+        started = time.perf_counter()
+        await self._refresh()
+        live_ms = None if at_stream else self._live
+        state = (self.reader.updates, live_ms and live_ms // 1000)
+        last = self._last.get(at_stream)
+        if last is not None and last[0] == state:
+            return last[1]
+        views, keyed = self.reader.views, self.reader.keyed
+        result = await asyncio.to_thread(
+            readout, self.settings, self.catalogue, views, live_ms, self._sums, keyed
+        )
+        self._last[at_stream] = state, result
+        self.readout_seconds = time.perf_counter() - started
+        return result
 
     def _live_ms(self, now_ms: int) -> int | None:
         """Stream time plus the time that live traffic has been silent, if it was live and all of
         it has been read: so that windows drain."""
         reader = self.reader
         is_live = abs(reader.moved_ms - reader.stream_ms) <= _CLOSE_MS
-        lags = [
-            lag
-            for report in self.reports
-            if report.is_present
-            for lag in report.lag_records.values()
-        ]
-        if not is_live or not lags or any(lags):
+        if not is_live or not self.lags or any(self.lags.values()):
             return None
         return reader.stream_ms + max(0, now_ms - reader.moved_ms)
 
     def collect(self) -> Iterator[Metric]:
         """For a Prometheus registry: the processor's metrics, and this exporter's own."""
         yield from processor_metrics(self.reader, self.reports, self.health)
+        yield from log_metrics(self.lags, self.standstill)
+        yield keyed_metric(self.settings, self.reader.keyed)
+        yield build_info()
         name, text = f"{PREFIX}readout_seconds", "Time the last readout took."
         yield GaugeMetricFamily(name, text, value=self.readout_seconds)
 
     # Pages -------------------------------------------------------------------------------------
 
     async def metrics(self, request: web.Request) -> web.Response:
-        result = await self.read(request.query.get("at") == "stream")
+        at_stream = request.query.get("at") == "stream"
+        result = await self.read(at_stream)
+        form = form_of(
+            ",".join(request.headers.getall("Accept", [])),
+            ",".join(request.headers.getall("Accept-Encoding", [])),
+        )
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
-        body = exposition.render(result).encode() + generate_latest(registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+        registry.register(self._process)
+        tail = openmetrics(registry) if form.is_openmetrics else generate_latest(registry)  # type: ignore[no-untyped-call]
+        body = await self._bodies[at_stream].body(result, form, tail)
+        return web.Response(body=body, headers=form.headers)
 
     async def healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok\n")
@@ -118,7 +161,10 @@ class Exporter:
 
     def app(self) -> web.Application:
         """The web application."""
-        app = web.Application(middlewares=[*guards(self.settings.exporter), errors])
+        exporter = self.settings.exporter
+        middlewares = [errors(self.notices), host_guard(exporter, is_open), *guards(exporter)]
+        app = web.Application(middlewares=[*middlewares, gate()])
+        app.on_response_prepare.append(add_headers)
         app.router.add_get("/metrics", self.metrics)
         Api(self).add_routes(app)
         app.router.add_get("/healthz", self.healthz)
@@ -128,7 +174,23 @@ class Exporter:
         return app
 
     async def _first_load(self, app: web.Application) -> AsyncIterator[None]:
-        with contextlib.suppress(StreamerError):  # /readyz says so
+        with contextlib.suppress(Exception):  # /readyz says so
             await self.read()
-        yield
+        async with self.ends.followed(lambda: self.reader.count):
+            yield
         await self.store.close()
+
+
+@contextlib.contextmanager
+def _damage_at(keys: str) -> Iterator[None]:
+    """CodecError for whatever stored bytes raise that the codec took, or that no codec reads."""
+    try:
+        yield
+    except CodecError as error:
+        raise CodecError(f"{error}; at {keys}") from error
+    except StreamerError:
+        raise
+    except Exception as error:
+        raise CodecError(
+            f"what is stored at {keys} is damaged ({place_of(error)}): restore Redis from a backup"
+        ) from error

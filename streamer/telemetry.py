@@ -15,14 +15,15 @@ _SILENT_SECONDS = 15
 class Telemetry(msgspec.Struct):
     """One worker's counters since it started, and its present state.
 
-    ``lag_records``: records up to the last stable offset that were not handed out, by
-    "topic/partition"; ``owned``: partition → phase; ``problems``: partition → why it waits;
-    ``silent_seconds``: the report's age when it was read.
+    ``process``: random, tells two workers of one name apart;
+    ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
+    ``owned``: partition → phase; ``problems``: partition → why it waits;
+    ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
     """
 
     worker: str
     owned: dict[int, str] = {}
-    lag_records: dict[str, int] = {}
+    read_to: dict[str, int] = {}
     commits: int = 0
     commit_seconds_sum: float = 0.0
     commit_buckets: list[int] = msgspec.field(
@@ -32,11 +33,13 @@ class Telemetry(msgspec.Struct):
     applied_records: int = 0
     problems: dict[int, str] = {}
     silent_seconds: int = 0
+    unreadable: str = ""
+    process: str = ""
 
     @property
     def is_present(self) -> bool:
         """Whether the worker has reported lately."""
-        return self.silent_seconds <= _SILENT_SECONDS
+        return self.silent_seconds <= _SILENT_SECONDS and not self.unreadable
 
     def commit_took(self, seconds: float) -> None:
         """Count one commit."""

@@ -5,11 +5,12 @@ Declared as the metrics are, so that the catalogue lists them too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from streamer.config import Settings
 from streamer.events import KINDS
+from streamer.keying import topics_not_by_user
 from streamer.readout.alerts import Watched
 from streamer.readout.experiments import ExperimentReadout
 from streamer.readout.view import Header
@@ -27,6 +28,8 @@ class Known:
     stream_ms: int
     experiments: Sequence[ExperimentReadout] = ()
     watched: Sequence[Watched] = ()
+    keyed: Mapping[str, bool] = field(default_factory=dict)
+    """Kind → whether its topic is keyed by user."""
 
 
 Sample = tuple[tuple[str, ...], int | float]
@@ -177,12 +180,13 @@ def _users_behind(known: Known) -> Iterator[Sample]:
 
 @_declare(
     "identity_exact",
-    formula="1 if no bound was hit, no log was cut and join_gap_total is 0, else 0",
+    formula="1 if no bound was hit, no log was cut, join_gap_total is 0 and topics are keyed by "
+    "user, else 0",
     unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
     """1 while no bound was hit, no record was lost and no join clock was passed."""
-    exact = all(
+    exact = not topics_not_by_user(known.settings, known.keyed) and all(
         h.join_gap == 0
         and h.dropped == 0
         and h.sample_bits == 0
