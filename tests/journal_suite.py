@@ -15,9 +15,10 @@ from streamer.engine.partition import Partition
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.readout import readout
 from streamer.store.base import Answer, Store
-from streamer.store.journal import Journal, adopt
+from streamer.store.journal import Journal
 from streamer.store.manifest import decode
 from streamer.store.reader import Reader
+from streamer.store.restore import adopt
 from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import (
     SETTINGS,
@@ -142,7 +143,7 @@ class JournalSuite:
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
-        monkeypatch.setattr("streamer.store.journal._MAX_BLOB_ROWS", 150)
+        monkeypatch.setattr(limits, "BLOB_ROWS", 150)
         run = await start(store, SETTINGS["defaults"], 1)
         dice, most, blobs = random.Random(1), 0, 0
         for offset in range(0, 4000, 20):
@@ -171,7 +172,7 @@ class JournalSuite:
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(limits, "BLOB_FAN_IN", 4)
-        monkeypatch.setattr("streamer.store.journal._MAX_BLOB_ROWS", 200)
+        monkeypatch.setattr(limits, "BLOB_ROWS", 200)
         run, offset = await start(store, SETTINGS["defaults"], 1), 0
         for rows in [90] * 12 + [2] * 150:
             records = [
@@ -224,7 +225,7 @@ class JournalSuite:
             levels |= {ref.level for refs in manifest.tables.values() for ref in refs}
             partition = run.engines.partitions[0]
             oldest = [ring.oldest(partition.stream_ms) for ring in partition.cells.rings]
-            for pane in manifest.panes:
+            for pane in (p for panes in manifest.panes.values() for p in panes):
                 ring = pane >> 32
                 assert ring > len(oldest) or pane & 0xFFFFFFFF >= oldest[ring - 1]
         commits = run.journals[0].commit_number

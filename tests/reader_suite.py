@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamer.readout.readout import readout
-from streamer.store.base import Commit, Store
+from streamer.store.base import Commit, Store, Stored
+from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 from streamer.testing import chunks_of
@@ -21,29 +24,32 @@ class ReaderSuite:
         records, expected = random_records(2, "defaults", 600, 2)
         run = await start(store, settings, 2)
         reader = Reader(store)
+        asked: list[str] = []
+        trips = 0
+        original = store.all_blobs
+
+        async def counted(wanted: dict[int, list[str]]) -> dict[int, list[bytes | None]]:
+            nonlocal trips
+            trips += 1
+            asked.extend(name for names in wanted.values() for name in names)
+            return await original(wanted)
+
+        store.all_blobs = counted  # type: ignore[method-assign,assignment]
         await reader.refresh()
-        assert reader.views == []
+        assert (reader.views, trips) == ([], 0)
         for chunk in chunks_of(to_log(records), 50, 1):
             run.engines.feed(chunk)
             await commit(store, run, chunk.partition)
             await reader.refresh()
         run.engines.finish()
+        before = trips
         for number in range(2):
             await commit(store, run, number)
-        asked: list[str] = []
-        original = store.blobs
-
-        async def counted(number: int, names: list[str]) -> list[bytes | None]:
-            asked.extend(names)
-            return await original(number, names)
-
-        store.blobs = counted  # type: ignore[method-assign,assignment]
         await reader.refresh()
-        first = len(asked)
+        assert trips == before + 1, "partitions were not read together"
+        assert len(asked) == len(set(asked)), "a blob was read twice"
         await reader.refresh()
-        assert len(asked) == first
-        panes = sum(len(m.panes) for m in reader.manifests.values())
-        assert first < panes
+        assert trips == before + 1
         shown = by_key(readout(settings, run.engines.catalogue, reader.views))
         assert not differences(shown, expected)
 
@@ -108,3 +114,35 @@ class ReaderSuite:
         await reader.refresh()
         assert reader.behind == [0]
         assert reader.views[0].header.topics["impressions"].restarts == 1
+
+    async def test_a_partition_that_is_committed_meanwhile_is_read_again(
+        self, store: Store
+    ) -> None:
+        run = await start(store, SETTINGS["defaults"], 2)
+        records, _ = random_records(2, "defaults", 400, 2)
+        chunks = list(chunks_of(to_log(records), 50, 1))
+        late = chunks[len(chunks) // 2 :]
+        assert {chunk.partition for chunk in late} == {0}
+        for chunk in chunks[: len(chunks) // 2]:
+            run.engines.feed(chunk)
+        for number in range(2):
+            await commit(store, run, number)
+        original = store.read_all
+        asked: list[list[int]] = []
+
+        async def overtaken(numbers: Sequence[int]) -> list[Stored]:
+            """Manifests that are out of date before their blobs are read, at first."""
+            asked.append(list(numbers))
+            found = await original(numbers)
+            if len(asked) == 1:
+                for chunk in late:
+                    run.engines.feed(chunk)
+                await commit(store, run, 0)
+            return found
+
+        store.read_all = overtaken  # type: ignore[method-assign,assignment]
+        reader = Reader(store)
+        await reader.refresh()
+        assert asked == [[0, 1], [0]]
+        expected = [decode((await store.read(n)).manifest) for n in range(2)]
+        assert [view.header.commit for view in reader.views] == [m.commit for m in expected]

@@ -44,6 +44,12 @@ class StoreSuite:
         assert stored.seen_ms > 1_600_000_000_000
         assert await store.blobs(0, ["b", "x", "a"]) == [b"", None, b"\x00\xff"]
         assert await store.blobs(1, ["a"]) == [None]
+        assert await store.all_blobs({1: ["a"], 0: ["b", "x"], 2: []}) == {
+            1: [None],
+            0: [b"", None],
+            2: [],
+        }
+        assert await store.read_all([1, 0]) == [await store.read(1), stored]
         assert await store.standing([1, 0]) == [(None, b""), (claim, b"p1")]
 
     async def test_a_commit_deletes_however_many_there_are(self, store: Store) -> None:
@@ -148,7 +154,7 @@ class StoreSuite:
 
     async def test_reports_come_back(self, store: Store) -> None:
         assert await store.reports() == []
-        told = Telemetry("host:1", owned={2: "owned"}, lag_records={"clicks/2": 7})
+        told = Telemetry("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
         told.commit_took(0.003)
         told.commit_took(99.0)
         await store.report(told)

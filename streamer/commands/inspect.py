@@ -7,12 +7,15 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from streamer.commands.verify import verify
 from streamer.config import Settings, load
 from streamer.engine.cells import TOTAL_RING
 from streamer.engine.partition import rings_of
@@ -23,6 +26,8 @@ from streamer.store.redis import RedisStore
 
 def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
+    if args.verify:
+        return asyncio.run(_verify(settings, args.partition, args.json))
     found = asyncio.run(_read(settings, args.partition))
     if args.json:
         json.dump(found, sys.stdout, indent=2)
@@ -35,13 +40,31 @@ def main(args: argparse.Namespace) -> int:
 async def _read(settings: Settings, number: int | None) -> list[dict[str, Any]]:
     store = RedisStore(settings.redis)
     try:
-        count = await store.partitions() or 0
-        if number is not None and not 0 <= number < count:
-            raise UsageError(f"no partition {number}: the state has {count}, numbered from 0")
-        numbers = range(count) if number is None else [number]
-        return [await _partition(settings, store, n) for n in numbers]
+        return [await _partition(settings, store, n) for n in await _numbers(store, number)]
     finally:
         await store.close()
+
+
+async def _numbers(store: RedisStore, number: int | None) -> Sequence[int]:
+    """The partitions asked for."""
+    count = await store.partitions() or 0
+    if number is not None and not 0 <= number < count:
+        raise UsageError(f"no partition {number}: the state has {count}, numbered from 0")
+    return range(count) if number is None else [number]
+
+
+async def _verify(settings: Settings, number: int | None, is_json: bool) -> int:
+    store = RedisStore(settings.redis)
+    try:
+        found = [await verify(store, n) for n in await _numbers(store, number)]
+    finally:
+        await store.close()
+    if is_json:
+        json.dump([asdict(verified) for verified in found], sys.stdout, indent=2)
+        print()
+    else:
+        print("\n".join(map(str, found)) or "nothing is stored yet")
+    return int(any(verified.damage for verified in found))
 
 
 async def _partition(settings: Settings, store: RedisStore, number: int) -> dict[str, Any]:
@@ -87,14 +110,15 @@ def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
 
 def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]]:
     windows: dict[str, dict[str, Any]] = {}
+    stored = [pane for panes in manifest.panes.values() for pane in panes]
     for number, ring in enumerate(rings_of(settings), 1):
-        panes = [p & 0xFFFFFFFF for p in manifest.panes if p >> 32 == number]
+        panes = [p & 0xFFFFFFFF for p in stored if p >> 32 == number]
         windows[ring.label] = {
             "panes": len(panes),
             "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
             "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
         }
-    totals = sum(p >> 32 == TOTAL_RING for p in manifest.panes)
+    totals = sum(p >> 32 == TOTAL_RING for p in stored)
     windows["since start"] = {"panes": totals, "oldest": None, "newest": None}
     return windows
 
@@ -130,7 +154,7 @@ def _print(found: list[dict[str, Any]]) -> None:
             for first, last in t["lost_ranges"]:
                 console.print(f"  {kind}: records {first} to {last} were lost")
             if t["restarts"]:
-                console.print(f"  {kind}: the log was cut or made anew {t['restarts']} times")
+                console.print(f"  {kind}: the log was truncated or recreated {t['restarts']} times")
         for label, w in about["windows"].items():
             console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
         for name, t in about["tables"].items():

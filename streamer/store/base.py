@@ -78,6 +78,14 @@ class Store(Protocol):
         """Blobs by name; None for one that is gone."""
         ...
 
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        """How many of these blobs are there."""
+        ...
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        """Blobs of many partitions, as ``blobs`` gives them, in few round trips."""
+        ...
+
     async def commit(self, partition: int, commit: Commit) -> Answer: ...
 
     async def release(self, partition: int, claim: str) -> None:
@@ -85,6 +93,10 @@ class Store(Protocol):
         ...
 
     async def read(self, partition: int) -> Stored: ...
+
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        """What ``read`` gives of each, in few round trips: not of the same moment."""
+        ...
 
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         """Claim and position of partitions, cheaply."""
@@ -94,8 +106,17 @@ class Store(Protocol):
         """The claim on a partition."""
         ...
 
-    async def report(self, telemetry: Telemetry) -> None:
-        """Tell what a worker does."""
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        """Store of kinds whether their topics are keyed by user; once not, never again: users were
+        counted wrong."""
+        ...
+
+    async def keyed(self) -> dict[str, bool]:
+        """What was found, by kind."""
+        ...
+
+    async def report(self, telemetry: Telemetry) -> str:
+        """Tell what a worker does; returns the ``process`` of the report that this one replaces."""
         ...
 
     async def leave(self, worker: str) -> None:

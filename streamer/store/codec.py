@@ -16,14 +16,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from streamer import limits
 from streamer.batch import F64
 from streamer.errors import CodecError
+from streamer.store.frame import body_of, framed
 
-VERSION = 2
+VERSION = 3
 _DTYPE = re.compile(r"^[<|][iufb][1248]\Z")
 _ROWS_A_RUN = 3
 """Runs are stored where they are so long, on average."""
 _PLAIN, _RUNS, _DECIMALS = 0, 1, 2
+_NARROW = {3: "|i1", 4: "<i2", 5: "<i4"}
+"""Forms of 64-bit integers that fit into fewer bits: less to transpose and to decompress."""
 _DECIMAL_UNITS = 1e6
 _NO_NUMBER = np.iinfo(np.int32).min
 Columns = Mapping[str, np.ndarray[Any, Any]]
@@ -31,7 +35,8 @@ _Array = npt.NDArray[Any]
 
 
 class _Column(msgspec.Struct, array_like=True):
-    """``form``: as it is, the values of runs and their lengths, or millionths in 32 bits."""
+    """``form``: as it is, the values of runs and their lengths, millionths in 32 bits, or integers
+    in fewer bits."""
 
     name: str
     dtype: str
@@ -59,7 +64,7 @@ def encode(columns: Columns) -> bytes:
         ]
     head = msgspec.msgpack.encode(header)
     body = bytes(cramjam.lz4.compress_block(b"".join(planes)))
-    return len(head).to_bytes(4, "little") + head + body
+    return framed(len(head).to_bytes(4, "little") + head + body)
 
 
 def _packed(column: _Array) -> tuple[int, list[_Array]]:
@@ -69,6 +74,11 @@ def _packed(column: _Array) -> tuple[int, list[_Array]]:
     if (len(starts) + 1) * _ROWS_A_RUN < rows:
         starts = np.concatenate(([0], starts))
         return _RUNS, [column[starts], np.diff(np.append(starts, rows)).astype(np.uint32)]
+    if column.dtype == np.int64 and rows:
+        least, most = int(column.min()), int(column.max())
+        for form, dtype in _NARROW.items():
+            if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
+                return form, [column.astype(dtype)]
     if column.dtype == np.float64:
         units = _millionths(column)
         if units is not None:
@@ -93,7 +103,9 @@ def _from_millionths(units: _Array) -> F64:
 
 
 def decode(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
-    """The columns that ``encode`` was given; CodecError for anything else."""
+    """The columns that ``encode`` was given; DamagedError where they changed, CodecError for
+    anything else."""
+    data = body_of(data, "a stored blob")
     try:
         size = int.from_bytes(data[:4], "little")
         head = data[4 : 4 + size]
@@ -101,10 +113,20 @@ def decode(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
         if version != VERSION:
             raise CodecError(f"blob of version {version}; this is version {VERSION}")
         header = msgspec.msgpack.decode(head, type=_Header)
-        body = bytes(cramjam.lz4.decompress_block(data[4 + size :]))
+        if header.rows > limits.MAX_BLOB_ROWS:
+            raise CodecError(f"a stored blob says that it has {header.rows} rows")
+        body = unpacked(data[4 + size :])
         return dict(_columns(header, body))
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
         raise CodecError(f"a stored blob of {len(data)} bytes cannot be read: {error}") from error
+
+
+def unpacked(data: bytes) -> bytes:
+    """What lz4 packed; ValueError where it says that it is larger than anything stored."""
+    size = int.from_bytes(data[:4], "little")
+    if size > limits.MAX_BLOB_BYTES:
+        raise ValueError(f"{size} bytes unpacked are more than {limits.MAX_BLOB_BYTES}")
+    return bytes(cramjam.lz4.decompress_block(data))
 
 
 def _columns(header: _Header, body: bytes) -> Iterator[tuple[str, _Array]]:
@@ -122,6 +144,8 @@ def _columns(header: _Header, body: bytes) -> Iterator[tuple[str, _Array]]:
             raise CodecError(f"a stored blob has a column of type {column.dtype!r}")
         if column.form == _DECIMALS:
             values: _Array = _from_millionths(array("<i4", column.size))
+        elif column.form in _NARROW:
+            values = array(_NARROW[column.form], column.size).astype(column.dtype)
         else:
             values = array(column.dtype, column.size)
         if column.form == _RUNS:

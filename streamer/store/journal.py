@@ -7,21 +7,17 @@ size class become one of the next; a blob leaves when nothing in it can matter a
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from streamer import limits
-from streamer.batch import I64
 from streamer.engine import integers
 from streamer.engine.partition import Partition
-from streamer.errors import CodecError
 from streamer.events import KINDS
 from streamer.store import codec
-from streamer.store.base import Commit, Store, Stored
+from streamer.store.base import Commit
 from streamer.store.manifest import (
     GROUPS,
     VERSION,
@@ -30,18 +26,14 @@ from streamer.store.manifest import (
     StoredTrack,
     TopicState,
     Witness,
-    decode,
     fingerprint,
-    require_same,
 )
 from streamer.store.panes import PaneBlobs
 from streamer.store.tables import TABLES, StoredTable
 
-_MAX_BLOB_ROWS = 500_000
-
 
 @dataclass
-class _Held:
+class Held:
     """A blob and the rows of the table that it holds, by their serial numbers."""
 
     ref: BlobRef
@@ -55,15 +47,17 @@ class Journal:
     def __init__(self, partition: Partition, claim: str) -> None:
         self.partition, self.claim = partition, claim
         self.commit_number = 0
+        self.recounted = 0
+        """The commit after which the partition was counted again from Kafka; 0: never."""
         self.dead_letters = 0
         self.position = b""
-        self.tables: dict[str, list[_Held]] = {name: [] for name in TABLES}
+        self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
         self.panes = PaneBlobs(partition.cells)
         self.tracks = {k.track.shape: PaneBlobs(k.cells) for k in partition.tracks.kept}
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
         self.witnesses: dict[str, list[Witness]] = {kind: [] for kind in KINDS}
-        self._fingerprint = fingerprint(partition.settings, partition.collector.layout)
+        self.fingerprint = fingerprint(partition.settings, partition.collector.layout)
         self._blob_number = 0
 
     # Writing -----------------------------------------------------------------------------------
@@ -82,6 +76,12 @@ class Journal:
     def forget_witnesses(self, kind: str, offset: int) -> None:
         """The log is another one from the offset on."""
         self.witnesses[kind] = [w for w in self.witnesses[kind] if w.offset < offset]
+
+    def blob_names(self) -> list[str]:
+        """The blobs that the last commit refers to."""
+        tables = [h.ref.name for held in self.tables.values() for h in held if h.ref.name]
+        panes = [name for p in (self.panes, *self.tracks.values()) for name in p.names]
+        return [*tables, *panes, *self.users.values(), *self.experiments.values()]
 
     def prepare(self) -> Commit:
         """The next commit: everything that changed since the last one."""
@@ -151,7 +151,7 @@ class Journal:
 
     def _write(
         self,
-        held: list[_Held],
+        held: list[Held],
         table: StoredTable,
         first: int,
         end: int,
@@ -161,15 +161,15 @@ class Journal:
         columns = table.rows(self.partition, first, end)
         rows = len(next(iter(columns.values())))
         if not rows:
-            held.append(_Held(BlobRef("", 0, level, 0, 0), first, end))
+            held.append(Held(BlobRef("", 0, level, 0, 0), first, end))
             return
         name = self._put(columns, blobs)
         latest_event_ms, latest_arrival_ms = table.latest(columns)
         ref = BlobRef(name, rows, level, latest_event_ms, latest_arrival_ms)
-        held.append(_Held(ref, first, end))
+        held.append(Held(ref, first, end))
 
     def _merge(
-        self, held: list[_Held], table: StoredTable, blobs: dict[str, bytes], delete: list[str]
+        self, held: list[Held], table: StoredTable, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
         """Make one blob of neighbours of a level, when there are enough; one a commit."""
         fan_in = limits.BLOB_FAN_IN
@@ -181,7 +181,7 @@ class Journal:
         rows = live or [h.ref.rows for h in held]
         for run in runs:
             for start in range(run.stop - fan_in, run.start - 1, -1):
-                if sum(rows[start : start + fan_in]) <= _MAX_BLOB_ROWS:
+                if sum(rows[start : start + fan_in]) <= limits.BLOB_ROWS:
                     self._replace(held, start, start + fan_in, table, blobs, delete)
                     return
         if live and may_tidy:
@@ -189,7 +189,7 @@ class Journal:
 
     def _tidy(
         self,
-        held: list[_Held],
+        held: list[Held],
         live: list[int],
         table: StoredTable,
         blobs: dict[str, bytes],
@@ -199,7 +199,7 @@ class Journal:
         best, most, stop = range(0), 0, 0
         kept = stale = 0
         for start in range(len(held)):
-            while stop < len(held) and kept + live[stop] <= _MAX_BLOB_ROWS:
+            while stop < len(held) and kept + live[stop] <= limits.BLOB_ROWS:
                 kept += live[stop]
                 stale += held[stop].ref.rows - live[stop]
                 stop += 1
@@ -214,7 +214,7 @@ class Journal:
 
     def _replace(
         self,
-        held: list[_Held],
+        held: list[Held],
         start: int,
         stop: int,
         table: StoredTable,
@@ -226,7 +226,7 @@ class Journal:
         for blob in old:
             if blobs.pop(blob.ref.name, None) is None and blob.ref.name:
                 delete.append(blob.ref.name)
-        fresh: list[_Held] = []
+        fresh: list[Held] = []
         level = max(blob.ref.level for blob in old) + 1
         self._write(fresh, table, old[0].first, old[-1].end, level, blobs)
         held[start:stop] = fresh
@@ -235,11 +235,13 @@ class Journal:
         p = self.partition
         return Manifest(
             version=VERSION,
-            fingerprint=self._fingerprint,
+            fingerprint=self.fingerprint,
             commit=self.commit_number,
+            recounted=self.recounted,
             stream_ms=p.stream_ms,
             topics={
                 kind: TopicState(
+                    first_offset=log.first_offset,
                     next_offset=log.next_offset,
                     arrival_ms=log.arrival_ms,
                     borrowed_ms=log.borrowed_ms,
@@ -288,7 +290,7 @@ class Journal:
         }
 
 
-def _levels(held: list[_Held]) -> Iterator[range]:
+def _levels(held: list[Held]) -> Iterator[range]:
     """Neighbouring blobs of one level, the newest first."""
     stop = len(held)
     while stop:
@@ -297,102 +299,3 @@ def _levels(held: list[_Held]) -> Iterator[range]:
             start -= 1
         yield range(start, stop)
         stop = start
-
-
-# Adopting ----------------------------------------------------------------------------------------
-
-
-async def adopt(
-    store: Store, number: int, partition: Partition, claim: str, stored: Stored
-) -> Journal:
-    """Load what is stored into an empty partition and continue it; orphan blobs are deleted."""
-    journal = Journal(partition, claim)
-    if not stored.manifest:
-        await store.sweep(number, claim, set())
-        return journal
-    manifest = decode(stored.manifest)
-    require_same(manifest.fingerprint, journal._fingerprint, str(number))
-    journal.position = stored.position
-    journal.commit_number = manifest.commit
-    journal.dead_letters = manifest.dead_letters
-    _restore_counters(partition, journal, manifest)
-    moves = partition.segments.load(manifest.segments)
-    await _load_panes(store, number, partition, journal, manifest)
-    for name, refs in manifest.tables.items():
-        found = await _blobs(store, number, [ref.name for ref in refs])
-        await _aside(_load_table, journal, name, refs, found, moves)
-    await _aside(partition.rejoin)
-    partition.cells.take_touched()
-    journal.users = dict(manifest.users)
-    wanted = {trial.shape for trial in partition.experiments.trials}
-    journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
-    await store.sweep(number, claim, manifest.blob_names())
-    return journal
-
-
-async def _aside(work: Callable[..., None], *arguments: Any) -> None:
-    """Do what takes long off the event loop."""
-    await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
-
-
-def _load_table(
-    journal: Journal, name: str, refs: Sequence[BlobRef], found: Sequence[bytes], moves: I64
-) -> None:
-    table, partition = TABLES[name], journal.partition
-    for ref, data in zip(refs, found, strict=True):
-        first = table.next_serial(partition)
-        table.load(partition, codec.decode(data), moves)
-        journal.tables[name].append(_Held(ref, first, table.next_serial(partition)))
-
-
-def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
-    partition.stream_ms = manifest.stream_ms
-    partition.unattributed.update(manifest.unattributed)
-    partition.join_gap = manifest.join_gap
-    partition.users.sample_bits = manifest.sample_bits
-    partition.experiments.sample_bits = manifest.day_sample_bits
-    partition.experiments.restore(
-        manifest.labels, manifest.counted_since_ms, manifest.scopes, manifest.stream_ms
-    )
-    for name, early in manifest.evicted_early.items():
-        getattr(partition, name).evicted_early = early
-    for kind, topic in manifest.topics.items():
-        log = partition.logs[kind]
-        log.next_offset, log.arrival_ms = topic.next_offset, topic.arrival_ms
-        log.borrowed_ms, log.accepted = topic.borrowed_ms, topic.accepted
-        log.duplicates, log.late = topic.duplicates, topic.late
-        log.rejected = dict(topic.rejected)
-        log.ids.evicted_early = topic.evicted_early
-        log.lost, log.gaps, log.restarts = topic.lost, list(topic.gaps), topic.restarts
-        journal.witnesses[kind] = list(topic.witnesses)
-
-
-async def _load_panes(
-    store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
-) -> None:
-    await _load_some(store, number, journal.panes, manifest.panes)
-    for kept in partition.tracks.kept:
-        shape = kept.track.shape
-        if shape in manifest.tracks:
-            stored = manifest.tracks[shape]
-            kept.since_ms = stored.since_ms
-            kept.labels.load(stored.labels)
-            await _load_some(store, number, journal.tracks[shape], stored.panes)
-            kept.cells.take_touched()
-        else:
-            kept.since_ms = manifest.stream_ms
-
-
-async def _load_some(store: Store, number: int, panes: PaneBlobs, names: dict[int, str]) -> None:
-    found = await _blobs(store, number, list(names.values()))
-    panes.load(names, [codec.decode(data) for data in found])
-
-
-async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:
-    found = await store.blobs(number, names)
-    missing = [name for name, data in zip(names, found, strict=True) if data is None]
-    if missing:
-        raise CodecError(
-            f"partition {number}: {len(missing)} of {len(names)} blobs of its manifest are gone"
-        )
-    return [data for data in found if data is not None]

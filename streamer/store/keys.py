@@ -10,6 +10,7 @@ Redis Cluster too.
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
 | ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
 | ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
+| ``prefix:keyed`` | hash | kind → 1: its topic is keyed by user, 0: it was not once |
 | ``prefix:workers`` | hash | worker → its last report and when (telemetry, no state) |
 """
 
@@ -27,6 +28,10 @@ class Keys:
     @property
     def partitions(self) -> str:
         return f"{self.prefix}:partitions"
+
+    @property
+    def keyed(self) -> str:
+        return f"{self.prefix}:keyed"
 
     @property
     def workers(self) -> str:

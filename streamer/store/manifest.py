@@ -15,10 +15,12 @@ from streamer.engine.groups import group_texts, tuples_of
 from streamer.engine.layout import Layout
 from streamer.engine.partition import rings_of
 from streamer.engine.segments import segment_texts
-from streamer.errors import CodecError, SettingsError
+from streamer.errors import CodecError, DamagedError, SettingsError
 from streamer.readout.view import Header, TopicCounts
+from streamer.store import codec
+from streamer.store.frame import body_of, framed
 
-VERSION = 5
+VERSION = 7
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -34,6 +36,7 @@ class Witness(msgspec.Struct, array_like=True, frozen=True):
 class TopicState(msgspec.Struct):
     """Where one topic of the partition stands."""
 
+    first_offset: int
     next_offset: int
     arrival_ms: int
     borrowed_ms: int
@@ -59,19 +62,23 @@ class BlobRef(msgspec.Struct, array_like=True):
 
 
 class StoredTrack(msgspec.Struct, array_like=True):
-    """One metric that alerts watch: since when, its labels by number, and the blobs of panes."""
+    """One metric that alerts watch: since when, its labels by number, and blob → panes."""
 
     since_ms: int
     labels: list[dict[str, str]]
-    panes: dict[int, str]
+    panes: dict[str, list[int]]
 
 
 class Manifest(msgspec.Struct):
-    """Everything of a commit that is not a blob, and the names of its blobs."""
+    """Everything of a commit that is not a blob, and the names of its blobs.
+
+    ``panes``: blob → the panes (ring << 32 | pane) that are to be read from it.
+    """
 
     version: int
     fingerprint: dict[str, str]
     commit: int
+    recounted: int
     stream_ms: int
     topics: dict[str, TopicState]
     segments: dict[str, Any]
@@ -84,7 +91,7 @@ class Manifest(msgspec.Struct):
     evicted_early: dict[str, int]
     dead_letters: int
     tables: dict[str, list[BlobRef]]
-    panes: dict[int, str]
+    panes: dict[str, list[int]]
     users: dict[int, str]
     sample_bits: int
     users_behind_ms: int
@@ -96,7 +103,7 @@ class Manifest(msgspec.Struct):
     tracks: dict[str, StoredTrack]
 
     def encode(self) -> bytes:
-        return bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self)))
+        return framed(bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self))))
 
     def header(self, groups: Mapping[str, I64] | None = None) -> Header:
         """What readers show; ``groups``: the columns of the blob of groups, if there is one."""
@@ -130,26 +137,51 @@ class Manifest(msgspec.Struct):
             day_sample_bits=self.day_sample_bits,
         )
 
+    def shown_blobs(self) -> list[str]:
+        """The blobs that readers show."""
+        tracks = [name for track in self.tracks.values() for name in track.panes]
+        return [*self.panes, *self.users.values(), *self.experiments.values(), *tracks]
+
     def blob_names(self) -> set[str]:
-        tables = {ref.name for refs in self.tables.values() for ref in refs}
-        tracks = (track.panes.values() for track in self.tracks.values())
-        sums = (self.panes.values(), self.users.values(), self.experiments.values())
-        return tables.union(*sums, *tracks)
+        return {ref.name for refs in self.tables.values() for ref in refs}.union(self.shown_blobs())
+
+
+class _Versioned(msgspec.Struct):
+    version: int
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest of stored bytes; CodecError for anything else."""
+    """The manifest of stored bytes; CodecError for anything else, DamagedError where it was one."""
     try:
-        raw = bytes(cramjam.lz4.decompress_block(data))
-        manifest = msgspec.msgpack.decode(raw, type=Manifest)
+        raw = body_of(data, "a manifest")
+    except DamagedError:
+        _refuse_version(data)  # those before version 7 had no checksum
+        raise
+    try:
+        packed = codec.unpacked(raw)
+        version = msgspec.msgpack.decode(packed, type=_Versioned).version
+        if version != VERSION:
+            raise _other_version(version)
+        return msgspec.msgpack.decode(packed, type=Manifest)
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
         raise CodecError(f"a manifest of {len(data)} bytes cannot be read: {error}") from error
-    if manifest.version != VERSION:
-        raise CodecError(
-            f"manifest of version {manifest.version}; this is version {VERSION}: use another "
-            "redis.prefix and another kafka.group"
-        )
-    return manifest
+
+
+def _refuse_version(data: bytes) -> None:
+    """CodecError where these bytes are a manifest without checksum."""
+    try:
+        raw = codec.unpacked(data)
+        version = msgspec.msgpack.decode(raw, type=_Versioned).version
+    except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError):
+        return
+    raise _other_version(version)
+
+
+def _other_version(version: int) -> CodecError:
+    return CodecError(
+        f"manifest of version {version}; this is version {VERSION}: use another redis.prefix and "
+        "another kafka.group"
+    )
 
 
 def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:

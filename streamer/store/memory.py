@@ -17,6 +17,7 @@ class MemoryStore:
         self.states: dict[int, Stored] = {}
         self.held: dict[int, dict[str, bytes]] = {}
         self.count: int | None = None
+        self.keys: dict[str, bool] = {}
         self.told: dict[str, Telemetry] = {}
 
     async def check(self) -> None:
@@ -45,6 +46,12 @@ class MemoryStore:
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         blobs = self.held.get(partition, {})
         return [blobs.get(name) for name in names]
+
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        return len(self.held.get(partition, {}).keys() & set(names))
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        return {number: await self.blobs(number, names) for number, names in wanted.items()}
 
     async def commit(self, partition: int, commit: Commit) -> Answer:
         self.write(partition, commit.blobs)
@@ -80,14 +87,25 @@ class MemoryStore:
     async def read(self, partition: int) -> Stored:
         return self.states.get(partition, Stored(b"", b"", 0))
 
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        return [await self.read(partition) for partition in partitions]
+
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         return [(self.claims.get(p), (await self.read(p)).position) for p in partitions]
 
     async def owner(self, partition: int) -> str | None:
         return self.claims.get(partition)
 
-    async def report(self, telemetry: Telemetry) -> None:
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        self.keys |= {kind: is_by and self.keys.get(kind, True) for kind, is_by in found.items()}
+
+    async def keyed(self) -> dict[str, bool]:
+        return dict(self.keys)
+
+    async def report(self, telemetry: Telemetry) -> str:
+        before = self.told.get(telemetry.worker)
         self.told[telemetry.worker] = telemetry
+        return before.process if before else ""
 
     async def leave(self, worker: str) -> None:
         self.told.pop(worker, None)

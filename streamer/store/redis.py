@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import Any, cast
@@ -12,14 +12,18 @@ import msgspec
 from streamer import limits
 from streamer.config import Redis as RedisSettings
 from streamer.errors import StoreError
+from streamer.events import KINDS
+from streamer.redis_url import place_of
 from streamer.store.base import Answer, Commit, Stored, new_claim
+from streamer.store.input import decoded, whole
 from streamer.store.keys import Keys
-from streamer.store.redis_client import client, failures, place_of
+from streamer.store.redis_client import client, failures
 from streamer.telemetry import Telemetry
 
 MIN_VERSION = 7
 _TRIAL_MS = 10_000
 _BLOBS_PER_CALL = 500
+_STATE = ("position", "manifest", "seen_ms")
 _REPORTS_PER_TIDYING = 100
 _FORGET_SECONDS = 3600
 """After so long without a word a worker is not missed any more."""
@@ -76,12 +80,12 @@ class RedisStore:
     async def set_partitions(self, count: int) -> int:
         with self._errors("cannot store the number of partitions"):
             await self.redis.set(self.keys.partitions, count, nx=True)
-            return int(await self.redis.get(self.keys.partitions))
+        return await self.partitions() or count
 
     async def partitions(self) -> int | None:
         with self._errors("cannot read the number of partitions"):
             count = await self.redis.get(self.keys.partitions)
-        return None if count is None else int(count)
+        return None if count is None else whole(count, self.keys.partitions, limits.MAX_PARTITIONS)
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         claim = new_claim()
@@ -111,6 +115,29 @@ class RedisStore:
             for start in range(0, len(names), _BLOBS_PER_CALL):
                 some = names[start : start + _BLOBS_PER_CALL]
                 found += await self.redis.mget([self.keys.blob(partition, n) for n in some])
+        return found
+
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        found = 0
+        with self._errors(f"cannot look for the blobs of partition {partition}"):
+            for start in range(0, len(names), _BLOBS_PER_CALL):
+                some = names[start : start + _BLOBS_PER_CALL]
+                found += await self.redis.exists(*[self.keys.blob(partition, n) for n in some])
+        return found
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        pipeline = self.redis.pipeline(transaction=False)
+        asked = [
+            (partition, names[start : start + _BLOBS_PER_CALL])
+            for partition, names in wanted.items()
+            for start in range(0, len(names), _BLOBS_PER_CALL)
+        ]
+        found: dict[int, list[bytes | None]] = {partition: [] for partition in wanted}
+        with self._errors("cannot read blobs of partitions"):
+            for partition, names in asked:  # a cluster's pipeline has no mget, but sends one
+                pipeline.execute_command("MGET", *(self.keys.blob(partition, n) for n in names))
+            for (partition, _), blobs in zip(asked, await pipeline.execute(), strict=True):
+                found[partition] += blobs
         return found
 
     async def commit(self, partition: int, commit: Commit) -> Answer:
@@ -148,11 +175,21 @@ class RedisStore:
 
     async def read(self, partition: int) -> Stored:
         with self._errors(f"cannot read partition {partition}"):
-            fields = await self.redis.hmget(
-                self.keys.state(partition), "position", "manifest", "seen_ms"
-            )
+            fields = await self.redis.hmget(self.keys.state(partition), _STATE)
+        return self._stored(partition, fields)
+
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        with self._errors("cannot read partitions"):
+            pipeline = self.redis.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.hmget(self.keys.state(partition), _STATE)
+            found = await pipeline.execute()
+        return [self._stored(p, fields) for p, fields in zip(partitions, found, strict=True)]
+
+    def _stored(self, partition: int, fields: Sequence[bytes | None]) -> Stored:
         position, manifest, seen_ms = fields
-        return Stored(position or b"", manifest or b"", int(seen_ms or 0))
+        name = f"{self.keys.state(partition)} seen_ms"
+        return Stored(position or b"", manifest or b"", whole(seen_ms or b"0", name, limits.MAX_MS))
 
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         with self._errors("cannot read who has partitions"):
@@ -169,17 +206,36 @@ class RedisStore:
             claim = await self.redis.get(self.keys.claim(partition))
         return None if claim is None else claim.decode()
 
-    async def report(self, telemetry: Telemetry) -> None:
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        known = await self.keyed()
+        changed = {
+            kind: int(by) for kind, by in found.items() if known.get(kind) not in (by, False)
+        }
+        if changed:
+            with self._errors("cannot store how topics are keyed"):
+                await self.redis.hset(self.keys.keyed, mapping=changed)
+
+    async def keyed(self) -> dict[str, bool]:
+        with self._errors("cannot read how topics are keyed"):
+            found = await self.redis.hgetall(self.keys.keyed)
+        return {
+            kind.decode(): text == b"1" for kind, text in found.items() if kind.decode() in KINDS
+        }
+
+    async def report(self, telemetry: Telemetry) -> str:
         with self._errors("cannot report"):
             seconds, _ = await self._time()
+            before = await self.redis.hget(self.keys.workers, telemetry.worker)
             data = msgspec.json.encode([seconds, telemetry])
             await self.redis.hset(self.keys.workers, telemetry.worker, data)
             if self._reports % _REPORTS_PER_TIDYING == 0:
-                told = _decoded(seconds, await self.redis.hgetall(self.keys.workers))
+                told = decoded(seconds, await self.redis.hgetall(self.keys.workers))
                 gone = [t.worker for t in told if t.silent_seconds > _FORGET_SECONDS]
                 if gone:
                     await self.redis.hdel(self.keys.workers, *gone)
             self._reports += 1
+        replaced = decoded(seconds, {b"": before}) if before else []
+        return replaced[0].process if replaced else ""
 
     async def _time(self) -> tuple[int, int]:
         """The clock of the node that holds the reports: of a cluster always the same one's."""
@@ -197,7 +253,7 @@ class RedisStore:
     async def reports(self) -> list[Telemetry]:
         with self._errors("cannot read reports"):
             seconds, _ = await self._time()
-            return _decoded(seconds, await self.redis.hgetall(self.keys.workers))
+            return decoded(seconds, await self.redis.hgetall(self.keys.workers))
 
     async def leave(self, worker: str) -> None:
         with self._errors("cannot withdraw a report"):
@@ -205,11 +261,3 @@ class RedisStore:
 
     async def close(self) -> None:
         await cast(Callable[[], Awaitable[None]], self.redis.aclose)()
-
-
-def _decoded(now_seconds: int, found: dict[bytes, bytes]) -> list[Telemetry]:
-    """Reports with their age."""
-    told = [msgspec.json.decode(data, type=tuple[int, Telemetry]) for data in found.values()]
-    for at, telemetry in told:
-        telemetry.silent_seconds = max(0, now_seconds - at)
-    return [telemetry for _, telemetry in told]

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from redis.asyncio import Redis, RedisCluster
 from redis.asyncio.retry import Retry
@@ -25,6 +25,7 @@ from redis.exceptions import (
 from streamer.config import Redis as RedisSettings
 from streamer.credentials import secret_of, unusable
 from streamer.errors import SettingsError, StoreAccessError, StoreError
+from streamer.redis_url import place_of
 
 FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
 """What a client may raise: the exceptions of a cluster's client are a tree of their own."""
@@ -74,7 +75,7 @@ def _password(settings: RedisSettings) -> str | None:
 def _has_password(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return bool(parts.password or parse_qs(parts.query).get("password"))
+        return bool(parts.password)
     except ValueError:  # said when the client is made of it
         return False
 
@@ -99,15 +100,6 @@ def _certificates(settings: RedisSettings) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise unusable(f"redis.{key}", given[key], error) from None
     return given
-
-
-def place_of(url: str) -> str:
-    """The address in a URL, without user, password and options.
-
-    >>> place_of("rediss://me:secret@redis.example:6380/0?password=secret")
-    'redis.example:6380/0'
-    """
-    return url.rpartition("://")[2].rpartition("@")[2].partition("?")[0]
 
 
 @contextmanager

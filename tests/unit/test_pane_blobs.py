@@ -1,0 +1,90 @@
+"""Panes as blobs: few of them, and at most twice the rows that are in use."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from streamer import limits
+from streamer.engine.cells import Cells, Deltas, Ring
+from streamer.errors import CodecError
+from streamer.store import codec
+from streamer.store.panes import PaneBlobs, split
+
+RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
+
+
+class Blobs:
+    """What a store would hold of one set of cells."""
+
+    def __init__(self) -> None:
+        self.cells = Cells(RINGS)
+        self.panes = PaneBlobs(self.cells)
+        self.held: dict[str, bytes] = {}
+        self.written = 0
+
+    def commit(self, stream_ms: int) -> None:
+        delete: list[str] = []
+        self.panes.put(stream_ms, self._put, delete)
+        for name in delete:
+            del self.held[name]
+
+    def _put(self, columns: codec.Columns) -> str:
+        self.written += 1
+        self.held[str(self.written)] = codec.encode(columns)
+        return str(self.written)
+
+    def loaded(self) -> Cells:
+        fresh = Cells(RINGS)
+        names = self.panes.names
+        PaneBlobs(fresh).load(names, [codec.decode(self.held[name]) for name in names])
+        return fresh
+
+    def count(self, times_ms: list[int], stream_ms: int) -> None:
+        deltas, totals = Deltas(1000), Deltas(1000)
+        times = np.array(times_ms, np.int64)
+        deltas.count(times, np.zeros(len(times), np.int64), times % 7)
+        totals.count(0 * times, np.zeros(len(times), np.int64), times % 5)
+        self.cells.apply(deltas, totals, stream_ms)
+
+
+def contents(cells: Cells) -> dict[int, list[tuple[int, int]]]:
+    panes = cells.dump(cells.live_panes()).items()
+    return {p: list(zip(c.tolist(), v.tolist(), strict=True)) for p, (c, v) in panes if len(c)}
+
+
+@pytest.mark.parametrize("most_rows", [10, 500_000])
+@pytest.mark.parametrize("seed", range(5))
+def test_blobs_hold_what_cells_hold(
+    seed: int, most_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BLOB_ROWS", most_rows)
+    dice, blobs, stream_ms = random.Random(seed), Blobs(), 0
+    for _ in range(60):
+        stream_ms += dice.choice([0, 500, 4000, 90_000])
+        blobs.count([max(0, stream_ms - dice.randrange(50_000)) for _ in range(40)], stream_ms)
+        before = blobs.written
+        blobs.commit(stream_ms)
+        assert contents(blobs.loaded()) == contents(blobs.cells)
+        decoded = [split(codec.decode(data)) for data in blobs.held.values()]
+        assert blobs.held.keys() == blobs.panes.names.keys()
+        stored = sum(len(codes) for panes in decoded for codes, _ in panes.values())
+        in_use = sum(map(len, contents(blobs.cells).values()))
+        assert stored <= 2 * in_use
+        if most_rows > in_use:
+            assert blobs.written == before + 1, "a commit wrote more than one blob"
+        assert all(len(p) == 1 or sum(len(c) for c, _ in p.values()) <= most_rows for p in decoded)
+
+
+def test_a_pane_that_its_blob_lacks_is_refused() -> None:
+    blobs = Blobs()
+    blobs.count([1000, 2000], 2000)
+    blobs.commit(2000)
+    ((name, panes),) = blobs.panes.names.items()
+    columns = codec.decode(blobs.held[name])
+    with pytest.raises(CodecError, match=f"blob '{name}' has no pane 77, which its manifest names"):
+        PaneBlobs(Cells(RINGS)).load({name: [*panes, 77]}, [columns])
+    with pytest.raises(CodecError, match="a blob of panes has no column 'pane'"):
+        PaneBlobs(Cells(RINGS)).load({name: panes}, [{"key": np.arange(3)}])
