@@ -14,7 +14,9 @@ from typing import NoReturn
 
 from streamer import __version__
 from streamer.errors import StreamerError, UsageError
+from streamer.nearest import nearest
 
+SHELLS = ("bash", "zsh", "fish")
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 """What shells report for a process that SIGPIPE ended."""
@@ -83,10 +85,10 @@ def parser() -> Parser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"streamer {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    added = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name: str, text: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
+        return added.add_parser(
             name, help=text, description=text, parents=[shared], allow_abbrev=False
         )
 
@@ -96,12 +98,38 @@ def parser() -> Parser:
     return top
 
 
+def commands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Name → parser of every command."""
+    found = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one command; UsageError where they are wrong."""
+    top = parser()
+    known = commands(top)
+    given = next((word for word in arguments if not word.startswith("-")), None)
+    if given is not None and given not in known:
+        close = nearest(given, known)
+        meant = f"did you mean {close!r}?" if close else f"commands are {', '.join(known)}"
+        raise UsageError(f"no command {given!r}: {meant}; see `streamer --help`")
+    return top.parse_args(arguments)
+
+
 def _settings(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-c",
         "--config",
         metavar="FILE",
         help="settings (TOML); without it the defaults and STREAMER_… of the environment",
+    )
+
+
+def _strict(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit 1 if any line was refused (without it: if none was accepted)",
     )
 
 
@@ -136,6 +164,7 @@ def _add_files(add: _Add) -> None:
     replay.add_argument(
         "--dead-letters", metavar="FILE", help="write each line that does not count, as JSON lines"
     )
+    _strict(replay)
     replay.add_argument(
         "--partitions", type=count, default=1, metavar="N", help="as on N partitions (default 1)"
     )
@@ -155,6 +184,7 @@ def _add_files(add: _Add) -> None:
         metavar="X",
         help="let event time run X times as fast as the clock (default: as fast as possible)",
     )
+    _strict(produce)
     produce.add_argument(
         "--create",
         type=count,
@@ -173,6 +203,9 @@ def _add_look(add: _Add) -> None:
     _settings(check)
 
     metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")
+    metrics.add_argument(
+        "name", nargs="?", metavar="NAME", help="only those whose name holds this, as `ctr`"
+    )
     metrics.add_argument("--json", action="store_true", help="print it as JSON")
 
     readout = add("readout", "an experiment: arms, lifts with their intervals, verdicts")
@@ -194,6 +227,14 @@ def _add_look(add: _Add) -> None:
         "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
     )
     inspect.add_argument("--json", action="store_true", help="print it as JSON")
+    inspect.add_argument(
+        "--verify",
+        action="store_true",
+        help="read every blob and compare its checksum; exit 1 where one is damaged or gone",
+    )
+
+    completion = add("completion", "a script for the completion of commands and options in a shell")
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -201,7 +242,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     is_debug = "--debug" in arguments
     try:
-        args = parser().parse_args(arguments)
+        if not arguments:  # help, but no success: a script that lost its command should notice
+            parser().print_help(sys.stderr)
+            return UsageError.exit_code
+        args = parse(arguments)
         module = importlib.import_module(f"streamer.commands.{args.command}")
         code = int(module.main(args))
         sys.stdout.flush()

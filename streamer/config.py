@@ -19,6 +19,7 @@ from streamer.durations import duration_ms
 from streamer.errors import SettingsError
 from streamer.experiment_settings import Experiment
 from streamer.section import SECRETS, Section
+from streamer.setting_names import PREFIX, hint, refuse_near_misses
 from streamer.validation import validate
 
 
@@ -71,8 +72,16 @@ class Kafka(Section, frozen=True):
     """File that holds the password of the key."""
     ssl_check_hostname: bool = True
     """Whether the name in the certificate must be that of the broker."""
-    session_timeout: str = "30s"
-    """How long Kafka waits for a silent worker before others take its partitions."""
+    keyed_by: str | None = None
+    """`user` asserts that all events of a user are on one partition number of every topic. Without
+    it `streamer run` looks, and users are not counted where they are not."""
+    session_timeout: str = "6s"
+    """How long Kafka waits for a silent worker before others take its partitions. One that is
+    started again sooner goes on with its own; brokers refuse less than 6 s unless told otherwise.
+    """
+    host_name: str | None = None
+    """Name of this host among the workers of the group; two hosts must not have the same one.
+    Default: the host's own name."""
     check_crcs: bool = True
     """Whether checksums of fetched batches are verified."""
 
@@ -85,7 +94,7 @@ class Redis(Section, frozen=True):
     """[redis]: where the state is kept."""
 
     url: str = "redis://localhost:6379/0"
-    """`redis://host:port/db`; `rediss://` for TLS."""
+    """`redis://host:port/db`; `rediss://` for TLS. No options after a `?`: they have keys here."""
     prefix: str = "streamer"
     """Every key begins with it; another prefix is another state."""
     cluster: bool = False
@@ -154,7 +163,7 @@ class Attribution(Section, frozen=True):
 class Metrics(Section, frozen=True):
     """[metrics]: what is computed."""
 
-    k: tuple[int, ...] = (1, 5, 10)
+    k: tuple[int, ...] = (10,)
     """Cut-offs of the metrics of ranked lists."""
     margin: float = 0.1
     """By how much `margin_loss` wants the score of a relevant item above that of another one."""
@@ -168,14 +177,18 @@ class Metrics(Section, frozen=True):
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
     rollups: tuple[tuple[str, ...], ...] | None = None
-    """Combinations of dimensions shown. Default: none, each alone, all together."""
+    """Combinations of dimensions shown, as lists of names. Default: the total `[]`, each alone."""
+    detailed: tuple[tuple[str, ...], ...] | None = None
+    """Those of `rollups` in which every metric is shown. Default: the total. The others show the
+    series marked *brief* in metrics.md, of ranking and scoring for at most one dimension."""
 
 
 class Events(Section, frozen=True):
     """[events]: how events look on the wire."""
 
     fields: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our name of a field = yours, also for dimensions."""
+    """Our name of a field = yours, also for dimensions. A name at the top of the event, not a path
+    into it; each of its own."""
 
 
 class Time(Section, frozen=True):
@@ -208,6 +221,9 @@ class Exporter(Section, frozen=True):
     """Address to listen on."""
     port: int = 8000
     """Port to listen on; 0 takes a free one."""
+    hosts: tuple[str, ...] = ()
+    """Names that it is reached by (in the header `Host`), besides `localhost`, `host`, this
+    machine's own name and all addresses: requests to other names are refused."""
     tls_certfile: str | None = None
     """PEM file of the certificate (with its chain): serve HTTPS."""
     tls_keyfile: str | None = None
@@ -218,6 +234,8 @@ class Exporter(Section, frozen=True):
     """Its password; better from the environment, or use the file."""
     password_file: str | None = None
     """File that holds the password."""
+    series_warning: int = 50_000
+    """`streamer check` and `streamer run` warn where more series than this are to be expected."""
 
 
 class Limits(Section, frozen=True):
@@ -301,12 +319,21 @@ class Settings(Section, frozen=True):
 
     @property
     def rollups(self) -> tuple[tuple[str, ...], ...]:
-        """Subsets of dimensions to show; default: none, each alone, all together."""
+        """Subsets of dimensions to show; default: none, each alone."""
         if self.metrics.rollups is not None:
             return self.metrics.rollups
-        names = self.dimension_names
-        full = [()] + [(n,) for n in names] + ([names] if len(names) > 1 else [])
-        return tuple(full)
+        return ((), *((name,) for name in self.dimension_names))
+
+    @property
+    def detailed(self) -> tuple[tuple[str, ...], ...]:
+        """Those rollups in which every metric is shown; default: the total, if it is shown."""
+        if self.metrics.detailed is not None:
+            return self.metrics.detailed
+        return tuple(rollup for rollup in self.rollups if not rollup)
+
+    def is_detailed(self, rollup: tuple[str, ...]) -> bool:
+        """Whether every metric is shown for a rollup, in whatever order it names dimensions."""
+        return set(rollup) in [set(names) for names in self.detailed]
 
 
 _LISTS = ("alerts", "dimensions", "experiments")
@@ -325,9 +352,10 @@ def load(path: str | Path | None = None, environ: Mapping[str, str] | None = Non
             raise SettingsError(f"cannot read settings: {error.strerror}; at {path}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise SettingsError(f"not TOML: {error}; at {path}") from error
+    refuse_near_misses(environ or {}, Settings)
     for key, text in sorted((environ or {}).items()):
-        parts = key.removeprefix("STREAMER_").lower().split("__")
-        if key.startswith("STREAMER_") and (len(parts) > 1 or parts[0] in _LISTS):
+        parts = key.removeprefix(PREFIX).lower().split("__")
+        if key.startswith(PREFIX) and (len(parts) > 1 or parts[0] in _LISTS):
             _lay_over(data, parts, text, key)
     return parse(data, where)
 
@@ -352,6 +380,6 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
     try:
         settings = msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{error}; in {where}") from error
+        raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
     validate(settings)
     return settings

@@ -20,29 +20,41 @@ from aiokafka.errors import (
 from streamer.config import Settings
 from streamer.errors import BrokerError
 from streamer.kafka import client_settings
+from streamer.refusals import Refusal
 
 logger = logging.getLogger("streamer")
 CUT_BYTES = 100_000
 """What is kept of a letter that Kafka refuses for its size."""
 _KEPT_BYTES = (CUT_BYTES, 10_000, 1000, 0)
-"""And what is kept of it if that is refused as well; 0: the headers only."""
+"""And what is kept of it if that is refused as well; 0: some headers only."""
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
 _FIRST_BACK_MS, _LAST_BACK_MS = 3_600_000, 2**45
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that does not count; ``topic`` is the Kafka topic it came from."""
+    """A record that does not count; ``topic`` is the Kafka topic it came from, "" if none."""
 
     topic: str
     partition: int
     offset: int
-    reason: str
+    refusal: Refusal
     value: bytes | None
 
     def headers(self) -> list[tuple[str, bytes]]:
+        """Why it does not count, and which record it is."""
+        why = self.refusal
         return [
-            ("streamer.reason", self.reason.encode()),
+            *self.least_headers(),
+            ("streamer.field", why.field.encode()),
+            ("streamer.found", why.found.encode()),
+            ("streamer.expected", why.expected.encode()),
+        ]
+
+    def least_headers(self) -> list[tuple[str, bytes]]:
+        """Those without which a letter means nothing: for a topic that takes nothing longer."""
+        return [
+            ("streamer.reason", self.refusal.reason.encode()),
             ("streamer.topic", self.topic.encode()),
             ("streamer.partition", str(self.partition).encode()),
             ("streamer.offset", str(self.offset).encode()),
@@ -65,7 +77,7 @@ class _Parcel:
         return whole if self.kept_bytes is None else (whole or b"")[: self.kept_bytes]
 
     def headers(self) -> list[tuple[str, bytes]]:
-        headers = self.letter.headers()
+        headers = self.letter.headers() if self.kept_bytes != 0 else self.letter.least_headers()
         if self.kept_bytes is not None:
             whole = self.letter.value or b""
             told = f"{len(whole)} bytes, crc32 {zlib.crc32(whole):08x}"

@@ -7,7 +7,6 @@ only where a block fails that test.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import chain
@@ -19,18 +18,14 @@ import numpy as np
 from streamer import limits
 from streamer.batch import I32, I64, U64, Bools, Columns, Rejects, hash_texts
 from streamer.config import Settings
-from streamer.events import ACTIONS, REASON_OF_FIELD, REASONS, event_type
+from streamer.events import ACTIONS
+from streamer.judge import Judge, is_label
 from streamer.probes import probes
-from streamer.rules import LABEL, RULES, depth, epoch_ms, is_suspect
-
-__all__ = ["Decoder", "Interner", "epoch_ms"]
+from streamer.rules import LABEL, is_suspect
+from streamer.times import epoch_ms, is_in_seconds
 
 BLOCK = 2000
 """Records decoded before their columns are taken: their objects are then freed warm."""
-_MISSING = re.compile(r"missing required field `([^`]+)`")
-_PATH = re.compile(r"at `\$\.([^`.\[]+)")
-
-
 _Texts = dict[str, list[Any]]
 
 
@@ -57,8 +52,7 @@ class Interner:
         """The code of one row; None if a value is not a label or is reserved."""
         code = self._index.get(row)
         if code is None:
-            given = [v for v in row if v is not None]
-            if any(not LABEL.match(v) or v in limits.RESERVED_LABELS for v in given):
+            if not all(map(is_label, row)):
                 return None
             clean = tuple("" if v is None or v == "unknown" else v for v in row)
             code = self._index[row] = len(self.tuples)
@@ -72,13 +66,10 @@ class Decoder:
     def __init__(self, settings: Settings) -> None:
         self._interner, self._is_read = Interner(), False
         self._kinds = {k: i for i, k in enumerate(settings.feedback_kinds)}
-        self._ours = {theirs: ours for ours, theirs in settings.events.fields.items()}
         self._dimensions = settings.dimension_names
-        self._types = {k: event_type(k, settings) for k in _EXTRACT}
-        self._decoders: dict[str, msgspec.json.Decoder[Any]] = {
-            k: msgspec.json.Decoder(t) for k, t in self._types.items()
-        }
-        self._fields = {k: t.__struct_fields__ for k, t in self._types.items()}
+        self._judge = Judge(settings)
+        self._decoders = self._judge.decoders
+        self._fields = {k: t.__struct_fields__ for k, t in self._judge.types.items()}
 
     @property
     def interner(self) -> Interner:
@@ -104,13 +95,6 @@ class Decoder:
             parts.append(self._block(kind, block, start, rejects))
         return _concatenate(kind, offset, record_ms, parts, rejects)
 
-    def event_ms(self, kind: str, value: bytes) -> int | None:
-        """The time of one record, or None where it has none that can be read."""
-        try:
-            return epoch_ms(self._decoders[kind].decode(value).ts)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            return None
-
     def _block(
         self, kind: str, values: Sequence[bytes | None], start: int, rejects: Rejects
     ) -> _Part:
@@ -127,7 +111,7 @@ class Decoder:
     ) -> _Part:
         events, rows = [], []
         for i, value in enumerate(values, start):
-            event = self._one(kind, value)
+            event = self._judge.event(kind, value)
             if isinstance(event, str):
                 rejects.index.append(i)
                 rejects.reason.append(event)
@@ -135,43 +119,6 @@ class Decoder:
                 events.append(event)
                 rows.append(i)
         return self._columns(kind, events, np.array(rows, np.int64))
-
-    def _one(self, kind: str, value: bytes | None) -> Any:
-        """One event, or the reason why it is none."""
-        if value is None:
-            return "json"
-        if len(value) > limits.MAX_RECORD_BYTES:
-            return "too_large"
-        if depth(value) > limits.MAX_DEPTH:
-            return "too_deep"
-        try:
-            value.decode()
-            event = self._decoders[kind].decode(value)
-        except msgspec.ValidationError as error:
-            return self._reason(str(error))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return "json"
-        except RecursionError:
-            return "too_deep"
-        if not 0 <= epoch_ms(event.ts) <= limits.MAX_EVENT_MS:
-            return "ts"
-        reason = RULES[kind](event) if kind in RULES else None
-        if reason is None and self._dimensions:
-            row = tuple(getattr(event, name) for name in self._dimensions)
-            if self._interner.add(row) is None:
-                reason = "dimension"
-        return reason or event
-
-    def _reason(self, message: str) -> str:
-        found = _PATH.search(message) or _MISSING.search(message)
-        if found is None:
-            return "object"
-        theirs = found[1]
-        field = self._ours.get(theirs, theirs)
-        if field in self._dimensions:
-            return "dimension"
-        reason = REASON_OF_FIELD.get(field, field)
-        return reason if reason in REASONS else "object"
 
     def _columns(self, kind: str, events: list[Any], rows: I64) -> _Part:
         """Columns of decoded events; ValueError where a rule across fields may be broken."""
@@ -219,9 +166,18 @@ def _texts(column: list[str | None]) -> list[str]:
 
 def _moments(column: list[int | datetime]) -> I64:
     try:
-        return np.fromiter(column, np.int64, len(column))
+        event_ms = np.fromiter(column, np.int64, len(column))
+        if (
+            len(event_ms)
+            and event_ms.min() <= limits.MAX_SECONDS
+            and any(map(is_in_seconds, column))
+        ):
+            raise ValueError("ts")
+        return event_ms
     except TypeError:
         event_ms = np.fromiter(map(epoch_ms, column), np.int64, len(column))
+        if any(map(is_in_seconds, column)):
+            raise ValueError("ts") from None
         if len(event_ms) and not 0 <= event_ms.min() <= event_ms.max() <= limits.MAX_EVENT_MS:
             raise ValueError("ts") from None
         return event_ms
@@ -291,7 +247,7 @@ def _dwells(column: dict[str, list[Any]]) -> I64:
         for i, (start, end) in enumerate(zip(column["start_ts"], column["end_ts"], strict=True)):
             if start is None and end is None:
                 continue
-            if start is None or end is None:
+            if start is None or end is None or is_in_seconds(start) or is_in_seconds(end):
                 raise ValueError("dwell")
             spent_ms = epoch_ms(end) - epoch_ms(start)
             if not 0 <= spent_ms <= limits.MAX_DWELL_MS:

@@ -8,6 +8,7 @@ StreamerError                 exit 1: something outside went wrong
 ├── StoreError                Redis is unreachable, refuses us, or may evict
 │   └── StoreAccessError      Redis refuses us: waiting does not help
 ├── CodecError                stored bytes are not what this version writes
+│   └── DamagedError          they were, and are damaged or gone: their log has to be read again
 └── SumOverflowError          a sum would pass 2**62
 
 Each message is one line: what, the value, the rule, where.
@@ -52,6 +53,10 @@ class StoreAccessError(StoreError):
 
 class CodecError(StreamerError):
     """Stored bytes are not what this version writes."""
+
+
+class DamagedError(CodecError):
+    """Stored bytes do not fit their checksum, or are gone."""
 
 
 class SumOverflowError(StreamerError):

@@ -7,13 +7,15 @@ event. Missing texts are ``""`` and missing integers 0 or -1, so that columns ne
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
 from streamer import limits
-from streamer.config import Settings
+
+if TYPE_CHECKING:
+    from streamer.config import Settings
 
 KINDS = ("impressions", "clicks", "conversions", "sessions")
 """The four topics by their role; also the values of the label ``topic``."""
@@ -34,6 +36,8 @@ REASONS = (
 Action = Literal["start", "view", "dwell", "end"]
 ACTIONS: tuple[str, ...] = get_args(Action)
 """What a session event can tell."""
+MOMENTS = ("ts", "start_ts", "end_ts")
+"""Fields that are times."""
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
 """Fields whose reason is not their own name."""
 
@@ -79,17 +83,25 @@ _FIELDS: dict[str, list[tuple[str, Any, Any]]] = {
 }
 
 
+_COMMON: list[tuple[str, Any, Any]] = [
+    ("ts", Moment, msgspec.NODEFAULT),
+    ("user_id", Id, msgspec.NODEFAULT),
+    ("event_id", Id | None, ""),
+    ("request_id", Id | None, ""),
+]
+
+
+def field_names(kind: str) -> tuple[str, ...]:
+    """Our names of all fields of a topic's events, without the dimensions."""
+    items = ("items",) if kind == "impressions" else ()
+    return (*(name for name, *_ in (*_COMMON, *_FIELDS[kind])), *items, "type")
+
+
 def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
     """The struct of one topic's events: required fields, optional ones, then the dimensions."""
     names = settings.events.fields
     line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
-    fields: list[tuple[str, Any, Any]] = [
-        ("ts", Moment, msgspec.NODEFAULT),
-        ("user_id", Id, msgspec.NODEFAULT),
-        ("event_id", Id | None, ""),
-        ("request_id", Id | None, ""),
-        *_FIELDS[kind],
-    ]
+    fields: list[tuple[str, Any, Any]] = [*_COMMON, *_FIELDS[kind]]
     if kind == "impressions":
         item = msgspec.defstruct(
             "Item",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 import numpy as np
 
 from streamer.batch import assemble
@@ -17,10 +16,11 @@ from streamer.config import Settings
 from streamer.decode import Decoder
 from streamer.engine.partition import Partition
 from streamer.events import KINDS
+from streamer.judge import reason_of_no_topic
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import View, view_of
-from streamer.sources.files import UNTYPED, Line
+from streamer.sources.files import NO_TOPIC, Line
 from streamer.sources.keys import KeyReader, partition_of
 
 _GATHERS = 4
@@ -31,7 +31,8 @@ _MAX_BATCHES = 64
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """A line that does not count; ``topic`` is one of KINDS, ``value`` the line unchanged."""
+    """A line that does not count; ``value`` is the line unchanged, ``topic`` one of KINDS. A line
+    that belongs to no topic has the topic "", and partition and offset -1."""
 
     topic: str
     partition: int
@@ -47,8 +48,6 @@ class _Log:
     offset: int = 0
     record_ms: list[int] = field(default_factory=list)
     values: list[bytes] = field(default_factory=list)
-    untyped: dict[int, bytes] = field(default_factory=dict)
-    """Place in ``values`` → the line that a stand-in was put for."""
 
 
 class Replay:
@@ -69,16 +68,14 @@ class Replay:
         self._on_dead = on_dead
         self._logs = [{kind: _Log() for kind in KINDS} for _ in range(partitions)]
         self._waiting = self._batches = 0
-        # What has no type is a reject `type`, whatever else it holds.
-        self._stand_in = msgspec.json.encode({settings.events.fields.get("type", "type"): 0})
 
     def feed(self, lines: Sequence[Line]) -> None:
         """Take in lines in log order."""
         if len(self.partitions) == 1:
             logs = self._logs[0]
             for kind, record_ms, raw in lines:
-                if kind == UNTYPED:
-                    self._put_untyped(logs["impressions"], record_ms, raw)
+                if kind == NO_TOPIC:
+                    self._refuse(raw)
                     continue
                 log = logs[kind]
                 log.record_ms.append(record_ms)
@@ -95,24 +92,28 @@ class Replay:
     def _distribute(self, lines: Sequence[Line]) -> None:
         n = len(self.partitions)
         for kind, record_ms, raw in lines:
-            logs = self._logs[partition_of(self._keys.read(raw), n)]
-            if kind == UNTYPED:
-                self._put_untyped(logs["impressions"], record_ms, raw)
-            else:
-                log = logs[kind]
-                log.record_ms.append(record_ms)
-                log.values.append(raw)
+            if kind == NO_TOPIC:
+                self._refuse(raw)
+                continue
+            log = self._logs[partition_of(self._keys.read(raw), n)][kind]
+            log.record_ms.append(record_ms)
+            log.values.append(raw)
 
-    def _put_untyped(self, log: _Log, record_ms: int, raw: bytes) -> None:
-        log.untyped[len(log.values)] = raw
-        log.record_ms.append(record_ms)
-        log.values.append(self._stand_in)
+    def _refuse(self, raw: bytes) -> None:
+        """A line that belongs to no topic: the engine never sees it."""
+        if self._on_dead is not None:
+            self._on_dead(Dead(NO_TOPIC, -1, -1, reason_of_no_topic(raw), raw))
 
     def finish(self) -> None:
         """Every topic was read to its end."""
         self._apply_all()
         for partition in self.partitions:
             partition.apply({}, self._decoder.interner, at_end=KINDS)
+
+    @property
+    def accepted(self) -> int:
+        """Lines that count."""
+        return sum(log.accepted for p in self.partitions for log in p.logs.values())
 
     def views(self) -> list[View]:
         """What a reader sees of the partitions."""
@@ -144,9 +145,8 @@ class Replay:
         if self._on_dead is not None:
             for kind, offset, reason in applied.dead:
                 log = logs[kind]
-                at = offset - log.offset
-                value = log.untyped.get(at, log.values[at])
+                value = log.values[offset - log.offset]
                 self._on_dead(Dead(kind, number, offset, reason, value))
         for log in logs.values():
             log.offset += len(log.values)
-            log.record_ms, log.values, log.untyped = [], [], {}
+            log.record_ms, log.values = [], []

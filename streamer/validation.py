@@ -12,18 +12,15 @@ from streamer import limits
 from streamer.durations import pane_length_ms
 from streamer.errors import SettingsError
 from streamer.experiment_settings import DAY_MS
+from streamer.field_settings import validate_fields
+from streamer.redis_url import validate_url
 
 if TYPE_CHECKING:
-    from streamer.config import Exporter, Metrics, Settings
+    from streamer.config import Exporter, Kafka, Metrics, Settings
     from streamer.experiment_settings import Experiment
 
+_HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-_RESERVED_DIMENSIONS = {
-    *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
-    *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
-    *("experiment", "metric", "arm", "interval", "verdict"),
-    *("alert", "status", "baseline", "severity"),
-}
 
 CONVENTIONS = {
     "precision_ratio": ("shown",),
@@ -42,6 +39,7 @@ def _require(condition: bool, message: str) -> None:
 
 def validate(s: Settings) -> None:
     _validate_dimensions(s)
+    validate_fields(s)
     _validate_windows(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
     _require(
@@ -82,11 +80,18 @@ def validate(s: Settings) -> None:
         0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
     )
     _validate_exporter(s.exporter)
+    validate_url(s.redis.url)
     _require(
         s.redis.password is None or s.redis.password_file is None,
         "redis.password and redis.password_file are both set: use one",
     )
-    names = list(msgspec.structs.astuple(s.kafka.topics))
+    _validate_kafka(s.kafka)
+
+
+def _validate_kafka(kafka: Kafka) -> None:
+    keyed_by = kafka.keyed_by
+    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: 'user', or not set")
+    names = list(msgspec.structs.astuple(kafka.topics))
     _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
 
 
@@ -218,6 +223,20 @@ def _validate_alerts(s: Settings) -> None:
 
 def _validate_exporter(exporter: Exporter) -> None:
     _require(
+        len(exporter.hosts) <= limits.MAX_HOSTS,
+        f"exporter.hosts has {len(exporter.hosts)} names; at most {limits.MAX_HOSTS}",
+    )
+    for name in exporter.hosts:
+        _require(
+            _HOST.match(name) is not None,
+            f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is no host name: write it as "
+            "metrics.example.org, without a scheme, a port or a path",
+        )
+    _require(
+        exporter.series_warning > 0,
+        f"exporter.series_warning = {exporter.series_warning}: a number of series, above 0",
+    )
+    _require(
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
         "exporter.tls_keyfile is set without exporter.tls_certfile",
     )
@@ -241,11 +260,6 @@ def _validate_dimensions(s: Settings) -> None:
     _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
     for i, d in enumerate(s.dimensions):
         at = f"at dimensions[{i}]"
-        _require(_NAME.match(d.name) is not None, f"bad name {d.name!r}: a-z, 0-9 and _; {at}")
-        _require(
-            d.name not in _RESERVED_DIMENSIONS,
-            f"dimension {d.name!r} has the name of a label that streamer sets itself; {at}",
-        )
         _require(
             0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
             f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
@@ -260,6 +274,13 @@ def _validate_dimensions(s: Settings) -> None:
     for rollup in s.rollups:
         for name in rollup:
             _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
+    known = [set(rollup) for rollup in s.rollups]
+    for rollup in s.detailed:
+        _require(
+            set(rollup) in known,
+            f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
+            f"{[list(names) for names in s.rollups]}; add it there, too",
+        )
 
 
 def _validate_windows(s: Settings) -> None:

@@ -19,6 +19,7 @@ from streamer.commands.check_topics import (
 from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.commands.kafka_facts import TopicFacts, broker_count, quiet, topic_facts
 from streamer.commands.sampling import sample_topics
+from streamer.commands.series import series_finding
 from streamer.config import Exporter, Settings, load
 from streamer.errors import BrokerError
 from streamer.events import KINDS
@@ -79,6 +80,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
         yield finding
     for finding in about_store:
         yield finding
+    yield series_finding(settings, manifests)
     for finding in exporter_findings(settings.exporter):
         yield finding
 
@@ -117,7 +119,7 @@ async def _kafka_findings(
         return
     now_ms = time.time_ns() // 1_000_000
     for finding in (
-        *sample_findings(samples),
+        *sample_findings(settings, samples),
         *partitioner_findings(samples),
         *unread_findings(facts, samples, read, now_ms),
     ):

@@ -12,7 +12,7 @@ from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.config import Settings
 from streamer.errors import CodecError, SettingsError, StoreAccessError, StoreError
 from streamer.metrics.catalogue import Catalogue
-from streamer.store.manifest import Manifest, fingerprint, require_same
+from streamer.store.manifest import Manifest, decode, fingerprint, require_same
 from streamer.store.reader import manifests_of
 from streamer.store.redis import MIN_VERSION, RedisStore
 from streamer.topics import require_count
@@ -20,6 +20,10 @@ from streamer.topics import require_count
 _FULL = 0.8
 """Share of maxmemory, or of the machine's memory, above which there is little left."""
 _CLOCK_SECONDS = 5.0
+_DAMAGED = (
+    "restore Redis from a backup, or let workers count the partition again from Kafka, which they "
+    "do when they notice; `streamer inspect --verify` names what is damaged"
+)
 _OTHER_STATE = "restore those settings, or set another redis.prefix"
 
 
@@ -144,7 +148,10 @@ async def _state_findings(
         if stored is None:
             yield Finding(OK, f"{place}: nothing yet")
             return
-        manifests.update(await manifests_of(store, stored))
+        found, damaged = await manifests_of(store, stored)
+        manifests.update(found)
+        for number, damage in damaged.items():
+            yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
         if count is not None:
             require_count(stored, count)
         for manifest in manifests.values():
@@ -158,3 +165,10 @@ async def _state_findings(
         yield Finding(ERROR, f"{place}: {error}", "or create the topics as they were")
     else:
         yield Finding(OK, f"{place}: {stored} partitions, written with these settings")
+        for number, manifest in sorted(manifests.items()):
+            names = sorted(manifest.blob_names())
+            missing = len(names) - await store.count_blobs(number, names)
+            again = await store.read(number)
+            if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
+                what = f"{place}: {missing} of {len(names)} blobs of partition {number} are gone"
+                yield Finding(ERROR, what, _DAMAGED)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from streamer import limits
 from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.commands.kafka_facts import TopicFacts
+from streamer.commands.refused import Refused
 from streamer.commands.sampling import Sample
 from streamer.config import Settings
 from streamer.events import KINDS
@@ -101,25 +102,27 @@ def dead_letter_findings(facts: Mapping[str, TopicFacts]) -> Iterator[Finding]:
         )
 
 
-def sample_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
-    """Whether the last records of each topic are events."""
+def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterator[Finding]:
+    """Whether the last records of each topic are events; of each reason one that is none."""
     for kind, sample in samples.items():
         what = f"topic {sample.topic!r}: "
-        rejected = sum(sample.reasons.values())
+        refused = Refused(settings)
+        for value, reason in sample.refused:
+            refused.add(kind, value, reason)
         if not sample.records:
             yield Finding(OK, f"{what}no records yet")
             continue
-        if not rejected:
+        if not refused.total:
             yield Finding(OK, f"{what}the last {sample.records} records decode")
             continue
-        reasons = ", ".join(f"{r} {n}" for r, n in sorted(sample.reasons.items()))
-        share = f"{rejected} of the last {sample.records} records ({rejected / sample.records:.0%})"
-        is_all = rejected == sample.records
-        yield Finding(
-            ERROR if is_all else WARN,
-            f"{what}{share} would be rejected: {reasons}",
-            f"compare one with the fields of {kind}; names can be mapped in [events.fields]",
-        )
+        reasons = ", ".join(f"{r} {n}" for r, n in sorted(refused.reasons.items()))
+        share = f"{refused.total} of the last {sample.records} records"
+        share += f" ({refused.total / sample.records:.0%})"
+        level = ERROR if refused.total == sample.records else WARN
+        mend = f"compare one with the fields of {kind}"
+        yield Finding(level, f"{what}{share} would be rejected: {reasons}", mend)
+        for _, found, advice in refused.findings():
+            yield Finding(level, what + found, advice)
 
 
 def unread_findings(

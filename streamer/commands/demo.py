@@ -29,12 +29,13 @@ from rich.live import Live
 from rich.table import Table
 
 from streamer import collector
-from streamer.commands.export import listen
 from streamer.commands.run import worker_command, worker_environment
 from streamer.config import Settings, load
 from streamer.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
+from streamer.ends import KafkaLogEnds
 from streamer.errors import StreamerError
 from streamer.exporter import Exporter
+from streamer.listener import listen
 from streamer.readout.readout import Readout
 from streamer.sources import open_bandit
 from streamer.sources.moved import Leg, replay
@@ -64,15 +65,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _document(brokers: str, redis_url: str) -> str:
-    """The settings: everything by default, and the experiment that the log is."""
+    """The settings: defaults, all metrics by policy, and the experiment that the log is."""
     yesterday = datetime.now(UTC).date() - timedelta(days=1)
     metrics = ", ".join(f'{{ name = "{name}" }}' for name in _METRICS)
     return f"""[kafka]
 brokers = "{brokers}"
 group = "streamer-demo"
-session_timeout = "6s"
 [redis]
 url = "{redis_url}"
+[metrics]
+detailed = [[], ["variant"]]
 [[experiments]]
 name = "{EXPERIMENT}"
 dimension = "variant"
@@ -143,7 +145,7 @@ async def _worker(path: str) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
     collector.calm()
-    exporter = Exporter(settings, RedisStore(settings.redis))
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
     runner = web.AppRunner(exporter.app(), access_log=None)
     await runner.setup()
     try:
@@ -241,7 +243,7 @@ def table_of(result: Readout) -> Table:
     for window in _WINDOWS:
         for variant in ("all", "random", "bts"):
             where = {"window": window, "variant": variant, "surface": "all"}
-            dwell = _value(result, "dwell_seconds", quantile="0.5", **where)
+            dwell = _value(result, "window_dwell_seconds", quantile="0.5", **where)
             attributed = _value(result, "ctr_attributed_ratio", maturity="provisional", **where)
             table.add_row(
                 window if variant == "all" else "",

@@ -6,15 +6,17 @@ import argparse
 import asyncio
 import os
 import signal
-import ssl
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from streamer import collector
 from streamer.config import Settings, load
-from streamer.errors import StoreAccessError, StoreError, StreamerError
+from streamer.ends import KafkaLogEnds
+from streamer.errors import StoreAccessError, StoreError
 from streamer.exporter import Exporter
 from streamer.guard import tls_context
+from streamer.listener import listen
 from streamer.store.base import Store
 from streamer.store.redis import RedisStore
 
@@ -22,6 +24,7 @@ from streamer.store.redis import RedisStore
 def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
+    settings = replace(settings, exporter=replace(settings.exporter, host=host))
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(settings, host, port))
     return 0
@@ -33,7 +36,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     collector.calm()
     context = tls_context(settings.exporter)
-    exporter = Exporter(settings, RedisStore(settings.redis))
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
     runner = web.AppRunner(exporter.app(), access_log=None)
     try:
         await _require_access(exporter.store)
@@ -57,16 +60,3 @@ async def _require_access(store: Store) -> None:
         raise
     except StoreError:
         return
-
-
-async def listen(
-    runner: web.AppRunner, host: str, port: int, context: ssl.SSLContext | None = None
-) -> int:
-    """Listen, and return the port (a free one for 0)."""
-    site = web.TCPSite(runner, host, port, ssl_context=context)
-    try:
-        await site.start()
-    except OSError as error:
-        raise StreamerError(f"cannot listen on {host}:{port}: {error.strerror}") from error
-    addresses = runner.addresses
-    return int(addresses[0][1])

@@ -11,7 +11,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from streamer.errors import UsageError
 from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.metrics.declare import Metric
+from streamer.nearest import nearest
 from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.counters import COUNTERS
 
@@ -33,6 +36,8 @@ class Entry:
     empty: str
     source: str
     doc: str
+    brief: str = ""
+    """What of it every rollup shows; nothing: it is for detailed rollups."""
 
 
 def entries() -> list[Entry]:
@@ -47,7 +52,7 @@ def entries() -> list[Entry]:
     metrics = [
         Entry(
             *(PREFIX + m.name, family.name, m.kind, m.scope, m.labels),
-            *(m.formula, m.unit, m.empty, m.source, m.doc),
+            *(m.formula, m.unit, m.empty, m.source, m.doc, _brief(m)),
         )
         for family in FAMILIES
         for m in family.metrics
@@ -55,10 +60,33 @@ def entries() -> list[Entry]:
     return counters + metrics
 
 
+def named(part: str) -> list[Entry]:
+    """Entries whose name holds a text; UsageError where there are none."""
+    every = entries()
+    found = [entry for entry in every if part.casefold() in entry.name]
+    if not found:
+        names = [entry.name.removeprefix(PREFIX) for entry in every]
+        words = dict.fromkeys(word for name in names for word in name.split("_"))
+        close = nearest(part.casefold().removeprefix(PREFIX), [*names, *words])
+        meant = f"did you mean {close!r}?" if close else "`streamer metrics` lists all"
+        raise UsageError(f"no metric has {part!r} in its name: {meant}")
+    return found
+
+
+def _brief(metric: Metric) -> str:
+    """What of a metric every rollup shows, in words."""
+    if metric.brief is None:
+        return ""
+    only = ", ".join(f'{name}="{value}"' for name, value in metric.brief.labels.items())
+    crossings = ", no crossings" if metric.brief.dimensions == 1 else ""
+    return f"brief{f' ({only}{crossings})' if only or crossings else ''}"
+
+
 def main(args: argparse.Namespace) -> int:
-    """Print the catalogue."""
+    """Print the catalogue, or what of it a name asks for."""
+    chosen = entries() if args.name is None else named(args.name)
     if args.json:
-        document = msgspec.json.encode([asdict(entry) for entry in entries()])
+        document = msgspec.json.encode([asdict(entry) for entry in chosen])
         sys.stdout.write(msgspec.json.format(document, indent=1).decode() + "\n")
         return 0
     console = Console(highlight=False)
@@ -69,7 +97,7 @@ def main(args: argparse.Namespace) -> int:
     for heading in ("formula", "unit", "when empty"):
         table.add_column(heading)
     family = ""
-    for entry in entries():
+    for entry in chosen:
         if entry.family != family:
             family = entry.family
             table.add_section()

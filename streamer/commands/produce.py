@@ -27,13 +27,16 @@ from streamer.commands.kafka_facts import (
     topic_facts,
 )
 from streamer.commands.progress import progress
+from streamer.commands.refused import Refused
 from streamer.config import Kafka, Settings, load
 from streamer.deadletters import DeadLetter
 from streamer.durations import duration_ms
 from streamer.errors import BrokerError, UsageError
 from streamer.events import KINDS
+from streamer.judge import Judge, reason_of_no_topic
 from streamer.kafka import client_settings
-from streamer.sources.files import UNTYPED, FileSource, Line
+from streamer.refusals import Explainer
+from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.keys import KeyReader, partition_of
 from streamer.sources.live import LiveTraffic
 from streamer.topics import admin_client
@@ -58,14 +61,15 @@ def main(args: argparse.Namespace) -> int:
     if sender is None:
         return 0
     print(f"streamer: {sender.lines:,} lines in Kafka", file=sys.stderr)
-    if sender.untyped:
+    if sender.buried:
         topic = settings.kafka.topics.dead_letters
         print(
-            f"streamer: {sender.untyped:,} of them have no type and are in {topic!r}: "
-            "a line says with `type` which topic it belongs to",
+            f"streamer: {sender.buried:,} of them belong to no topic and are in {topic!r}: "
+            "a line says with `type` which one it belongs to",
             file=sys.stderr,
         )
-    return 0
+    accepted = sender.lines - sender.refused.total
+    return sender.refused.report(sender.lines, accepted, args.strict)
 
 
 def _source(args: argparse.Namespace, settings: Settings) -> FileSource | LiveTraffic | None:
@@ -238,11 +242,13 @@ class Sender:
     """Sends lines in batches, one open batch for each topic-partition."""
 
     def __init__(self, settings: Settings, producer: Any, partitions: int) -> None:
-        self.lines = self.untyped = 0
+        self.lines = self.buried = 0
+        self.refused = Refused(settings)
         self._topics = settings.kafka.topics
         self._names = {kind: str(getattr(self._topics, kind)) for kind in KINDS}
         self._producer, self._partitions = producer, partitions
-        self._keys = KeyReader(settings)
+        self._keys, self._judge = KeyReader(settings), Judge(settings)
+        self._explainer = Explainer(settings)
         self._open: dict[tuple[str, int], Any] = {}
         self._sent: list[asyncio.Future[Any]] = []
         self._round_ms, self._skew_ms = 0, settings.time.max_skew_ms
@@ -258,9 +264,12 @@ class Sender:
                 if seconds > _TICK_SECONDS:
                     await self.drain()
                     await asyncio.sleep(seconds)
-            if kind == UNTYPED:
+            if kind == NO_TOPIC:
                 await self._bury(record_ms, raw)
                 continue
+            reason = self._judge.refusal(kind, raw)
+            if reason is not None:
+                self.refused.add(kind, raw, reason)
             key = self._keys.read(raw)
             await self._put(
                 self._names[kind], partition_of(key, self._partitions), key, raw, record_ms
@@ -268,8 +277,11 @@ class Sender:
         self.lines += len(lines)
 
     async def _bury(self, record_ms: int, raw: bytes) -> None:
-        self.untyped += 1
-        letter = DeadLetter(self._topics.impressions, _NOT_IN_KAFKA, _NOT_IN_KAFKA, "type", raw)
+        self.buried += 1
+        reason = reason_of_no_topic(raw)
+        self.refused.add(NO_TOPIC, raw, reason)
+        refusal = self._explainer.explain(NO_TOPIC, raw, reason)
+        letter = DeadLetter(NO_TOPIC, _NOT_IN_KAFKA, _NOT_IN_KAFKA, refusal, raw)
         await self._put(self._topics.dead_letters, 0, None, raw, record_ms, letter.headers())
 
     async def _put(

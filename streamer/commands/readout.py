@@ -17,6 +17,7 @@ from streamer.config import Settings, load
 from streamer.errors import UsageError
 from streamer.experiment_settings import day_of
 from streamer.experiments.readout import Comparison
+from streamer.keying import require_users
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.experiments import (
     Book,
@@ -58,6 +59,7 @@ async def _read(
     try:
         reader = Reader(store)
         await reader.refresh()
+        require_users(settings, reader.keyed)
         book = books(settings, catalogue.experiment_facts, reader.views)[name]
         if first is None and last is None:
             return book, book.read()

@@ -10,14 +10,17 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 import msgspec
 
 from streamer import limits
 from streamer.commands.progress import progress
+from streamer.commands.refused import Refused
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
 from streamer.exposition import render
+from streamer.refusals import Explainer
 from streamer.replay import Dead, Replay
 from streamer.sources.files import FileSource
 
@@ -28,7 +31,14 @@ def main(args: argparse.Namespace) -> int:
     source = FileSource(args.files, settings)
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
-    with _dead_letters(args.dead_letters, settings) as on_dead:
+    refused = Refused(settings)
+    with _dead_letters(args.dead_letters, settings) as write:
+
+        def on_dead(dead: Dead) -> None:
+            refused.add(dead.topic, dead.value, dead.reason)
+            if write is not None:
+                write(dead)
+
         replay = Replay(settings, args.partitions, on_dead)
         with progress("replay", source) as show:
             for lines in source:
@@ -44,7 +54,8 @@ def main(args: argparse.Namespace) -> int:
         from streamer.commands.summary import summarise
 
         summarise(settings, result)
-    return 0
+    sys.stdout.flush()
+    return refused.report(replay.lines, replay.accepted, args.strict)
 
 
 @contextlib.contextmanager
@@ -62,9 +73,11 @@ def _dead_letters(path: str | None, settings: Settings) -> Iterator[Callable[[De
     except OSError as error:
         raise failed(error) from error
 
+    explainer = Explainer(settings)
+
     def write(dead: Dead) -> None:
         try:
-            file.write(_json_line(dead, settings))
+            file.write(_json_line(dead, settings, explainer))
         except OSError as error:
             raise failed(error) from error
 
@@ -77,16 +90,17 @@ def _dead_letters(path: str | None, settings: Settings) -> Iterator[Callable[[De
             raise failed(error) from error
 
 
-def _json_line(dead: Dead, settings: Settings) -> bytes:
+def _json_line(dead: Dead, settings: Settings, explainer: Explainer) -> bytes:
     """One JSON line; ``value`` is the line unchanged, or ``value_base64`` where it is not UTF-8.
 
+    A line that belongs to no topic has the topic "", and partition and offset -1.
     Of a line longer than ``limits.MAX_LINE_BYTES`` only that much was read: ``cut`` says so.
     """
     letter: dict[str, str | int | bool] = {
-        "topic": getattr(settings.kafka.topics, dead.topic),
+        "topic": getattr(settings.kafka.topics, dead.topic) if dead.topic else "",
         "partition": dead.partition,
         "offset": dead.offset,
-        "reason": dead.reason,
+        **asdict(explainer.explain(dead.topic, dead.value, dead.reason)),
     }
     try:
         letter["value"] = dead.value.decode()

@@ -12,9 +12,14 @@ from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from streamer import limits
+from streamer.commands.finding import WARN
 from streamer.commands.kafka_facts import quiet
+from streamer.commands.sampling import look_at_keys
+from streamer.commands.series import series_finding
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
+from streamer.events import KINDS
+from streamer.keying import topics_not_by_user, why_no_users
 from streamer.metrics.catalogue import Catalogue
 from streamer.store.manifest import fingerprint, require_same
 from streamer.store.reader import manifests_of
@@ -22,6 +27,7 @@ from streamer.store.redis import RedisStore
 from streamer.telemetry import SUPERVISED
 from streamer.topics import partition_count, require_count
 
+_FIRST_LOOK_SECONDS = 5.0
 _RESTART_SECONDS = 1.0
 _STOP_SECONDS = 30.0
 
@@ -31,7 +37,17 @@ def main(args: argparse.Namespace) -> int:
     if "debug" not in args:
         quiet()
     asyncio.run(preflight(settings))
+    say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
+
+
+def say_series(settings: Settings) -> None:
+    """Print how many series to expect, on stderr where they are too many."""
+    finding = series_finding(settings, {})
+    if finding.level == WARN:
+        print(f"streamer: {finding.what}: {finding.mend}", file=sys.stderr, flush=True)
+    else:
+        print(f"streamer: {finding.what}", flush=True)
 
 
 async def preflight(settings: Settings) -> None:
@@ -52,7 +68,11 @@ async def preflight(settings: Settings) -> None:
 async def require_same_settings(settings: Settings, store: RedisStore, count: int) -> None:
     """SettingsError where a partition was written with settings that its state depends on."""
     ours = fingerprint(settings, Catalogue(settings).layout)
-    for manifest in (await manifests_of(store, count)).values():
+    manifests, damaged = await manifests_of(store, count)
+    for number, damage in damaged.items():
+        said = f"partition {number}: {damage}; a worker counts it again from Kafka"
+        print(f"streamer: {said}", file=sys.stderr, flush=True)
+    for manifest in manifests.values():
         require_same(manifest.fingerprint, ours, settings.redis.prefix)
 
 
@@ -79,6 +99,7 @@ async def _supervise(settings: Settings, config: str | None, workers: int) -> in
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
             group.create_task(_keep_running(settings, config, stop))
+        group.create_task(_watch_keys(settings, stop))
         print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
     return 0
 
@@ -111,6 +132,36 @@ async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Ev
         except TimeoutError:
             process.kill()
             await process.wait()
+
+
+async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
+    """Look whether the topics are keyed by user, soon after the start and now and then, until it
+    is known that they are not."""
+    if settings.kafka.keyed_by == "user":
+        return
+    store = RedisStore(settings.redis)
+    pause = _FIRST_LOOK_SECONDS
+    try:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause)
+                return
+            is_known = False
+            try:
+                found = await look_at_keys(settings)
+                await store.set_keyed(found)
+                if topics := topics_not_by_user(settings, await store.keyed()):
+                    print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
+                    return
+                is_known = len(found) == len(KINDS)
+            except StreamerError:
+                pass  # looked at again; the workers say it
+            except Exception as error:  # whatever it is: the workers go on
+                said = f"cannot look how topics are keyed: {type(error).__name__}: {error}"
+                print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+            pause = limits.KEYING_SECONDS if is_known else min(2 * pause, limits.KEYING_SECONDS)
+    finally:
+        await store.close()
 
 
 async def _until_it_can_run(settings: Settings, stop: asyncio.Event) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-import zlib
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +16,17 @@ from streamer.commands.kafka_facts import TopicFacts
 from streamer.config import Settings
 from streamer.decode import Decoder
 from streamer.errors import BrokerError
+from streamer.events import KINDS
 from streamer.kafka import client_settings
-from streamer.sources.keys import KeyReader, partition_of
+from streamer.keying import keying_of
+from streamer.sources.keys import PARTITIONERS, KeyReader
+from streamer.topics import partition_count
 
 RECORDS = 200
 """Of each partition."""
 _SECONDS = 10.0
 _WAIT_MS = 50
 """Other requests to a broker wait behind a fetch that waits for records."""
-_PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
-    "murmur2": partition_of,
-    "crc32": lambda key, n: zlib.crc32(key) % n,
-}
-"""Java's default, and librdkafka's."""
 
 
 @dataclass
@@ -40,8 +36,8 @@ class Sample:
     topic: str
     partitions: int
     records: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    """Reason → records that would be rejected for it."""
+    refused: list[tuple[bytes | None, str]] = field(default_factory=list)
+    """Records that would be rejected, with the reason."""
     users: set[tuple[bytes, int]] = field(default_factory=set)
     """Users seen, with the partition they were seen on."""
     starts: dict[int, int] = field(default_factory=dict)
@@ -53,18 +49,19 @@ class Sample:
 
     def partitioner(self) -> str | None:
         """The partitioner that explains where all users are; None where none does."""
-        for name, place in _PARTITIONERS.items():
+        for name, place in PARTITIONERS.items():
             if all(place(user, self.partitions) == at for user, at in self.users):
                 return name
         return None
 
 
 async def sample_topics(
-    settings: Settings, topics: dict[str, TopicFacts], read: Mapping[tuple[str, int], int]
+    settings: Settings, topics: dict[str, TopicFacts], read: Mapping[tuple[str, int], int] | None
 ) -> dict[str, Sample]:
     """A sample of each topic, by kind; BrokerError where they cannot be read.
 
-    ``read``: (kind, partition) → the next offset of the stored state, where there is one.
+    ``read``: (kind, partition) → the next offset of the stored state, where there is one; None:
+    nobody asks for what is unread.
     """
     if not topics:
         return {}
@@ -80,13 +77,25 @@ async def sample_topics(
         await consumer.start()
         for kind, topic in topics.items():
             samples[kind] = await _sample(settings, consumer, kind, topic)
-            await _look_at_unread(consumer, samples[kind], kind, read)
+            if read is not None:
+                await _look_at_unread(consumer, samples[kind], kind, read)
         return samples
     except (KafkaError, OSError) as error:
         text = str(error) or type(error).__name__
         raise BrokerError(f"cannot read the topics: {text}") from error
     finally:
         await consumer.stop()
+
+
+async def look_at_keys(settings: Settings) -> dict[str, bool]:
+    """Kind → whether its topic is keyed by user, of those whose last records say enough;
+    BrokerError where they cannot be read."""
+    count = await partition_count(settings.kafka)
+    names = {kind: str(getattr(settings.kafka.topics, kind)) for kind in KINDS}
+    facts = {kind: TopicFacts(name, count, {}) for kind, name in names.items()}
+    samples = await sample_topics(settings, facts, None)
+    found = keying_of({kind: sample.users for kind, sample in samples.items()}, count)
+    return {kind: f.is_by_user for kind, f in found.items() if f.is_by_user is not None}
 
 
 async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicFacts) -> Sample:
@@ -98,7 +107,8 @@ async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicFact
         stamps = np.array([r.timestamp for r in records], np.int64)
         columns = decoder.chunk(kind, offsets, stamps, [r.value for r in records])
         sample.records += len(records)
-        sample.reasons.update(columns.rejects.reason)
+        rejects = zip(columns.rejects.index, columns.rejects.reason, strict=True)
+        sample.refused += [(records[i].value, reason) for i, reason in rejects]
         users = {keys.read(r.value) for r in records if r.value is not None}
         sample.users |= {(user, place.partition) for user in users if user is not None}
     return sample

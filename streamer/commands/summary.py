@@ -41,6 +41,10 @@ def summarise(settings: Settings, result: Readout) -> None:
     values = {
         (r.name.removeprefix(PREFIX), frozenset(r.labels.items())): r.value for r in result.readings
     }
+    if not result.stream_ms:
+        console.print("Nothing was counted.")
+        console.print(_records(values))
+        return
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     console.print(f"Stream time {moment.replace('+00:00', ' UTC')}")
     console.print(_records(values))

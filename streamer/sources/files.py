@@ -1,8 +1,9 @@
 """NDJSON files as one log: each line gets a topic and a record timestamp.
 
 The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
-``ts`` so far that is not beyond the wall clock at the start; a line whose ``ts`` cannot be read
-has the running value, 0 before any. Several files are merged by it, the first-named first.
+``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any. A line that
+is refused has the running value and moves no clock. Several files are merged by record timestamp,
+the first-named first.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import msgspec
 
 from streamer import limits
 from streamer.config import Settings
-from streamer.decode import epoch_ms
-from streamer.events import LINE_TYPES, Moment
+from streamer.events import LINE_TYPES, MOMENTS, Moment
+from streamer.judge import Judge
 from streamer.sources.lines import LineFile
+from streamer.times import epoch_ms, without_leap_seconds
 
-UNTYPED = "untyped"
-"""Kind of a JSON object without a ``type``: a reject ``type`` of the impressions."""
+NO_TOPIC = ""
+"""Kind of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
 BATCH_LINES = 2000
 
 Line = tuple[str, int, bytes]
@@ -34,7 +36,7 @@ class FileSource:
     """Lines of one or more files in log order, in batches.
 
     ``now_ms`` is the wall clock at the start (epoch milliseconds). Lines that are no JSON object
-    or have an unknown ``type`` come as impressions, where they will be rejects.
+    or have an unknown ``type`` have the kind ``NO_TOPIC``.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class FileSource:
     ) -> None:
         self.files = [LineFile(path) for path in paths]
         self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        self._header = HeaderReader(settings)
+        self._header, self._judge = HeaderReader(settings), Judge(settings)
 
     @property
     def total_bytes(self) -> int | None:
@@ -67,12 +69,12 @@ class FileSource:
     def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
         running_ms = 0
         now_ms = self._now_ms
-        read = self._header.read
+        read, refusal = self._header.read, self._judge.refusal
         for lines in file:
             batch = []
             for raw in lines:
                 kind, event_ms = read(raw)
-                if running_ms < event_ms <= now_ms:
+                if running_ms < event_ms <= now_ms and kind and refusal(kind, raw) is None:
                     running_ms = event_ms
                 batch.append((kind, running_ms, raw))
             yield batch
@@ -92,37 +94,36 @@ class HeaderReader:
         fields = [("type", str), ("ts", Moment)]
         header = msgspec.defstruct("Header", fields, rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
-        self._moment = names.get("ts", "ts")
+        self._ts = names.get("ts", "ts")
         self._type = names.get("type", "type")
+        self._moments = frozenset(names.get(name, name) for name in MOMENTS)
 
     def read(self, raw: bytes) -> tuple[str, int]:
         """(kind, event_ms) of a line; -1 where no time can be read."""
         if len(raw) > limits.MAX_RECORD_BYTES:
-            return "impressions", -1
+            return NO_TOPIC, -1
         try:
             if not raw.isascii():
                 raw.decode()
             header = self._quick.decode(raw)
             ts = header.ts
-            kind = LINE_TYPES.get(header.type, "impressions")
+            kind = LINE_TYPES.get(header.type, NO_TOPIC)
             return kind, ts if type(ts) is int else _bounded(epoch_ms(ts))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._slowly(raw)
 
     def _slowly(self, raw: bytes) -> tuple[str, int]:
-        """The same for a line with something wrong in it."""
+        """The same for a line with something wrong in it, or a leap second."""
         try:
             raw.decode()
-            value = msgspec.json.decode(raw)
+            record = without_leap_seconds(raw, self._moments)
+            fields = msgspec.json.decode(record, type=dict[str, msgspec.Raw])
+            line_type = msgspec.json.decode(fields.get(self._type, b"null"))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return "impressions", -1
-        if not isinstance(value, dict):
-            return "impressions", -1
-        line_type = value.get(self._type)
+            return NO_TOPIC, -1
+        kind = LINE_TYPES.get(line_type, NO_TOPIC) if isinstance(line_type, str) else NO_TOPIC
         try:
-            event_ms = _bounded(epoch_ms(msgspec.convert(value.get(self._moment), Moment)))
-        except msgspec.ValidationError:
-            event_ms = -1
-        if line_type is None:
-            return UNTYPED, event_ms
-        return LINE_TYPES.get(str(line_type), "impressions"), event_ms
+            moment: Any = msgspec.json.decode(fields.get(self._ts, b"null"), type=Moment)
+        except (msgspec.DecodeError, RecursionError):
+            return kind, -1
+        return kind, _bounded(epoch_ms(moment))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +44,13 @@ def partition_of(key: bytes | None, partitions: int) -> int:
     [0, 2, 0]
     """
     return 0 if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+PARTITIONERS: dict[str, Callable[[bytes, int], int]] = {
+    "murmur2": partition_of,
+    "crc32": lambda key, n: zlib.crc32(key) % n,
+}
+"""Java's default, and librdkafka's."""
 
 
 def murmur2(data: bytes) -> int:

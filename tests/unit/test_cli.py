@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from streamer import __version__, cli
+from streamer import __version__, cli, docs
 from streamer.errors import SettingsError, StreamerError
+from streamer.listener import listen
 
-COMMANDS = ("demo", "run", "export", "replay", "produce", "check", "metrics", "inspect")
+COMMANDS = tuple(docs.subcommands())
 
 
 def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
@@ -47,8 +51,9 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
         ["nope"],
+        ["completion", "tcsh"],
+        ["metrics", "nothing-like-it"],
         ["replay"],
         ["replay", "x", "--prom", "--json"],
         ["replay", "x", "--partitions", "0"],
@@ -69,6 +74,95 @@ def test_wrong_usage_is_one_line_and_exit_2(
     assert out == ""
     assert err.startswith("streamer: ")
     assert err.count("\n") == 1
+
+
+def test_alone_it_prints_its_help_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert all(name in err for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["replya", "x"], "no command 'replya': did you mean 'replay'?"),
+        (["--debug", "metric"], "did you mean 'metrics'?"),
+        (["zzz"], "commands are demo, run"),
+        (["metrics", "ctrr"], "did you mean 'ctr'?"),
+        (["metrics", "streamer_ndgc_ratio"], "did you mean 'ndcg_ratio'?"),
+    ],
+)
+def test_what_is_unknown_suggests_what_is_known(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_metrics_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["metrics", "ctr", "--json"]) == 0
+    names = [entry["name"] for entry in json.loads(capsys.readouterr().out)]
+    assert "streamer_ctr_ratio" in names
+    assert all("ctr" in name for name in names)
+    assert cli.main(["metrics", "CTR"]) == 0
+    out = capsys.readouterr().out
+    assert "streamer_ctr_ratio" in out
+    assert "streamer_cvr_ratio" not in out
+
+
+def complete(script: str, *words: str) -> set[str]:
+    """What bash offers for the last of some words, after ``streamer``."""
+    line = " ".join(f"'{word}'" for word in ("streamer", *words))
+    ask = f"""{script}
+        COMP_WORDS=({line}); COMP_CWORD={len(words)}
+        declare -f -F compopt > /dev/null || compopt() {{ :; }}
+        "$(complete -p streamer | sed 's/.*-F \\([^ ]*\\).*/\\1/')" streamer
+        printf '%s\\n' "${{COMPREPLY[@]}}" """
+    done = subprocess.run(["bash", "-c", ask], check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_bash_completes_commands_options_choices_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = run("completion", "bash")
+    assert done.returncode == 0
+    assert complete(done.stdout, "re") == {"replay", "readout"}
+    assert complete(done.stdout, "replay", "--dead") == {"--dead-letters"}
+    assert complete(done.stdout, "completion", "") >= set(cli.SHELLS)
+    (tmp_path / "events.ndjson").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert "events.ndjson" in complete(done.stdout, "replay", "eve")
+
+
+@pytest.mark.parametrize("shell", cli.SHELLS)
+def test_scripts_name_every_command_and_are_sound(shell: str, tmp_path: Path) -> None:
+    done = run("completion", shell)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert all(name in done.stdout for name in COMMANDS)
+    path = tmp_path / "script"
+    path.write_text(done.stdout)
+    if shutil.which(shell) is not None:
+        subprocess.run([shell, "-n", str(path)], check=True)
+
+
+def test_a_port_in_use_says_what_to_do() -> None:
+    async def listen_twice() -> None:
+        runner = web.AppRunner(web.Application())
+        await runner.setup()
+        try:
+            port = await listen(runner, "127.0.0.1", 0)
+            with pytest.raises(StreamerError, match=r"choose another port with --port"):
+                await listen(runner, "127.0.0.1", port)
+            with pytest.raises(StreamerError, match=r"192\.0\.2\.1:0: .*exporter\.host"):
+                await listen(runner, "192.0.2.1", 0)
+        finally:
+            await runner.cleanup()
+
+    asyncio.run(listen_twice())
 
 
 def test_settings_errors_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,4 +248,6 @@ def test_metrics_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     for entry in entries:
         assert entry["name"].startswith("streamer_")
         assert all(entry[key] for key in ("formula", "unit", "empty", "doc", "kind")), entry
-        assert entry["kind"] == ("counter" if entry["name"].endswith("_total") else "gauge")
+        since_start = "histogram" if entry["scope"] == "total" and entry["labels"] == ["le"] else ""
+        kind = "counter" if entry["name"].endswith("_total") else since_start or "gauge"
+        assert entry["kind"] == kind

@@ -157,7 +157,13 @@ def test_every_reason_is_tested() -> None:
         ("impressions", {"variant": None}, None),
         ("impressions", {"item_id": ABSENT, "items": [{"item_id": "i"}] * 1000}, None),
         ("conversions", {"value": 0}, None),
-        ("conversions", {"value": 1_000_000_000}, None),
+        ("conversions", {"value": 1e12}, None),
+        ("conversions", {"value": 1e12 + 0.001}, "value"),
+        ("impressions", {"ts": limits.MIN_SECONDS - 1}, None),
+        ("impressions", {"ts": limits.MIN_SECONDS}, "ts"),
+        ("impressions", {"ts": limits.MAX_SECONDS}, "ts"),
+        ("impressions", {"ts": limits.MAX_SECONDS + 1}, None),
+        ("clicks", {"start_ts": TS // 1000, "end_ts": TS // 1000 + 9}, "dwell"),
         ("conversions", {"value": 1e400}, "json"),
         ("clicks", {"dwell_ms": 0}, None),
         ("clicks", {"dwell_ms": 86_400_000}, None),
@@ -190,11 +196,28 @@ def test_limits_are_inclusive(kind: str, fields: dict[str, Any], reason: str | N
         ("2023-11-15T03:43:20.123+05:30", TS + 123),
         ("2023-11-14t22:13:20z", TS),
         ("2023-11-14T22:13:20.999999Z", TS + 999),
+        ("2016-12-31T23:59:60Z", 1_483_228_800_000),
+        ("2016-12-31T18:59:60.250-05:00", 1_483_228_800_250),
+        ("2017-01-01 05:29:60.9+0530", 1_483_228_800_900),
     ],
 )
 def test_times_may_be_text(text: str, event_ms: int) -> None:
     columns = decode("clicks", encode("clicks", ts=text), encode("clicks"))
     assert columns.event_ms.tolist() == [event_ms, TS]
+
+
+def test_leap_seconds_are_times_of_all_fields_and_of_nothing_else() -> None:
+    leap, following_ms = "2016-12-31T23:59:60Z", 1_483_228_800_000
+    span = {"start_ts": leap, "end_ts": "2017-01-01T00:00:07Z"}
+    settings = parse({"events": {"fields": {"ts": "wann"}}})
+    click = encode("clicks", user_id=leap, note={"ts": leap}, **span).replace(b'"ts"', b'"wann"')
+    plain = encode("clicks", user_id=leap).replace(b'"ts"', b'"wann"')
+    (escaped,) = (encode("clicks", ts=leap).replace(b'"ts"', b'"w\\u0061nn"'),)
+    columns = decode("clicks", click, plain, escaped, settings=settings)
+    assert columns.rejects.reason == []
+    assert columns.event_ms.tolist() == [TS, TS, following_ms]
+    assert columns.dwell_ms.tolist() == [7000, -1, -1]
+    assert columns.user[0] == columns.user[1] == hash_texts([[leap]])[0][0]
 
 
 def test_all_fields_of_clicks() -> None:

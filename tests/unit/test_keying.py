@@ -1,0 +1,87 @@
+"""By what topics are keyed, as a sample shows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamer.config import Settings, parse
+from streamer.errors import SettingsError, StreamerError
+from streamer.keying import Keying, keying_of, require_users, topics_not_by_user
+from streamer.metrics.catalogue import Catalogue
+from streamer.processor import keyed_metric
+from streamer.readout.readout import readout
+from streamer.sources.keys import PARTITIONERS
+
+USERS = [f"user-{n}".encode() for n in range(100)]
+PARTITIONS = 4
+
+
+def by_user(partitioner: str = "murmur2") -> list[tuple[bytes, int]]:
+    return [(user, PARTITIONERS[partitioner](user, PARTITIONS)) for user in USERS]
+
+
+def by_item() -> list[tuple[bytes, int]]:
+    """Each user saw several items."""
+    return [(user, n % PARTITIONS) for user in USERS for n in (len(user), hash(user) % 7, 3)]
+
+
+@pytest.mark.parametrize("partitioner", PARTITIONERS)
+def test_topics_by_user(partitioner: str) -> None:
+    places = {"impressions": by_user(partitioner), "clicks": by_user(partitioner)[:30]}
+    found = keying_of(places, PARTITIONS)
+    assert found["impressions"] == Keying(True, 100, 0)
+    assert found["clicks"] == Keying(True, 30, 0)
+
+
+def test_a_topic_by_item_is_found_and_the_others_are_not_blamed() -> None:
+    found = keying_of({"impressions": by_user(), "clicks": by_item()}, PARTITIONS)
+    assert [found[kind].is_by_user for kind in ("impressions", "clicks")] == [True, False]
+
+
+def test_impressions_by_item_are_found_and_the_clicks_are_not_blamed() -> None:
+    found = keying_of({"clicks": by_user(), "impressions": by_item()}, PARTITIONS)
+    assert [found[kind].is_by_user for kind in ("impressions", "clicks")] == [False, True]
+
+
+def test_another_partitioner_than_that_of_the_impressions_is_found() -> None:
+    found = keying_of({"impressions": by_user(), "clicks": by_user("crc32")}, PARTITIONS)
+    assert [found[kind].is_by_user for kind in ("impressions", "clicks")] == [True, False]
+
+
+def test_one_record_sent_by_hand_is_no_proof() -> None:
+    stray = (USERS[0], (by_user()[0][1] + 1) % PARTITIONS)
+    assert keying_of({"clicks": [*by_user(), stray]}, PARTITIONS)["clicks"].is_by_user
+
+
+def test_nothing_is_said_of_few_users_or_a_partitioner_of_ones_own() -> None:
+    own = [(user, len(user) % PARTITIONS) for user in USERS]
+    assert keying_of({"clicks": by_user()[:5]}, PARTITIONS)["clicks"].is_by_user is None
+    assert keying_of({"clicks": own}, PARTITIONS)["clicks"].is_by_user is None
+    assert keying_of({"clicks": own}, 1)["clicks"].is_by_user
+
+
+def test_the_settings_may_assert_it() -> None:
+    keyed = {"impressions": True, "clicks": False}
+    assert topics_not_by_user(Settings(), keyed) == ["clicks"]
+    with pytest.raises(StreamerError, match=r"topic 'clicks'; key producers by user_id"):
+        require_users(Settings(), keyed)
+    asserted = parse({"kafka": {"keyed_by": "user"}})
+    assert topics_not_by_user(asserted, keyed) == []
+    require_users(asserted, keyed)
+    with pytest.raises(SettingsError, match=r"kafka\.keyed_by = 'item': 'user', or not set"):
+        parse({"kafka": {"keyed_by": "item"}})
+
+
+def test_metrics_of_users_are_not_shown() -> None:
+    settings = Settings()
+    whole, without = Catalogue(settings), Catalogue(settings).without_users()
+    gone = {m.name for m in whole.metrics} - {m.name for m in without.metrics}
+    assert {"window_users", "hit_rate_ratio", "hit_rate_lower_ratio", "clicks_per_user"} <= gone
+    assert not {"ctr_ratio", "ctr_lower_ratio", "window_impressions"} & gone
+    found = readout(settings, whole, [], keyed={"clicks": False})
+    values = {(r.name, *r.labels.values()): r.value for r in found.readings}
+    assert values["streamer_identity_exact",] == 0
+    samples = {
+        s.labels["topic"]: s.value for s in keyed_metric(settings, {"clicks": False}).samples
+    }
+    assert samples == {"clicks": 0}
