@@ -8,17 +8,28 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from aiohttp import web
 
-from streamer.errors import StreamerError
+from streamer.documents import Documents, UnknownValueError
+from streamer.keying import require_users
 from streamer.metrics.catalogue import PREFIX
 from streamer.readout.alerts import Windows
 from streamer.readout.experiments import Book, books, document, history
-from streamer.readout.readout import Reading, Readout
+from streamer.scrape import accepts_gzip
 
 if TYPE_CHECKING:
     from streamer.exporter import Exporter
 
 _EXTRA_LABELS = (
-    *("quantile", "feedback", "maturity", "position", "topic", "reason", "dimension"),
+    *(
+        "quantile",
+        "le",
+        "upto_seconds",
+        "feedback",
+        "maturity",
+        "position",
+        "topic",
+        "reason",
+        "dimension",
+    ),
     *("k", "over", "definition", "convention"),
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
@@ -30,6 +41,7 @@ class Api:
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock = asyncio.Lock()
+        self._documents = {is_at: Documents(self.settings) for is_at in (False, True)}
         self._told: dict[str, tuple[int, Any]] = {}
         """Experiment → its document, and the updates of the reader when it was made."""
 
@@ -54,8 +66,13 @@ class Api:
             text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
             return _error(400, text)
         result = await self.exporter.read(at == "stream")
-        chosen = [r for r in result.readings if _matches(r, query)]
-        return _json(Readout.of(result.stream_ms, chosen).as_json())
+        is_gzip = accepts_gzip(request)
+        try:
+            body = await self._documents[at == "stream"].body(result, query, is_gzip)
+        except UnknownValueError as error:
+            return _error(400, str(error))
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if is_gzip else {})
+        return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def health(self, request: web.Request) -> web.Response:
         """Whether what is shown follows the logs, and how far it is behind."""
@@ -63,15 +80,20 @@ class Api:
         reports = self.exporter.reports
         present = [report for report in reports if report.is_present]
         lags: dict[str, int] = {}
-        for report in present:
-            for key, records in report.lag_records.items():
-                topic = key.split("/")[0]
-                lags[topic] = lags.get(topic, 0) + records
-        single = {r.name: r.value for r in result.readings if not r.labels}
+        for (kind, _), records in self.exporter.lags.items():
+            lags[kind] = lags.get(kind, 0) + records
+        single = {
+            b.name: b.values[i]
+            for b in result.blocks
+            if not b.extra
+            for i in b.present
+            if not b.labels[i]
+        }
         return _json(
             {
                 "is_ready": self.exporter.health.is_ready,
                 "problems": self.exporter.health.problems,
+                "now_ms": self.exporter.now_ms,
                 "stream_time_ms": result.stream_ms,
                 "partitions": self.exporter.reader.count,
                 "owned": sum(p == "owned" for r in present for p in r.owned.values()),
@@ -112,6 +134,7 @@ class Api:
         async with self._lock:
             await self.exporter.refresh()
             reader = self.exporter.reader
+            require_users(self.settings, reader.keyed)
             updates, told = self._told.get(name, (-1, None))
             if updates != reader.updates:
                 facts = self.exporter.catalogue.experiment_facts
@@ -186,24 +209,3 @@ def _json(document: Any) -> web.Response:
 
 def _error(status: int, text: str) -> web.Response:
     return web.json_response({"error": text}, status=status)
-
-
-def _matches(reading: Reading, query: dict[str, list[str]]) -> bool:
-    """Whether a reading has one of the wanted names, and of each label one of the wanted values."""
-    return all(
-        any(reading.name in (value, PREFIX + value) for value in wanted)
-        if key == "name"
-        else reading.labels.get(key) in wanted
-        for key, wanted in query.items()
-    )
-
-
-@web.middleware
-async def errors(request: web.Request, handler: Any) -> web.StreamResponse:
-    """Answer 503 with one line where the store cannot be read."""
-    try:
-        return await handler(request)  # type: ignore[no-any-return]
-    except StreamerError as error:
-        if request.path.startswith("/api/"):
-            return _error(503, str(error))
-        return web.Response(status=503, text=f"{error}\n")

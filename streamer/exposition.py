@@ -1,4 +1,4 @@
-"""Readings as the Prometheus text format.
+"""Readings as the Prometheus text format, or as OpenMetrics.
 
 ``render`` writes what ``prometheus_client.generate_latest`` writes for ``families`` (a test holds
 it to that, byte by byte), several times as fast: label texts are made once for each label set, not
@@ -7,11 +7,11 @@ once for each sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.utils import floatToGoString
 
 from streamer import limits
@@ -23,19 +23,21 @@ _PLAIN = 1e6
 """Numbers nearer to 0 are written as Python does; Go's exponents begin here."""
 
 
-def render(result: Readout) -> str:
-    """The text format of all readings, which stand together by name."""
+def render(result: Readout, is_openmetrics: bool = False) -> str:
+    """The text format of all readings, which stand together by name; in OpenMetrics without the
+    last line, ``# EOF``, so that more may follow."""
     if len(_texts) > limits.MAX_LABEL_TEXTS:
         _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    for name, blocks in groupby((b for b in result.blocks if b.present), attrgetter("name")):
-        for n, block in enumerate(blocks):
-            if n == 0:
-                out.append(_head(block))
+    shown = (b for b in result.blocks if b.present)
+    for family, group in groupby(shown, attrgetter("family")):
+        blocks = list(group)
+        out.append(_openmetrics_head(family, blocks[0]) if is_openmetrics else _head(blocks[0]))
+        for block, places in _runs(blocks):
             made = texts.setdefault((id(block.labels), *block.extra.items()), {})
-            labels, extra, values = block.labels, block.extra, block.values
-            for i in block.present:
+            name, labels, extra, values = block.name, block.labels, block.extra, block.values
+            for i in places:
                 text = made.get(i)
                 if text is None:
                     key = (*labels[i].items(), *extra.items())
@@ -53,6 +55,18 @@ def render(result: Readout) -> str:
     return "".join(out)
 
 
+def _runs(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
+    """Blocks of one family, and which of their places follow each other on the page: a histogram's
+    series of one segment stand together, the buckets first."""
+    if blocks[0].kind != "histogram":
+        yield from ((block, block.present) for block in blocks)
+        return
+    for _, group in groupby(blocks, lambda block: id(block.labels)):
+        of_segment = list(group)
+        for i in of_segment[0].present:
+            yield from ((block, (i,)) for block in of_segment)
+
+
 def _large(value: float) -> str:
     """A number beyond the plain ones, as Go writes it.
 
@@ -68,19 +82,27 @@ def _large(value: float) -> str:
 
 def families(result: Readout) -> Iterator[Metric]:
     """The same readings for a custom collector of ``prometheus_client``."""
-    for name, group in groupby(result.readings, attrgetter("name")):
-        readings = list(group)
-        first = readings[0]
-        kind = CounterMetricFamily if first.kind == "counter" else GaugeMetricFamily
-        family = kind(name, first.doc, labels=tuple(first.labels))
-        for reading in readings:
-            family.add_sample(name, reading.labels, reading.value)
-        yield family
+    shown = (b for b in result.blocks if b.present)
+    for family, group in groupby(shown, attrgetter("family")):
+        blocks = list(group)
+        bare = family.removesuffix("_total") if blocks[0].kind == "counter" else family
+        found = Metric(bare, blocks[0].doc, blocks[0].kind)
+        for block, places in _runs(blocks):
+            for i in places:
+                labels = {**block.labels[i], **block.extra}
+                found.add_sample(block.name, labels, block.values[i])
+        yield found
 
 
-def _head(reading: Block) -> str:
-    doc = reading.doc.replace("\\", r"\\").replace("\n", r"\n")
-    return f"# HELP {reading.name} {doc}\n# TYPE {reading.name} {reading.kind}\n"
+def _head(block: Block) -> str:
+    doc = block.doc.replace("\\", r"\\").replace("\n", r"\n")
+    return f"# HELP {block.family} {doc}\n# TYPE {block.family} {block.kind}\n"
+
+
+def _openmetrics_head(family: str, block: Block) -> str:
+    """There a counter's family is called without ``_total``."""
+    bare = family.removesuffix("_total") if block.kind == "counter" else family
+    return f"# HELP {bare} {_escaped(block.doc)}\n# TYPE {bare} {block.kind}\n"
 
 
 def _label_text(labels: dict[str, str]) -> str:

@@ -15,6 +15,11 @@ MAX_INTEGER = 2**53
 """Integers beyond are not the same number in every JSON implementation."""
 MAX_EVENT_MS = 4_102_444_800_000
 """2100-01-01: pane numbers of one second stay below 2**32."""
+MIN_SECONDS, MAX_SECONDS = 946_684_800, 4_102_444_800
+"""2000-01-01 and 2100-01-01 in epoch seconds: a number between them is no time in milliseconds,
+which would be in January or February 1970."""
+MAX_FOUND_CHARS = 100
+"""Characters of a refused value that an explanation shows: it goes into headers and messages."""
 MAX_ID_CHARS = 256
 """Length of user, item, request, session and event ids, in characters."""
 MAX_LABEL_CHARS = 64
@@ -30,8 +35,9 @@ MAX_ITEMS = 1000
 pairs cost the square of it."""
 MAX_SCORE = 1e6
 """Magnitude of a score: sums of losses keep nine decimals."""
-MAX_VALUE = 1e9
-"""Value of one conversion, in currency units: 1e15 micros, far below 2**62."""
+MAX_VALUE = 1e12
+"""Value of one conversion, in currency units: 1e18 micros, a quarter of 2**62. Sums are kept in two
+limbs, of which 2**34 such values fit."""
 MAX_DWELL_MS = 24 * 3600 * 1000
 """Time on one item: a day; more is a client that never closed."""
 
@@ -135,6 +141,8 @@ MAX_SCRIPT_KEYS = 1000
 """Keys one commit script deletes at most (Lua's unpack fails at 8000)."""
 BLOB_FAN_IN = 16
 """Blobs of one size class that are merged into one of the next."""
+BLOB_ROWS = 500_000
+"""Rows of one blob: some megabytes, which one request moves and decoding holds twice."""
 WITNESS_COUNT = 24
 """Records remembered to recognise a recreated topic, at exponentially spaced offsets."""
 MAX_GAPS = 16
@@ -148,5 +156,66 @@ ADOPTIONS_AT_ONCE = 8
 STANDING_SECONDS = 5.0
 """How often a worker asks whether what it has is still its own: an idle partition commits nothing
 that would tell."""
+ENDS_SECONDS = 2.0
+"""How often an exporter asks Kafka where its logs end."""
+ENDS_TIMEOUT_SECONDS = 10.0
+"""Longest wait for the answer, before the lag counts as unknown."""
+STANDSTILL_SECONDS = 30.0
+"""Records that have waited for so long without a commit of their partition are a problem."""
+KEYING_SECONDS = 600.0
+"""How often `streamer run` looks whether the topics are keyed by user."""
+SPLIT_USERS = 0.01
+"""Share of sampled users that may be on several partition numbers of a topic that is keyed by user:
+records that somebody sent by hand."""
+SAMPLED_USERS = 20
+"""Users of a topic in a sample without which nothing is said of its keys."""
+MAX_PARTITIONS = 10_000
+"""Partitions of a topic: more is no number that workers stored."""
+MAX_BLOB_ROWS = 50_000_000
+"""Rows of one stored blob: more is damage, and would not fit into memory."""
+MAX_BLOB_BYTES = 1 << 30
+"""Bytes of one stored blob or manifest, unpacked; likewise."""
+MAX_MS = 1 << 53
+"""Milliseconds of a clock: more is no time."""
+MAX_REPORT_BYTES = 1_000_000
+"""Bytes of a worker's report that are read."""
+BLOBS_SECONDS = 60.0
+"""How often a worker asks whether all blobs of its partitions are still there."""
 READ_ATTEMPTS = 5
 """Times a reader starts again when a partition was committed under its hands."""
+READ_PARTITIONS = 64
+"""Partitions a reader asks for at a time: few round trips, and little in flight."""
+
+# The exporter's connections ------------------------------------------------------------------
+MAX_CONNECTIONS = 1000
+"""Connections to an exporter at the same time: people and a few Prometheus servers need tens."""
+RESERVED_FILES = 64
+"""Files that an exporter needs besides its connections: Redis, Kafka, its own; it accepts so many
+connections fewer than the process may open files."""
+HEADER_SECONDS = 10.0
+"""Longest time from the first byte of a request, or from the connection, to the end of its header;
+and of a TLS handshake."""
+IDLE_SECONDS = 120.0
+"""Longest pause between two requests of a connection: scrapes are seldom further apart."""
+GRACE_SECONDS = 0.25
+"""A connection that has waited for less makes no room for a new one: its request is on its way."""
+UNREAD_SECONDS = 60.0
+"""Longest time that an answer waits for a client which does not read it."""
+MAX_UNREAD_BYTES = 128 * 1024 * 1024
+"""Bytes of answers that wait for their clients, over all connections; the oldest is cut off."""
+LINGER_SECONDS = 1.0
+"""Longest wait for the rest of a request's body, which no page needs."""
+MAX_HEADERS = 64
+"""Header lines of a request; each, and the request line, has at most 8190 bytes."""
+REQUESTS_AT_ONCE = 2
+"""Requests below /api that are computed at the same time: each takes a core from scrapes."""
+REQUESTS_WAITING = 32
+"""Requests below /api that wait for their turn; one more is refused with 503."""
+MAX_DOCUMENTS = 64
+"""Different queries of /api/readings whose documents are kept until the next readout."""
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+"""Bytes of those documents, compressed; a new one takes the place of all."""
+MAX_HOSTS = 100
+"""Names in exporter.hosts."""
+MAX_HOST_CHARS = 253
+"""Length of a host name in DNS."""

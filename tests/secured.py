@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from streamer.embedded import HOST, EmbeddedRedis, answers, free_port
+from tests.required import require
 from tests.servers import KafkaServer, redis_program
 
 # Kafka's numbers for what an ACL speaks of.
@@ -165,7 +166,8 @@ class SecuredKafka(KafkaServer):
 def secured_redis(
     directory: Path, made: Certificates, acl: str = "", **options: Any
 ) -> EmbeddedRedis:
-    """A Redis that speaks TLS only; ``acl`` holds lines of an ACL file."""
+    """A Redis that speaks TLS only; ``acl`` holds lines of an ACL file. The embedded one cannot."""
+    require("Redis")
     return _TlsRedis(directory, made, acl, **options)
 
 

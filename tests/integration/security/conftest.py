@@ -15,6 +15,7 @@ import pytest
 from streamer.config import Topics
 from streamer.embedded import create_topics
 from tests.integration.workers import delete_topics
+from tests.required import require
 from tests.secured import Certificates, SecuredKafka
 
 USER, PASSWORD = "worker", "kafka-right-password"
@@ -56,6 +57,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def secured(
     tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
 ) -> Iterator[SecuredKafka]:
+    require("Apache Kafka")
     users = {USER: PASSWORD, LIMITED: LIMITED_PASSWORD}
     with SecuredKafka(tmp_path_factory.mktemp("kafka"), certificates, users) as server:
         yield server

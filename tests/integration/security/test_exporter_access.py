@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -24,6 +23,7 @@ from tests.agreement import DOCUMENTS
 from tests.integration.security.conftest import COMMAND_SECONDS, Command
 from tests.integration.test_exporter import NAME, fill, settings_of
 from tests.integration.workers import as_toml, until
+from tests.required import program
 from tests.secured import Certificates
 
 USER, PASSWORD = "prometheus", "exporter-password-ü:1"
@@ -116,8 +116,7 @@ async def test_only_tls_is_spoken(config: Path, certificates: Certificates) -> N
 
 
 async def test_prometheus_scrapes_it(config: Path, certificates: Certificates) -> None:
-    program = shutil.which("prometheus")
-    assert program is not None, "this test needs prometheus on PATH"
+    prometheus = program("Prometheus", "prometheus")
     folder, port = config.parent, free_port()
     async with exporter(config) as url, aiohttp.ClientSession() as session:
         target = url.removeprefix("https://")
@@ -135,7 +134,7 @@ scrape_configs:
     static_configs: [{{ targets: ["{target}"] }}]
 """)
         process = await asyncio.create_subprocess_exec(
-            program,
+            prometheus,
             f"--config.file={folder / 'prometheus.yml'}",
             f"--storage.tsdb.path={folder / 'tsdb'}",
             f"--web.listen-address={HOST}:{port}",

@@ -42,6 +42,10 @@ MARK = "zqx"
 START_MS = 1_700_000_000_000
 
 
+BROKEN = (f'{{"uid": "{MARK}-cut', f"{MARK} no JSON", f'"{MARK}"')
+"""Lines that are on no topic."""
+
+
 def events() -> list[str]:
     """Good ones, and each kind of bad one, with ids in all fields that may hold them."""
     ids = {"uid": f"{MARK}-user", "request_id": f"{MARK}-request", "event_id": f"{MARK}-event"}
@@ -68,8 +72,7 @@ def events() -> list[str]:
         {**bad, "ts": START_MS - 10**9},
         {**bad, f"{MARK}-unknown": MARK, "uid": MARK * 200},
     ]
-    broken = [f'{{"uid": "{MARK}-cut', f"{MARK} no JSON", f'"{MARK}"']
-    return [*map(json.dumps, lines), *broken]
+    return [*map(json.dumps, lines), *BROKEN]
 
 
 class System:
@@ -161,7 +164,7 @@ class System:
 async def has_read(store: RedisStore) -> bool:
     found = [(await store.read(number)).manifest for number in range(2)]
     topics = [t for m in found if m for t in decode(m).topics.values()]
-    return sum(t.next_offset for t in topics) == len(events())
+    return sum(t.next_offset for t in topics) == len(events()) - len(BROKEN)
 
 
 @pytest.fixture(scope="module")
