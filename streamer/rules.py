@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import numpy as np
 
 from streamer import limits
+from streamer.times import epoch_ms, is_in_seconds
 
 LABEL = re.compile(limits.LABEL_PATTERN)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A text, or what follows a quotation mark without its like. Nothing is tried twice: a record of
 many quotation marks and no end would take hours."""
 _STEP = np.zeros(256, np.int64)
 _STEP[list(b"[{")] = 1
 _STEP[list(b"]}")] = -1
-
-
-def epoch_ms(moment: int | datetime) -> int:
-    """Epoch milliseconds of a decoded ``ts``, rounded down."""
-    return moment if isinstance(moment, int) else (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def is_suspect(values: Sequence[bytes | None], nested: bool) -> bool:
@@ -70,6 +64,8 @@ def _dwell_rule(event: Any) -> str | None:
         return "dwell"
     if start is None:
         return None
+    if is_in_seconds(start) or is_in_seconds(end):
+        return "dwell"
     return None if 0 <= epoch_ms(end) - epoch_ms(start) <= limits.MAX_DWELL_MS else "dwell"
 
 

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 from streamer.config import Settings
 from streamer.engine.partition import rings_of
+from streamer.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
 from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.alerts import Watched, watched
 from streamer.readout.counters import COUNTERS, Known
 from streamer.readout.experiments import books
+from streamer.readout.pane_sums import PaneSums
 from streamer.readout.view import View
 from streamer.readout.windows import Numbering, Rolled, Window
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One value. ``kind`` is counter or gauge; ``name`` has the prefix."""
+    """One value. ``kind`` is counter, gauge or histogram; ``name`` has the prefix, and of a
+    histogram the suffix."""
 
     name: str
     kind: str
     doc: str
     labels: dict[str, str]
     value: int | float
+
+
+def family_of(name: str, kind: str) -> str:
+    """What HELP and TYPE call a series.
+
+    >>> family_of("streamer_dwell_seconds_sum", "histogram"), family_of("a_sum", "gauge")
+    ('streamer_dwell_seconds', 'a_sum')
+    """
+    return name.rpartition("_")[0] if kind == "histogram" else name
 
 
 Labels = dict[str, str]
@@ -44,6 +57,10 @@ class Block:
     extra: Labels
     values: Sequence[int | float]
     present: Sequence[int]
+
+    @property
+    def family(self) -> str:
+        return family_of(self.name, self.kind)
 
     def readings(self) -> Iterator[Reading]:
         for i in self.present:
@@ -81,20 +98,37 @@ class Readout:
 
 
 def readout(
-    settings: Settings, catalogue: Catalogue, views: Sequence[View], now_ms: int | None = None
+    settings: Settings,
+    catalogue: Catalogue,
+    views: Sequence[View],
+    now_ms: int | None = None,
+    kept: PaneSums | None = None,
+    keyed: Mapping[str, bool] = MappingProxyType({}),
 ) -> Readout:
-    """Read all windows at stream time (or at ``now_ms``, which only a live reader gives)."""
+    """Read all windows at stream time (or at ``now_ms``, which only a live reader gives).
+
+    ``kept``: sums of the readout before, of the same reader; ``keyed``: kind → whether its topic is
+    keyed by user; where one is not, metrics of users and experiments are left out.
+    """
+    if topics_not_by_user(settings, keyed):
+        catalogue = catalogue.without_users()
     stream_ms = max((v.header.stream_ms for v in views), default=0)
     at_ms = stream_ms if now_ms is None else max(now_ms, stream_ms)
-    experiments = [b.read() for b in books(settings, catalogue.experiment_facts, views).values()]
+    experiments = [
+        b.read()
+        for b in books(settings, catalogue.experiment_facts, views).values()
+        if catalogue.has_users
+    ]
     alerts = watched(settings, catalogue.alert_facts, views, at_ms)
-    known = Known(settings, [v.header for v in views], stream_ms, experiments, alerts)
+    known = Known(settings, [v.header for v in views], stream_ms, experiments, alerts, keyed)
     blocks = list(_counters(known))
     numbering = Numbering(settings, views)
-    totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms)
+    kept = PaneSums() if kept is None else kept
+    kept.begin(views, numbering.maps, numbering.size, catalogue.layout.size)
+    totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms, kept)
     blocks += _shown(settings, catalogue, "total", [("", totals)])
     windows = [
-        (ring.label, Window(settings, catalogue.layout, views, numbering, i, ring, at_ms))
+        (ring.label, Window(settings, catalogue.layout, views, numbering, i, ring, at_ms, kept))
         for i, ring in enumerate(rings_of(settings), 1)
     ]
     blocks += _shown(settings, catalogue, "window", windows)
@@ -105,17 +139,18 @@ def _shown(
     settings: Settings, catalogue: Catalogue, scope: str, windows: Sequence[tuple[str, Window]]
 ) -> Iterator[Block]:
     names = settings.dimension_names
-    rolled: list[tuple[Rolled, list[Labels]]] = []
+    rolled: list[tuple[Rolled, list[Labels], int, bool]] = []
     for label, window in windows:
         for rollup in settings.rollups:
             sums = window.rolled_up(rollup)
             if sums.segments:
                 first = {"window": label} if label else {}
-                rolled.append((sums, [{**first, **_named(names, s)} for s in sums.segments]))
+                labels = [{**first, **_named(names, s)} for s in sums.segments]
+                rolled.append((sums, labels, len(set(rollup)), settings.is_detailed(rollup)))
     for metric in catalogue.metrics:
         if metric.scope == scope:
-            for sums, labels in rolled:
-                for series in metric.series(sums):
+            for sums, labels, dimensions, is_detailed in rolled:
+                for series in metric.shown(sums, dimensions, is_detailed):
                     yield _block(metric, series, labels)
 
 
@@ -126,7 +161,7 @@ def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:
 def _block(metric: Metric, series: Series, labels: list[Labels]) -> Block:
     present = series.present.nonzero()[0].tolist()
     values = series.values.tolist() if present else []
-    name = PREFIX + metric.name
+    name = PREFIX + metric.name + series.suffix
     return Block(name, metric.kind, metric.doc, labels, dict(series.labels), values, present)
 
 

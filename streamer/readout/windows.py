@@ -13,10 +13,9 @@ from streamer.config import Settings
 from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.layout import Layout
 from streamer.engine.user_sums import USERS, first_key, parts_of, users_stats
+from streamer.readout.pane_sums import PaneSums
 from streamer.readout.view import View
 
-_STAT_BITS = 14
-_STAT_MASK = (1 << _STAT_BITS) - 1
 ALL = "all"
 OTHER = "other"
 
@@ -78,25 +77,6 @@ def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     return shown
 
 
-def sum_panes(
-    views: Sequence[View], numbering: Numbering, size: int, ring: int, oldest: int, newest: int
-) -> I64:
-    """Sums of a ring's panes from ``oldest`` to ``newest``: (segments, statistics).
-
-    Partition by partition, straight into the sums: what is held at once is one partition's panes.
-    """
-    flat = np.zeros(numbering.size * size, np.int64)
-    first, last = ring << 32 | max(oldest, 0), ring << 32 | newest
-    for view, numbers in zip(views, numbering.maps, strict=True):
-        chosen = [entry for pane, entry in view.panes.items() if first <= pane <= last]
-        if chosen:
-            codes = np.concatenate([codes for codes, _ in chosen])
-            place = (numbers * size)[codes >> _STAT_BITS]
-            place += codes & _STAT_MASK
-            np.add.at(flat, place, np.concatenate([values for _, values in chosen]))
-    return flat.reshape(numbering.size, size)
-
-
 def sum_users(
     views: Sequence[View], numbering: Numbering, stats: int, ring: int, oldest: int
 ) -> I64:
@@ -126,21 +106,23 @@ class Window:
         number: int,
         ring: Ring | None,
         now_ms: int,
+        kept: PaneSums,
     ) -> None:
-        self.settings, self.layout, self.now_ms = settings, layout, now_ms
+        self.settings, self.layout, self.now_ms, self._kept = settings, layout, now_ms, kept
         self._views, self.numbering, self._ring = views, numbering, ring
         self._number = number if ring else TOTAL_RING
         self._oldest = ring.oldest(now_ms) if ring else 0
-        sums = self._sum(now_ms // ring.pane_ms if ring else 0)
+        sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
         self.used: I64 = np.flatnonzero(sums.any(axis=0))
         self._held: I64 = np.flatnonzero(sums[:, self.used].any(axis=1))
         self.segments = [numbering.segments[i] for i in self._held.tolist()]
         self.matrix = sums[self._held]
         self._mature: dict[int, I64 | None] = {}
 
-    def _sum(self, newest: int) -> I64:
-        size = self.layout.size
-        return sum_panes(self._views, self.numbering, size, self._number, self._oldest, newest)
+    def _sum(self, newest: int, what: str) -> I64:
+        """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
+        first, last = self._number << 32 | max(self._oldest, 0), self._number << 32 | newest
+        return self._kept.sum((self._number, what), first, last)
 
     @cached_property
     def users(self) -> I64:
@@ -173,7 +155,7 @@ class Window:
         newest = bound_ms // self._ring.pane_ms - 1
         if newest < self._oldest:
             return None
-        sums = self._sum(newest)[self._held]
+        sums = self._sum(newest, f"mature {horizon_ms}")[self._held]
         return sums if sums.any() else None
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:

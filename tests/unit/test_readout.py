@@ -11,6 +11,7 @@ from streamer.config import Settings, parse
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.rollups import every
 
 T0 = 1_700_000_040_000  # a whole number of hours of panes: 60 s, 1 min after 24 minutes
 S, M = 1000, 60_000
@@ -124,7 +125,12 @@ def test_empty_is_absent_and_a_ratio_of_0_is_0() -> None:
     assert value(result, "ctr_ratio", window="1m") == 0.0
     assert value(result, "cvr_ratio", window="1m") is None
     assert value(result, "window_clicks", window="1m") == 0
-    for name in ("dwell_seconds", "dwell_mean_seconds", "window_dwells", "window_conversions"):
+    for name in (
+        "window_dwell_seconds",
+        "dwell_mean_seconds",
+        "window_dwells",
+        "window_conversions",
+    ):
         assert name not in names(result)
     lone = Timeline().click(0).read()
     assert value(lone, "ctr_ratio", window="1m") is None
@@ -158,7 +164,8 @@ def test_provisional_and_mature_panes() -> None:
 
 
 def test_rollups_add_up() -> None:
-    line = Timeline(dimensions=[{"name": "variant"}, {"name": "surface"}])
+    dimensions = [{"name": "variant"}, {"name": "surface"}]
+    line = Timeline(dimensions=dimensions, metrics=every("variant", "surface"))
     for variant, surface, n in (("A", "p", 3), ("A", "q", 2), ("B", "p", 1), ("B", None, 4)):
         for _ in range(n):
             line.shown(0, variant=variant, surface=surface)
@@ -248,3 +255,29 @@ def test_families_that_are_not_asked_for_are_not_there() -> None:
     result = line.read()
     assert value(result, "dwell_mean_seconds", window="1m") == 3.0
     assert "ctr_ratio" not in names(result)
+
+
+def test_crossings_and_single_dimensions_show_the_brief_metrics() -> None:
+    dimensions = [{"name": "variant"}, {"name": "surface"}]
+    rollups = [[], ["variant"], ["surface"], ["variant", "surface"]]
+    request: dict[str, Any] = {"request_id": "r", "surface": "p"}
+
+    def shown(**metrics: Any) -> dict[str, set[str]]:
+        """Rollup → names; the rollup as the dimensions that it keeps."""
+        line = Timeline(dimensions=dimensions, metrics={"rollups": rollups, **metrics})
+        line.shown(0, position=1, **request).shown(0, item_id="y", position=2, **request)
+        found: dict[str, set[str]] = {}
+        for r in line.click(1, **request).read().readings:
+            if "variant" in r.labels and "window" in r.labels:
+                kept = ",".join(d for d in ("variant", "surface") if r.labels[d] != "all")
+                found.setdefault(kept, set()).add(r.name.removeprefix("streamer_"))
+        return found
+
+    ranked = {"ndcg_ratio", "window_slates"}
+    brief = shown()
+    assert brief[""] > brief["variant"] == brief["surface"] > ranked | {"ctr_ratio"}
+    assert brief["variant,surface"] == brief["variant"] - ranked
+    assert {"map_ratio", "ctr_position_ratio", "clicks_per_user"} <= brief[""] - brief["variant"]
+    named = shown(detailed=[["surface", "variant"]])
+    assert named["variant,surface"] == brief[""]
+    assert named[""] == brief["variant"]

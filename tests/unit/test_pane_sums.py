@@ -1,0 +1,42 @@
+"""Sums that are kept from readout to readout are those that a new reader adds up."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from streamer.readout.pane_sums import PaneSums
+from streamer.readout.readout import readout
+from streamer.store.memory import MemoryStore
+from streamer.store.reader import Reader
+from streamer.testing import chunks_of
+from tests.agreement import SETTINGS, by_key, random_records, to_log
+from tests.journal_suite import commit, start, take_over
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("seed", range(2))
+async def test_kept_sums_change_no_reading(seed: int, name: str) -> None:
+    settings, partitions = SETTINGS[name], 3
+    records, _ = random_records(seed, name, 800, partitions)
+    store, dice, kept = MemoryStore(), random.Random(seed), PaneSums()
+    run = await start(store, settings, partitions)
+    reader = Reader(store)
+    at_ms, readouts = 0, 0
+    for chunk in chunks_of(to_log(records), 60, seed):
+        run.engines.feed(chunk)
+        if dice.random() < 0.3:
+            continue
+        await commit(store, run, chunk.partition)
+        if dice.random() < 0.1:
+            await take_over(store, run, chunk.partition)
+        await reader.refresh()
+        at_ms = max(at_ms, reader.stream_ms + dice.choice([0, 0, 7_000, 600_000]))
+        for now_ms in (at_ms, None) if dice.random() < 0.2 else (at_ms,):
+            again = readout(settings, run.engines.catalogue, reader.views, now_ms, kept)
+            assert by_key(again) == by_key(
+                readout(settings, run.engines.catalogue, reader.views, now_ms)
+            )
+            readouts += 1
+    assert readouts > 20
