@@ -12,7 +12,7 @@ from streamer.config import Settings, parse
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
-from tests.oracle.oracle import Record, records_of_file, run
+from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
@@ -27,6 +27,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "metrics": {
             "feedback": {"click": 1.0, "like": 1.0},
             "k": [3],
+            "rollups": [[], ["variant"], ["surface"], ["device", "variant"], ["surface", "device"]],
+            "detailed": [[], ["surface"], ["variant", "device"]],
         },
         "experiments": [
             {
@@ -73,6 +75,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "margin": 0.25,
             "conventions": {"ndcg_ratio": ["jurity", "exponential"], "mar_ratio": ["primer"]},
             "rollups": [[], ["country"], ["country", "variant"]],
+            "detailed": [[], ["country"], ["country", "variant"]],
+            "k": [1, 5, 10],
         },
         "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
         "experiments": [
@@ -92,7 +96,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 }
 """Settings files, as TOML documents."""
 SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
-SKETCHED = ("streamer_dwell_seconds", "streamer_session_length_seconds")
+SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
 """The metrics that are estimates: within 1 %."""
 
 
@@ -107,7 +111,7 @@ def random_records(
 ) -> tuple[list[Record], Readings]:
     """Records of a random log, and what the oracle reads from them."""
     settings = SETTINGS[settings_name]
-    records = records_of_file(random_log(seed, settings, lines), settings, partitions=partitions)
+    records = records_of_log(random_log(seed, settings, lines), settings, partitions=partitions)
     return records, run(records, settings).readings
 
 

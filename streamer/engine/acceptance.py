@@ -111,6 +111,8 @@ class TopicLog:
 
     kind: str
     settings: Settings
+    first_offset: int = 0
+    """Where reading began."""
     next_offset: int = 0
     arrival_ms: int = NEVER
     accepted: int = 0

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from streamer.batch import I64, U64
+from streamer.engine.acceptance import NEVER
 from streamer.engine.chains import Chains, runs_of
 from streamer.engine.table import Table
 
@@ -70,6 +71,7 @@ class IntervalTable:
         self.epoch = 0
         self.evicted_early = 0
         self._is_changed = False
+        self._settled_ms = NEVER
         self._next_id = 0
         self._compact_at = min(_COMPACT_ROWS, limit)
         self._loaded: list[dict[str, np.ndarray[Any, Any]]] = []
@@ -142,6 +144,15 @@ class IntervalTable:
 
     # Leaving -------------------------------------------------------------------------------------
 
+    def settled(self, clock_ms: int) -> Columns:
+        """Rows that nothing can join any more, each once: what is said of them stays so."""
+        until_ms = self.rows["high_ms"] + self.reach_ms
+        row = np.flatnonzero(
+            self.rows["alive"] & (until_ms >= self._settled_ms) & (until_ms < clock_ms)
+        )
+        self._settled_ms = max(self._settled_ms, clock_ms)
+        return {name: self.rows[name][row] for name in self.evidence}
+
     def expire(self, clock_ms: int) -> None:
         """Forget rows that nothing can join any more, now and then; then the oldest beyond the
         bound. What is no more is kept as long, else its stored versions would come back (as those
@@ -178,7 +189,9 @@ class IntervalTable:
         self.epoch += 1
 
     def settle(self, clock_ms: int) -> None:
-        """Of the loaded versions the newest of each row counts, if it has not expired."""
+        """Of the loaded versions the newest of each row counts, if it has not expired. What was
+        settled by this time had been counted with what was loaded."""
+        self._settled_ms = clock_ms
         if not self._loaded:
             return
         names = self._loaded[0]

@@ -46,6 +46,8 @@ class Collector(Protocol):
 
     def collect(self, fact: Fact, deltas: Deltas) -> None: ...
 
+    def settle(self, fact: Fact, totals: Deltas) -> None: ...
+
 
 @dataclass
 class Applied:
@@ -179,11 +181,16 @@ class Partition:
             # Totals have no positions of feedback: they may still be filled in.
             start = settled.event_ms * 0
             if isinstance(settled, FeedbackFacts):
-                self.collector.collect(replace(settled, event_ms=start, position=start), totals)
+                self.collector.settle(replace(settled, event_ms=start, position=start), totals)
+                self.viewings.settle_feedback(settled)
                 self.users.settle(settled)
             else:
-                self.collector.collect(replace(settled, event_ms=start), totals)
+                self.collector.settle(replace(settled, event_ms=start), totals)
                 self.users.show(settled)
+        for visit in self.sessions.take_settled(self.logs["sessions"].arrival_ms):
+            self.collector.settle(replace(visit, event_ms=visit.event_ms * 0), totals)
+        for viewing in self.viewings.take_settled(self.viewing_clock_ms()):
+            self.collector.settle(replace(viewing, event_ms=viewing.event_ms * 0), totals)
 
     def _count(self, fact: Fact, deltas: Deltas) -> None:
         self.collector.collect(fact, deltas)

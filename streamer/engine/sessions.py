@@ -59,6 +59,10 @@ class Sessions(IntervalTable):
         )
         return [self._facts(change.before, -1), self._facts(change.after, 1)]
 
+    def take_settled(self, clock_ms: int) -> list[SessionFacts]:
+        """The sessions that no event can join any more, each once."""
+        return [self._facts(self.settled(clock_ms), 1)]
+
     def reduce(self, columns: Columns, starts: I64) -> dict[str, Any]:
         ends = np.append(starts[1:], len(columns["key"]))
         union = np.repeat(np.arange(len(starts)), ends - starts)

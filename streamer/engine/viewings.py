@@ -38,6 +38,8 @@ class Viewings(IntervalTable):
         summary = {f"{s}_{n}": d for s in _SOURCES for n, d in _BEST.items()}
         super().__init__(gap_ms, 2 * gap_ms + lateness_ms, limit, user=np.uint64, **summary)
         self.segments = segments
+        self._alone: list[DwellFacts] = []
+        """Reports without a request since the last ``take_settled``: nothing can join them."""
 
     def feedback(self, fact: FeedbackFacts) -> list[DwellFacts]:
         """Take in what feedback tells."""
@@ -76,10 +78,23 @@ class Viewings(IntervalTable):
         alone = slate == 0
         single = {name: column[alone] for name, column in columns.items()}
         told = [DwellFacts(**{n: single[n] for n in _TOLD}, sign=1)]
+        self._alone += told
         if not alone.all():
             columns = {name: column[~alone] for name, column in columns.items()}
             told += self._report("session", columns, mix(slate, batch.item[event])[~alone])
         return told
+
+    def settle_feedback(self, fact: FeedbackFacts) -> None:
+        """Feedback is settled: what it tells without a request is a viewing of its own."""
+        fact = fact.where((fact.dwell_ms >= 0) & (fact.slate == 0))
+        self._alone.append(
+            DwellFacts(fact.event_ms, fact.segment, fact.user, fact.dwell_ms, fact.sign)
+        )
+
+    def take_settled(self, clock_ms: int) -> list[DwellFacts]:
+        """The viewings that no report can join any more, each once."""
+        alone, self._alone = self._alone, []
+        return [*alone, self._facts(self.settled(clock_ms), 1)]
 
     def _report(self, source: str, report: Columns, key: U64) -> list[DwellFacts]:
         before_ms = np.minimum(report["dwell_ms"], self.gap_ms)

@@ -49,7 +49,7 @@ def ctr_position(w: Sums) -> Iterator[Series]:
     "window_position_impressions",
     formula="impressions at the position",
     unit="events",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("position",),
 )
 def position_impressions(w: Sums) -> Iterator[Series]:
@@ -63,7 +63,7 @@ def position_impressions(w: Sums) -> Iterator[Series]:
     "window_position_clicks",
     formula="clicks at the position",
     unit="events",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("position",),
 )
 def position_clicks(w: Sums) -> Iterator[Series]:
@@ -101,7 +101,7 @@ def coec(w: Sums) -> Iterator[Series]:
     "window_coec_expected_clicks",
     formula="sum over positions of impressions * overall CTR",
     unit="clicks",
-    empty="absent",
+    empty="absent where it is 0",
 )
 def coec_expected(w: Sums) -> Iterator[Series]:
     """Denominator of coec_ratio."""

@@ -9,7 +9,7 @@ from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
 from streamer.engine.layout import Layout, merge
 from streamer.errors import SettingsError
-from streamer.metrics import engagement, intervals, ranking, scoring, traffic
+from streamer.metrics import engagement, intervals, ranking, scoring, traffic, users
 from streamer.metrics.declare import Family, Metric
 from streamer.metrics.per_user import AlertFacts, ExperimentFacts
 
@@ -21,6 +21,12 @@ FAMILIES: tuple[Family, ...] = (
     intervals.FAMILY,
 )
 PREFIX = "streamer_"
+
+
+_USERS = [metric.name for metric in users.METRICS]
+_ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
+OF_USERS = frozenset([*_USERS, *_ENDS])
+"""Metrics that count users, and the ends of their intervals."""
 
 
 class Catalogue:
@@ -36,8 +42,17 @@ class Catalogue:
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
         self.metrics = self._shown()
+        self.has_users = True
+        """Whether metrics of users are shown."""
         self.experiment_facts = ExperimentFacts(settings)
         self.alert_facts = AlertFacts(settings)
+
+    def without_users(self) -> Catalogue:
+        """The same without the metrics of users, for topics that are not keyed by user."""
+        copy = Catalogue(self.settings)
+        copy.metrics = tuple(m for m in copy.metrics if m.name not in OF_USERS)
+        copy.has_users = False
+        return copy
 
     def _shown(self) -> tuple[Metric, ...]:
         """The metrics of the families, without those that the settings hide."""
@@ -48,6 +63,12 @@ class Catalogue:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
         hidden = {name for pattern in hide for name in fnmatch.filter(every, pattern)}
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
+
+    def settle(self, fact: Fact, totals: Deltas) -> None:
+        """Let the families that count since the start add what can no longer change."""
+        for family in self.families:
+            if family.settle is not None:
+                family.settle(self.settings, fact, self.layout, totals)
 
     def collect(self, fact: Fact, deltas: Deltas) -> None:
         """Let every family add what the fact means to it."""

@@ -5,13 +5,14 @@ A metric yields ``Series``: extra labels and one value a segment, NaN or masked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from streamer import limits
 from streamer.batch import I64, Bools
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact
@@ -23,11 +24,13 @@ Values = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Values of one label set (beyond window and dimensions), a row for each segment."""
+    """Values of one label set (beyond window and dimensions), a row for each segment. ``suffix``:
+    which series of a histogram it is."""
 
     labels: Mapping[str, str]
     values: Values
     present: Bools
+    suffix: str = ""
 
 
 class Sums(Protocol):
@@ -67,8 +70,18 @@ Formula = Callable[[Sums], Iterator[Series]]
 
 
 @dataclass(frozen=True)
+class Brief:
+    """Series that are shown in every rollup of at most so many dimensions: those with these
+    labels, or all."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    dimensions: int = limits.MAX_DIMENSIONS
+
+
+@dataclass(frozen=True)
 class Metric:
-    """A metric: ``name`` without prefix; ``kind`` counter or gauge; ``scope`` window or total."""
+    """A metric: ``name`` without prefix; ``kind`` counter, gauge or histogram; ``scope`` window or
+    total."""
 
     name: str
     kind: str
@@ -80,16 +93,28 @@ class Metric:
     doc: str
     labels: tuple[str, ...]
     series: Formula
+    brief: Brief | None = None
+    """What is shown in rollups that are not detailed; None: nothing."""
+
+    def shown(self, sums: Sums, dimensions: int, is_detailed: bool) -> Iterator[Series]:
+        """The series for a rollup of so many dimensions."""
+        if is_detailed:
+            yield from self.series(sums)
+        elif self.brief is not None and dimensions <= self.brief.dimensions:
+            only = self.brief.labels.items()
+            yield from (series for series in self.series(sums) if only <= series.labels.items())
 
 
 @dataclass(frozen=True)
 class Family:
-    """Metrics that share statistics: what is added for a fact, and what is read from the sums."""
+    """Metrics that share statistics: what a fact adds in windows (``collect``) and, where it can no
+    longer change, since the start (``settle``), and what is read from the sums."""
 
     name: str
     stats: Callable[[Any], tuple[Stat, ...]]
     collect: Callable[[Any, Fact, Layout, Deltas], None]
     metrics: tuple[Metric, ...]
+    settle: Callable[[Any, Fact, Layout, Deltas], None] | None = None
 
 
 class Declarations:
@@ -108,14 +133,19 @@ class Declarations:
         source: str = "",
         labels: tuple[str, ...] = (),
         scope: str = "window",
+        kind: str = "",
+        brief: Brief | None = None,
     ) -> Callable[[Formula], Formula]:
-        """Declare the decorated function as a metric."""
+        """Declare the decorated function as a metric: of a window a gauge, else a counter."""
 
         def declare(series: Formula) -> Formula:
-            kind = "counter" if scope == "total" else "gauge"
+            of_scope = "counter" if scope == "total" else "gauge"
             doc = " ".join((series.__doc__ or "").split())
             self.metrics.append(
-                Metric(name, kind, scope, formula, unit, empty, source, doc, labels, series)
+                Metric(
+                    *(name, kind or of_scope, scope, formula, unit, empty, source, doc, labels),
+                    *(series, brief),
+                )
             )
             return series
 
@@ -132,6 +162,23 @@ def ratio(above: Values, below: Values, **labels: str) -> Series:
 def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
     """A count, absent where it is 0 (or where ``present`` is false)."""
     return Series(labels, values, values != 0 if present is None else present)
+
+
+def histogram(
+    classes: Sequence[I64], bounds_seconds: Sequence[int], sum_ms: I64
+) -> Iterator[Series]:
+    """The series of a Prometheus histogram of times: cumulative counts up to each bound and up to
+    infinity, the sum in seconds and the count; absent where nothing was counted.
+
+    ``classes``: counts above the bound before and up to each bound, and beyond them all.
+    """
+    total: I64 = np.sum(classes, axis=0)
+    present, running = total != 0, np.zeros_like(total)
+    for label, counted in zip((*map(float, bounds_seconds), "+Inf"), classes, strict=True):
+        running = running + counted
+        yield Series({"le": str(label)}, running, present, "_bucket")
+    yield Series({}, sum_ms / 1000, present, "_sum")
+    yield Series({}, total, present, "_count")
 
 
 def money(high: I64, low: I64) -> Values:

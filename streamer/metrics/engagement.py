@@ -15,7 +15,16 @@ from streamer.engine.cells import Deltas
 from streamer.engine.facts import DwellFacts, Fact, FeedbackFacts, SessionFacts
 from streamer.engine.layout import Layout, Stat
 from streamer.metrics import sessions, sketch, users
-from streamer.metrics.declare import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.declare import (
+    Brief,
+    Declarations,
+    Family,
+    Series,
+    Sums,
+    count,
+    histogram,
+    ratio,
+)
 
 CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 """Upper bounds of the classes of dwell times; one more is beyond them all."""
@@ -55,11 +64,39 @@ def _collect_dwell(fact: DwellFacts, layout: Layout, deltas: Deltas) -> None:
         deltas.add(fact.event_ms, fact.segment, stat, amount)
 
 
+def _settle(settings: Any, fact: Fact, layout: Layout, totals: Deltas) -> None:
+    """Only what histograms show: totals have every segment that ever was."""
+    at = layout.at
+    if isinstance(fact, DwellFacts):
+        place = np.searchsorted(_CLASS_BOUNDS_MS, fact.dwell_ms, "left")
+        totals.add(fact.event_ms, fact.segment, at["dwell_class_0"] + place, fact.sign)
+        totals.add(fact.event_ms, fact.segment, at["dwell_ms"], fact.sign * fact.dwell_ms)
+    elif isinstance(fact, SessionFacts):
+        sessions.settle(fact, layout, totals)
+
+
 metric = Declarations()
 
 
 @metric(
     "dwell_seconds",
+    formula="settled viewings with a dwell up to the bound; their sum and number",
+    unit="seconds",
+    empty="absent without dwell times",
+    source="P",
+    labels=("le",),
+    scope="total",
+    kind="histogram",
+)
+def dwell_histogram(w: Sums) -> Iterator[Series]:
+    """Times spent on items since the state began, of viewings that no report can join any more, so
+    that it never falls: a Prometheus histogram, its counts and its sum exact."""
+    classes = [w(f"dwell_class_{i}") for i in range(len(_CLASS_LABELS))]
+    yield from histogram(classes, CLASSES_SECONDS, w("dwell_ms"))
+
+
+@metric(
+    "window_dwell_seconds",
     formula="value at rank ceil(q n)",
     unit="seconds",
     empty="absent without dwell times",
@@ -74,6 +111,7 @@ def dwell(w: Sums) -> Iterator[Series]:
 
 @metric(
     "dwell_mean_seconds",
+    brief=Brief(),
     formula="sum of dwell / viewings with a dwell",
     unit="seconds",
     empty="absent without dwell times",
@@ -84,7 +122,13 @@ def dwell_mean(w: Sums) -> Iterator[Series]:
     yield ratio(w("dwell_ms"), 1000 * w("dwells"))
 
 
-@metric("window_dwells", formula="viewings with a dwell", unit="viewings", empty="absent")
+@metric(
+    "window_dwells",
+    brief=Brief(),
+    formula="viewings with a dwell",
+    unit="viewings",
+    empty="absent where it is 0",
+)
 def window_dwells(w: Sums) -> Iterator[Series]:
     """Support of the dwell metrics."""
     yield count(w("dwells"))
@@ -94,7 +138,7 @@ def window_dwells(w: Sums) -> Iterator[Series]:
     "window_dwell_distribution",
     formula="viewings with a dwell above the class before and up to this one's bound",
     unit="viewings",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("upto_seconds",),
 )
 def dwell_distribution(w: Sums) -> Iterator[Series]:
@@ -104,5 +148,5 @@ def dwell_distribution(w: Sums) -> Iterator[Series]:
 
 
 FAMILY = Family(
-    "engagement", _stats, _collect, (*metric.metrics, *users.METRICS, *sessions.METRICS)
+    "engagement", _stats, _collect, (*metric.metrics, *users.METRICS, *sessions.METRICS), _settle
 )

@@ -37,7 +37,7 @@ from streamer.engine.integers import split
 from streamer.engine.layout import Layout, Stat
 from streamer.engine.tracks import group_of
 from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
-from streamer.metrics.declare import Declarations, Family, Series, Sums
+from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums
 
 LEAST_GROUPS = 8
 """Groups that must have something: below, their variance says too little."""
@@ -156,6 +156,7 @@ def of_users(share: F64, users: I64, sample_ratio: float) -> Interval:
 # Metrics -----------------------------------------------------------------------------------------
 
 metric = Declarations()
+_BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
@@ -204,7 +205,14 @@ def _declare_ends(
             f"{end.title()} end of the 95 % interval of {base}, users taken as a whole."
         )
         formula = f"{end} end of the 95 % interval"
-        metric(name_of(base, end), formula=formula, unit=unit, empty=empty, labels=labels)(series)
+        metric(
+            name_of(base, end),
+            formula=formula,
+            unit=unit,
+            empty=empty,
+            labels=labels,
+            brief=Brief() if base in _BRIEF else None,
+        )(series)
 
 
 def name_of(base: str, end: str) -> str:
@@ -267,8 +275,15 @@ def _clicks_per_user(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
 _WITHOUT_USERS = "absent without users"
 _declare_ends("hit_rate_ratio", _hit_rate, "ratio", (), _WITHOUT_USERS)
 _declare_ends(
-    *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition"), _WITHOUT_USERS)
+    *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition")),
+    "absent without users (docs), without users who gave the feedback (gorse-0.5)",
 )
-_declare_ends("clicks_per_user", _clicks_per_user, "clicks per user", (), _WITHOUT_USERS)
+_declare_ends(
+    "clicks_per_user",
+    _clicks_per_user,
+    "clicks per user",
+    (),
+    f"absent below {LEAST_GROUPS} users",
+)
 
 FAMILY = Family("intervals", _stats, _collect, tuple(metric.metrics))

@@ -1,15 +1,13 @@
 """Sums of values and of their squares, in columns of integers that add: for means and their errors.
 
-A sum has one column, or two limbs where a value may be large; squares always have two. Values that
-may pass 2**31 units are squared in coarser ones, whose sum then has a column, too.
+A sum has one column, or two limbs where a value may be large. Squares have two limbs, or four where
+a value may pass 2**31 units. Both are exact, so the error of a mean has no unit of its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +15,9 @@ from streamer.batch import F64, I64, Bools
 from streamer.engine.integers import joined, split
 from streamer.metrics.slates import UNIT
 
-_ROOT_BITS, _SUM_BITS = 31, 30
+_LIMB_BITS, _SUM_BITS = 31, 30
+_LARGEST = 1 << 53
+"""Largest value of all: its square has four limbs."""
 _SINGLE = 1 << 33
 """Largest value whose sums have one column: 2**29 slates fit."""
 
@@ -28,13 +28,14 @@ class Moments:
 
     largest: int
 
-    @cached_property
-    def coarser_bits(self) -> int:
-        """By how many bits values are coarsened before they are squared."""
-        bits = 0
-        while _coarsened(self.largest, bits) > 1 << _ROOT_BITS:
-            bits += 1
-        return bits
+    def __post_init__(self) -> None:
+        if self.largest > _LARGEST:
+            raise ValueError(f"a value of {self.largest} units: sums of squares hold {_LARGEST}")
+
+    @property
+    def square_limbs(self) -> int:
+        """Columns of a square."""
+        return 2 if self.largest <= 1 << _LIMB_BITS else 4
 
     @property
     def is_single(self) -> bool:
@@ -42,16 +43,28 @@ class Moments:
 
     @property
     def width(self) -> int:
-        """Number of columns: of the sum, of coarsened values, of squares."""
-        return (1 if self.is_single else 2) + (self.coarser_bits > 0) + 2
+        """Number of columns: of the sum, and of squares."""
+        return (1 if self.is_single else 2) + self.square_limbs
 
     def columns(self, value: I64) -> list[I64]:
         """What is added for values."""
-        root: I64 = _coarsened(value, self.coarser_bits)
-        square = root * root
         sums = [value] if self.is_single else split(value, _SUM_BITS)
-        coarse = [root] if self.coarser_bits else []
-        return [*sums, *coarse, *split(square, _ROOT_BITS)]
+        return [
+            *sums,
+            *(_squared(value) if self.square_limbs == 4 else split(value * value, _LIMB_BITS)),
+        ]
+
+    def _total(self, sums: I64) -> list[int]:
+        if self.is_single:
+            return [int(x) for x in sums[:, 0]]
+        return joined(sums[:, 0], sums[:, 1], _SUM_BITS)
+
+    def _squares(self, sums: I64) -> list[int]:
+        """Sums of squares; the highest limb comes first."""
+        totals = [0] * len(sums)
+        for limb in sums[:, -self.square_limbs :].T.tolist():
+            totals = [(t << _LIMB_BITS) + x for t, x in zip(totals, limb, strict=True)]
+        return totals
 
     def mean(self, sums: I64, count: I64) -> tuple[F64, Bools]:
         """Mean of ``count`` values whose columns add up to ``sums`` (rows, width); absent where
@@ -60,23 +73,31 @@ class Moments:
         n = np.where(present, count, 1)
         if self.is_single:
             return sums[:, 0] / (UNIT * n), present
-        total = zip(joined(sums[:, 0], sums[:, 1], _SUM_BITS), n.tolist(), strict=True)
+        total = zip(self._total(sums), n.tolist(), strict=True)
         return np.array([value / (UNIT * k) for value, k in total]), present
 
     def stderr(self, sums: I64, count: I64) -> tuple[F64, Bools]:
         """Standard error of the mean, from the sample's variance; absent below two values."""
         present = count > 1
-        roots = sums[:, -3].tolist()
-        squares = joined(sums[:, -2], sums[:, -1], _ROOT_BITS)
-        unit = (1 << self.coarser_bits) / UNIT
+        totals, squares = self._total(sums), self._squares(sums)
         result = np.zeros(len(count))
         for i in np.flatnonzero(present).tolist():
             n = int(count[i])
-            spread = n * squares[i] - roots[i] * roots[i]
+            spread = n * squares[i] - totals[i] * totals[i]
             # Below 0 it can only be after a bound of memory was hit; a scrape goes on.
-            result[i] = sqrt(max(spread, 0) / (n * n * (n - 1))) * unit
+            result[i] = sqrt(max(spread, 0) / (n * n * (n - 1))) / UNIT
         return result, present
 
 
-def _coarsened(value: Any, bits: int) -> Any:
-    return (value + (1 << bits - 1)) >> bits if bits else value
+def _squared(value: I64) -> list[I64]:
+    """Squares of values up to 2**53 in four limbs of 31 bits, the highest first.
+
+    >>> limbs = [int(x[0]) for x in _squared(np.array([2**52 + 1]))]
+    >>> sum(x << 31 * i for i, x in enumerate(reversed(limbs))) == (2**52 + 1) ** 2
+    True
+    """
+    high, low = split(np.abs(value), _LIMB_BITS)
+    carry, first = split(low * low, _LIMB_BITS)
+    carry, second = split(2 * high * low + carry, _LIMB_BITS)
+    fourth, third = split(high * high + carry, _LIMB_BITS)
+    return [fourth, third, second, first]

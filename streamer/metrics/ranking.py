@@ -14,7 +14,7 @@ import numpy as np
 from streamer import probes
 from streamer.batch import I64, Bools
 from streamer.metrics.declare import Family
-from streamer.metrics.slate_metrics import Population, SlateFamily
+from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import (
     DISCOUNT,
     RECIPROCAL,
@@ -30,7 +30,7 @@ from streamer.metrics.slates import (
 SAMPLED_CUTOFF = 10
 """k of the metrics of slates with a held-out item."""
 
-ALL = Population("all", "window_slates", "every slate", None, has_over=True)
+ALL = Population("all", "window_slates", "every slate", None, has_over=True, brief=BRIEF)
 ENGAGED = Population(
     "engaged", "window_slates", "with a relevant item", lambda x: x.relevant_count > 0, True
 )
@@ -213,6 +213,7 @@ def discounted_gain(lists: Lists, k: int, convention: str) -> I64:
 
 @slate_metric(
     "ndcg_ratio",
+    brief=BRIEF,
     formula="dcg(k) / dcg(k) of the best order",
     unit="ratio",
     source="P J L G",

@@ -15,7 +15,7 @@ from streamer import limits
 from streamer.batch import F64, I64
 from streamer.engine.chains import runs_of, spread
 from streamer.metrics.declare import Family
-from streamer.metrics.slate_metrics import Population, SlateFamily
+from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import UNIT, Lists, quotient, rounded
 from streamer.metrics.softplus import softplus
 
@@ -36,7 +36,11 @@ def _has_pairs(lists: Lists) -> Any:
 
 
 GAUC = Population(
-    "gauc", "window_gauc_slates", "with scored items clicked and not clicked", _both_classes
+    "gauc",
+    "window_gauc_slates",
+    "with scored items clicked and not clicked",
+    _both_classes,
+    brief=BRIEF,
 )
 PAIRED = Population(
     "paired", "window_paired_slates", "with scored items relevant and not relevant", _has_pairs
@@ -46,6 +50,7 @@ slate_metric = SlateFamily("scoring", (GAUC, PAIRED))
 
 @slate_metric(
     "gauc_ratio",
+    brief=BRIEF,
     formula="probability that a clicked item has a higher score than another one, ties one half",
     unit="ratio",
     source="P G J",

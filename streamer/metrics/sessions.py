@@ -15,7 +15,11 @@ from streamer.engine.cells import Deltas
 from streamer.engine.facts import SessionFacts
 from streamer.engine.layout import Layout, Stat
 from streamer.metrics import sketch
-from streamer.metrics.declare import Declarations, Series, Sums, count, ratio
+from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, histogram, ratio
+
+CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
+"""Upper bounds of the classes of lengths since the start; one more is beyond them all."""
+_CLASS_BOUNDS_MS = 1000 * np.array(CLASSES_SECONDS, np.int64)
 
 
 def stats(settings: Any) -> tuple[Stat, ...]:
@@ -26,6 +30,7 @@ def stats(settings: Any) -> tuple[Stat, ...]:
         Stat("session_views", "views"),
         Stat("session_ms", "milliseconds", largest=settings.attribution.session_gap_ms),
         Stat("session_bucket", "sessions by bucket of length", width=sketch.BUCKETS),
+        *(Stat(f"session_class_{i}", "settled sessions") for i in range(len(CLASSES_SECONDS) + 1)),
     )
 
 
@@ -43,17 +48,30 @@ def collect(fact: SessionFacts, layout: Layout, deltas: Deltas) -> None:
         deltas.add(fact.event_ms, fact.segment, stat, amount)
 
 
+def settle(fact: SessionFacts, layout: Layout, totals: Deltas) -> None:
+    """Count sessions since the start."""
+    place = np.searchsorted(_CLASS_BOUNDS_MS, fact.length_ms, "left")
+    totals.add(fact.event_ms, fact.segment, layout.at["session_class_0"] + place, fact.sign)
+    totals.add(fact.event_ms, fact.segment, layout.at["session_ms"], fact.sign * fact.length_ms)
+
+
 metric = Declarations()
 
 
-@metric("window_sessions", formula="ended sessions", unit="sessions", empty="absent")
+@metric(
+    "window_sessions",
+    brief=Brief(),
+    formula="ended sessions",
+    unit="sessions",
+    empty="absent where it is 0",
+)
 def window_sessions(w: Sums) -> Iterator[Series]:
     """Sessions that ended in the window, by an explicit end or the gap: the support of the rest."""
     yield count(w("sessions"))
 
 
 @metric("window_bounces", formula="ended sessions with exactly one view", unit="sessions",
-        empty="absent")  # fmt: skip
+        empty="absent where it is 0")  # fmt: skip
 def window_bounces(w: Sums) -> Iterator[Series]:
     """Sessions that ended in the window after one view."""
     yield count(w("bounces"))
@@ -61,6 +79,7 @@ def window_bounces(w: Sums) -> Iterator[Series]:
 
 @metric(
     "bounce_rate_ratio",
+    brief=Brief(),
     formula="ended sessions with exactly one view / ended sessions",
     unit="ratio",
     empty="absent without ended sessions",
@@ -84,6 +103,23 @@ def views_per_session(w: Sums) -> Iterator[Series]:
 
 @metric(
     "session_length_seconds",
+    formula="settled sessions of a length up to the bound; their sum and number",
+    unit="seconds",
+    empty="absent without ended sessions",
+    source="P",
+    labels=("le",),
+    scope="total",
+    kind="histogram",
+)
+def session_length_histogram(w: Sums) -> Iterator[Series]:
+    """Lengths of sessions since the state began, of those that no event can join any more, so that
+    it never falls: a Prometheus histogram, its counts and its sum exact."""
+    classes = [w(f"session_class_{i}") for i in range(len(CLASSES_SECONDS) + 1)]
+    yield from histogram(classes, CLASSES_SECONDS, w("session_ms"))
+
+
+@metric(
+    "window_session_length_seconds",
     formula="value at rank ceil(q n) of last - first event",
     unit="seconds",
     empty="absent without ended sessions",
@@ -98,6 +134,7 @@ def session_length(w: Sums) -> Iterator[Series]:
 
 @metric(
     "session_length_mean_seconds",
+    brief=Brief(),
     formula="sum of (last - first event) / ended sessions",
     unit="seconds",
     empty="absent without ended sessions",

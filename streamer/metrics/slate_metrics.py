@@ -17,7 +17,7 @@ from streamer.batch import I64, Bools
 from streamer.engine.cells import Deltas
 from streamer.engine.facts import Fact, RankedFacts, SlateFacts
 from streamer.engine.layout import Layout, Stat
-from streamer.metrics.declare import Formula, Metric, Series, Sums
+from streamer.metrics.declare import Brief, Formula, Metric, Series, Sums
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT, Lists
 
@@ -25,6 +25,10 @@ Value = Callable[[Lists, int, str], I64]
 """Slates, cut-off (0: none) and convention ("" is the default) → a value each, in units of 1e-9."""
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
+
+
+BRIEF = Brief({"maturity": "provisional"}, dimensions=1)
+"""What every rollup shows of a few metrics of slates; crossings show nothing of them."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Population:
     contains: Callable[[Lists], Bools] | None
     has_over: bool = False
     has_maturity: bool = True
+    brief: Brief | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class SlateFamily:
         by_k: bool = False,
         conventions: tuple[str, ...] = (),
         over: tuple[str, ...] = (),
+        brief: Brief | None = None,
         largest: Largest = lambda gains, margin, k: UNIT,
     ) -> Callable[[Value], Value]:
         """Declare the decorated value of a slate."""
@@ -120,14 +126,14 @@ class SlateFamily:
             )
             doc = " ".join((value.__doc__ or "").split())
             shared = ("gauge", "window")
-            empty = f"absent without {population.name} slates"
+            empty = _empty(metric)
             self.metrics += [
                 Metric(name, *shared, f"mean over slates of {formula}", unit, empty, source, doc,
-                       labels, self._means(metric)),
+                       labels, self._means(metric), brief),
                 Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
-                       f"as {name}", "absent below two slates", "",
+                       f"as {name}", "absent below two slates that it is over", "",
                        f"Standard error of {name}, its slates taken as independent.",
-                       labels, self._errors(metric)),
+                       labels, self._errors(metric), brief),
             ]  # fmt: skip
             return value
 
@@ -221,8 +227,9 @@ class SlateFamily:
         labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
         doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)
         self.metrics.append(
-            Metric(counted[0].support, "gauge", "window", "slates", "slates", "absent", "",
-                   f"Slates that means are taken over. {doc}.", labels, series)
+            Metric(counted[0].support, "gauge", "window", "slates", "slates",
+                   "absent where it is 0", "", f"Slates that means are taken over. {doc}.",
+                   labels, series, counted[0].brief)
         )  # fmt: skip
 
     def _parts(self, w: Sums, population: Population) -> Iterator[tuple[dict[str, str], I64]]:
@@ -234,6 +241,14 @@ class SlateFamily:
         mature = w.mature(self.name, w.settings.feedback_horizon_ms)
         if mature is not None:
             yield {"maturity": "mature"}, mature
+
+
+def _empty(metric: SlateMetric) -> str:
+    """When a mean is not shown."""
+    own = f"absent without {metric.population.name} slates"
+    if "all" not in metric.over:
+        return own
+    return f"over {metric.population.name}: {own}; over all: absent without slates, else 0"
 
 
 def _listed(**wanted: Any) -> tuple[str, ...]:

@@ -18,14 +18,14 @@ from streamer.engine.integers import split
 from streamer.engine.layout import Layout, Stat
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS, position_class
-from streamer.metrics.declare import Declarations, Family, Series, Sums, count, money, ratio
+from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums, count, money, ratio
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     kinds = len(settings.feedback_kinds) + 1
     return (
         Stat("conversions", "events"),
-        Stat("value_high", f"2**{limits.LIMB_BITS} micros of currency", largest=1 << 18),
+        Stat("value_high", f"2**{limits.LIMB_BITS} micros of currency", largest=1 << 28),
         Stat("value_low", "micros of currency", largest=1 << limits.LIMB_BITS),
         Stat("clicked", "impressions with an attributed click"),
         Stat("converted", "clicked impressions with an attributed conversion"),
@@ -94,20 +94,39 @@ def _kinds(w: Sums) -> list[tuple[int, str]]:
     return list(enumerate((*w.settings.feedback_kinds, "other")))
 
 
-@metric("impressions_total", formula="impressions", unit="events", empty="absent", scope="total")
+@metric(
+    "impressions_total",
+    brief=Brief(),
+    formula="impressions",
+    unit="events",
+    empty="absent without impressions, feedback and conversions",
+    scope="total",
+)
 def impressions_total(w: Sums) -> Iterator[Series]:
     """Impressions (shown items) since the state began."""
     yield count(_impressions(w), _anything(w))
 
 
-@metric("clicks_total", formula="settled clicks", unit="events", empty="absent", scope="total")
+@metric(
+    "clicks_total",
+    brief=Brief(),
+    formula="settled clicks",
+    unit="events",
+    empty="absent without impressions, feedback and conversions",
+    scope="total",
+)
 def clicks_total(w: Sums) -> Iterator[Series]:
     """Clicks since the state began whose dimensions are settled, so that it never falls."""
     yield count(_clicks(w), _anything(w))
 
 
 @metric(
-    "conversions_total", formula="settled conversions", unit="events", empty="absent", scope="total"
+    "conversions_total",
+    brief=Brief(),
+    formula="settled conversions",
+    unit="events",
+    empty="absent where it is 0",
+    scope="total",
 )
 def conversions_total(w: Sums) -> Iterator[Series]:
     """Conversions since the state began whose dimensions are settled."""
@@ -116,9 +135,10 @@ def conversions_total(w: Sums) -> Iterator[Series]:
 
 @metric(
     "conversion_value_total",
+    brief=Brief(),
     formula="sum of value of settled conversions",
     unit="currency",
-    empty="absent",
+    empty="absent without conversions",
     scope="total",
 )
 def conversion_value_total(w: Sums) -> Iterator[Series]:
@@ -128,9 +148,10 @@ def conversion_value_total(w: Sums) -> Iterator[Series]:
 
 @metric(
     "feedback_total",
+    brief=Brief(),
     formula="settled feedback of a kind",
     unit="events",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("feedback",),
     scope="total",
 )
@@ -140,25 +161,49 @@ def feedback_total(w: Sums) -> Iterator[Series]:
         yield count(w(f"feedback_{i}"), feedback=kind)
 
 
-@metric("window_impressions", formula="impressions", unit="events", empty="absent")
+@metric(
+    "window_impressions",
+    brief=Brief(),
+    formula="impressions",
+    unit="events",
+    empty="absent without impressions, feedback and conversions",
+)
 def window_impressions(w: Sums) -> Iterator[Series]:
     """Impressions in the window: the support of ctr_ratio and conversion_value_per_impression."""
     yield count(_impressions(w), _anything(w))
 
 
-@metric("window_clicks", formula="clicks", unit="events", empty="absent")
+@metric(
+    "window_clicks",
+    brief=Brief(),
+    formula="clicks",
+    unit="events",
+    empty="absent without impressions, feedback and conversions",
+)
 def window_clicks(w: Sums) -> Iterator[Series]:
     """Clicks in the window: the support of cvr_ratio and conversion_value_per_click."""
     yield count(_clicks(w), _anything(w))
 
 
-@metric("window_conversions", formula="conversions", unit="events", empty="absent")
+@metric(
+    "window_conversions",
+    brief=Brief(),
+    formula="conversions",
+    unit="events",
+    empty="absent where it is 0",
+)
 def window_conversions(w: Sums) -> Iterator[Series]:
     """Conversions in the window."""
     yield count(w("conversions"))
 
 
-@metric("window_conversion_value", formula="sum of value", unit="currency", empty="absent")
+@metric(
+    "window_conversion_value",
+    brief=Brief(),
+    formula="sum of value",
+    unit="currency",
+    empty="absent without conversions",
+)
 def window_conversion_value(w: Sums) -> Iterator[Series]:
     """Value of the conversions in the window; summed in whole micros."""
     yield Series({}, _value(w), w("conversions") != 0)
@@ -168,7 +213,7 @@ def window_conversion_value(w: Sums) -> Iterator[Series]:
     "window_feedback",
     formula="feedback of a kind",
     unit="events",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("feedback",),
 )
 def window_feedback(w: Sums) -> Iterator[Series]:
@@ -179,6 +224,7 @@ def window_feedback(w: Sums) -> Iterator[Series]:
 
 @metric(
     "ctr_ratio",
+    brief=Brief(),
     formula="clicks / impressions",
     unit="ratio",
     empty="absent without impressions",
@@ -191,6 +237,7 @@ def ctr(w: Sums) -> Iterator[Series]:
 
 @metric(
     "cvr_ratio",
+    brief=Brief(),
     formula="conversions / clicks",
     unit="ratio",
     empty="absent without clicks",
@@ -203,6 +250,7 @@ def cvr(w: Sums) -> Iterator[Series]:
 
 @metric(
     "conversion_value_per_click",
+    brief=Brief(),
     formula="sum of value / clicks",
     unit="currency per click",
     empty="absent without clicks",
@@ -214,6 +262,7 @@ def value_per_click(w: Sums) -> Iterator[Series]:
 
 @metric(
     "conversion_value_per_impression",
+    brief=Brief(),
     formula="sum of value / impressions",
     unit="currency per impression",
     empty="absent without impressions",
@@ -263,7 +312,7 @@ def ctr_attributed(w: Sums) -> Iterator[Series]:
     "window_ctr_attributed_impressions",
     formula="impressions",
     unit="impressions",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("maturity",),
 )
 def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
@@ -276,7 +325,7 @@ def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
     "window_ctr_attributed_clicked",
     formula="impressions with an attributed click",
     unit="impressions",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("maturity",),
 )
 def ctr_attributed_clicked(w: Sums) -> Iterator[Series]:
@@ -303,7 +352,7 @@ def cvr_attributed(w: Sums) -> Iterator[Series]:
     "window_cvr_attributed_clicked",
     formula="clicked impressions",
     unit="impressions",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("maturity",),
 )
 def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
@@ -316,7 +365,7 @@ def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
     "window_cvr_attributed_converted",
     formula="clicked impressions with an attributed conversion",
     unit="impressions",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("maturity",),
 )
 def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
@@ -325,4 +374,4 @@ def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
         yield count(above, maturity=maturity)
 
 
-FAMILY = Family("traffic", _stats, _collect, (*metric.metrics, *by_position.METRICS))
+FAMILY = Family("traffic", _stats, _collect, (*metric.metrics, *by_position.METRICS), _collect)

@@ -17,7 +17,7 @@ from streamer.engine.cells import Deltas
 from streamer.engine.facts import FeedbackFacts
 from streamer.engine.layout import Layout, Stat
 from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
-from streamer.metrics.declare import Declarations, Series, Sums, count, ratio
+from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, ratio
 
 
 def stats(settings: Any) -> tuple[Stat, ...]:
@@ -38,14 +38,20 @@ def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
     yield from enumerate(w.settings.user_feedback_kinds)
 
 
-@metric("window_users", formula="users with an impression", unit="users", empty="absent")
+@metric(
+    "window_users",
+    brief=Brief(),
+    formula="users with an impression",
+    unit="users",
+    empty="absent where it is 0",
+)
 def window_users(w: Sums) -> Iterator[Series]:
     """Distinct users who were shown something: the support of hit_rate and clicks_per_user."""
     yield count(w.users(USERS))
 
 
 @metric("window_hit_users", formula="users with an impression and a click", unit="users",
-        empty="absent")  # fmt: skip
+        empty="absent where it is 0")  # fmt: skip
 def window_hit_users(w: Sums) -> Iterator[Series]:
     """Distinct users who were shown something and clicked something."""
     yield count(w.users(HITS))
@@ -55,7 +61,7 @@ def window_hit_users(w: Sums) -> Iterator[Series]:
     "window_positive_users",
     formula="users with feedback of the kind on an item seen",
     unit="users",
-    empty="absent",
+    empty="absent where it is 0",
     labels=("feedback",),
 )
 def window_positive_users(w: Sums) -> Iterator[Series]:
@@ -78,6 +84,7 @@ def clicks_per_user(w: Sums) -> Iterator[Series]:
 
 @metric(
     "hit_rate_ratio",
+    brief=Brief(),
     formula="users with an impression and a click / users with an impression",
     unit="ratio",
     empty="absent without users",
@@ -90,6 +97,7 @@ def hit_rate(w: Sums) -> Iterator[Series]:
 
 @metric(
     "positive_rate_ratio",
+    brief=Brief({"definition": "docs"}),
     formula="mean over users of (items seen and given the feedback / items seen)",
     unit="ratio",
     empty="absent without users (docs), without users who gave the feedback (gorse-0.5)",

@@ -61,6 +61,7 @@ def settings_of(case: Case) -> Settings:
                 "families": ["ranking", "scoring"],
                 "conventions": conventions,
                 "rollups": [[], ["slate"]],
+                "detailed": [[], ["slate"]],
             },
         }
     )

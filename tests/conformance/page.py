@@ -201,8 +201,7 @@ A value of a slate is a whole number of units of 1e-9. *values*: slates times cu
 compared. *unequal*: how many of them differ when the library's value is rounded to a unit, half up.
 Then the largest differences: of a slate's value (up to 5e-10 is that rounding), of a mean over
 slates, and of its standard error (`…_stderr` beside `scipy.stats.sem` of the library's values).
-Squares of losses, which may be large, are kept in coarser units: hence the standard errors of the
-last three.
+Sums of squares are exact integers, so standard errors differ by the rounding of values alone.
 
 {table(head, rows)}
 In all {total} values, {unequal} of them unequal.

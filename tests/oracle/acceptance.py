@@ -67,8 +67,6 @@ def judge(
         out.seen[record.topic] += 1
         try:
             event = decode(record.topic, record.raw, settings)
-            if record.untyped:
-                raise BrokenError("type")
             if event.event_ms - arrival_ms > settings.time.max_skew_ms:
                 raise BrokenError("future")
         except BrokenError as reason:

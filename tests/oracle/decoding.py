@@ -18,6 +18,8 @@ MAX_DEPTH = 8
 MAX_ITEMS = 1000
 MAX_SCORE = 1_000_000
 MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
+MAX_VALUE = 1e12
+IN_SECONDS = range(946_684_800, 4_102_444_801)  # 2000-01-01 to 2100-01-01
 DAY_MS = 24 * 3600 * 1000
 LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 RFC_3339 = re.compile(
@@ -182,20 +184,24 @@ def dimension(value: Any) -> str | None:
 
 
 def moment_ms(value: Any, reason: str) -> int:
-    """Epoch milliseconds of an integer or an RFC 3339 text."""
+    """Epoch milliseconds of an integer or an RFC 3339 text; an integer that looks like epoch
+    seconds is none."""
+    if type(value) is int and value in IN_SECONDS:
+        broken(reason)
     found_ms = text_ms(value, reason) if isinstance(value, str) else value
     return integer(found_ms, 0, MAX_EVENT_MS, reason)
 
 
 def text_ms(value: str, reason: str) -> int:
     """Epoch milliseconds of an RFC 3339 text, which has microseconds: further digits are rounded,
-    and the milliseconds of that are cut off."""
+    and the milliseconds of that are cut off. 23:59:60 UTC is the second that follows."""
     match = RFC_3339.fullmatch(value)
     if match is None:
         broken(reason)
     day, clock, fraction, _, sign, hours, minutes = match.groups()
+    is_leap = clock.endswith(":60")
     try:
-        moment = datetime.fromisoformat(f"{day}T{clock}+00:00")
+        moment = datetime.fromisoformat(f"{day}T{clock[:-2]}{59 if is_leap else clock[-2:]}+00:00")
     except ValueError:
         broken(reason)
     offset_minutes = 0
@@ -204,6 +210,10 @@ def text_ms(value: str, reason: str) -> int:
             broken(reason)
         offset_minutes = (int(hours) * 60 + int(minutes)) * (1 if sign == "+" else -1)
     whole_ms = (moment - EPOCH) // timedelta(milliseconds=1) - offset_minutes * 60_000
+    if is_leap:
+        if whole_ms % DAY_MS != DAY_MS - 1000:
+            broken(reason)
+        whole_ms += 1000
     micros = (int(((fraction or "") + "0" * 7)[:7]) + 5) // 10
     return whole_ms + micros // 1000
 
@@ -294,7 +304,7 @@ def conversion(event: Event, get: Get) -> None:
     event.item_id = identity(get("item_id"), "item_id")
     if get("value") is not None:
         value = number(get("value"), "value")
-        if not 0 <= value <= 1e9:
+        if not 0 <= value <= MAX_VALUE:
             broken("value")
         event.value_micros = round(value * 1e6)
 
@@ -376,7 +386,7 @@ def check_kind(field: str, said: Any, reason: str, topic: str, names: Mapping[st
         reference(said)
     else:
         is_right = {
-            "value": type(said) in (int, float) and 0 <= number(said, reason) <= 1e9,
+            "value": type(said) in (int, float) and 0 <= number(said, reason) <= MAX_VALUE,
             "type": LINE_TYPES.get(label_or_none(said)) == topic,
             "action": said in ACTIONS,
             "feedback": 1 <= len(label_or_none(said)) <= 64,

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from streamer.config import Settings
 
+from .acceptance import Acceptance
 from .dimensions import Dims, Kept, Segment
 from .joining import Joins, effective_dims
 from .shape import Event
@@ -35,11 +36,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Dwell:
-    """A time that counts."""
+    """A time that counts; ``upper_ms``: the end of the viewing, ``reports``: all that is said."""
 
     event_ms: int
     dwell_ms: int
     dims: Dims
+    upper_ms: int
+    reports: tuple[Event, ...]
 
 
 def dwells_of(events: list[Event], joins: Joins, settings: Settings) -> list[Dwell]:
@@ -96,7 +99,33 @@ def winner(viewing: list[Report]) -> Dwell:
     for other in ranked[:-1]:
         pairs = zip(dims, other.dims, strict=True)
         dims = tuple(theirs if own is None else own for own, theirs in pairs)
-    return Dwell(first.event.event_ms, first.dwell_ms, dims)
+    upper_ms = max(r.upper_ms for r in viewing)
+    reports = tuple(r.event for r in viewing)
+    return Dwell(first.event.event_ms, first.dwell_ms, dims, upper_ms, reports)
+
+
+def is_settled(dwell: Dwell, verdict: Acceptance, joins: Joins, settings: Settings) -> bool:
+    """No report that may still come can join the viewing, and no impression move it."""
+    first = dwell.reports[0]
+    if first.request_id is None:
+        return first.address not in joins.unsettled
+    skew_ms = settings.time.max_skew_ms
+    clocks = [
+        verdict.join_clock_ms(topic, first.partition, skew_ms)
+        for topic in ("impressions", "clicks", "sessions")
+    ]
+    reach_ms = 2 * settings.attribution.session_gap_ms + settings.time.max_lateness_ms
+    return dwell.upper_ms + reach_ms < min(clocks)
+
+
+def read_dwell_totals(out: Sink, dwells: list[Dwell], kept: Kept) -> None:
+    """Since the state began, of settled viewings."""
+    cells: dict[Segment, list[int]] = defaultdict(list)
+    for dwell in dwells:
+        for segment in kept.segments(dwell.dims):
+            cells[segment].append(dwell.dwell_ms)
+    for segment, dwells_ms in cells.items():
+        out.histogram("dwell_seconds", dict(segment), BOUNDS_SECONDS, dwells_ms)
 
 
 def class_of(dwell_ms: int) -> str:
@@ -116,7 +145,7 @@ def read_dwells(out: Sink, span: Span, dwells: list[Dwell], kept: Kept) -> None:
         out.put("window_dwells", labels, len(dwells_ms))
         mean = Fraction(sum(dwells_ms), 1000)
         out.ratio("dwell_mean_seconds", labels, mean, len(dwells_ms))
-        out.quantiles("dwell_seconds", labels, dwells_ms)
+        out.quantiles("window_dwell_seconds", labels, dwells_ms)
         for name in {class_of(ms) for ms in dwells_ms}:
             n = sum(class_of(ms) == name for ms in dwells_ms)
             out.put("window_dwell_distribution", {"upto_seconds": name, **labels}, n)

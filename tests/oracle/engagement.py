@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from streamer.config import Settings
 
+from . import dwell, sessions
+from .acceptance import Acceptance
 from .dimensions import Kept, Segment
-from .dwell import dwells_of, read_dwells
+from .dwell import dwells_of, read_dwell_totals, read_dwells
 from .joining import Joins
-from .sessions import read_sessions, sessions_of
+from .sessions import read_session_totals, read_sessions, sessions_of
 from .shape import Event
 from .sink import Sink
 from .span import Span
@@ -34,6 +36,13 @@ class Engagement:
         read_sessions(out, span, self.sessions, self.kept)
         read_dwells(out, span, self.dwells, self.kept)
         return tallied
+
+    def read_totals(self, out: Sink, verdict: Acceptance, joins: Joins, settings: Settings) -> None:
+        """The histograms since the state began."""
+        ended = [s for s in self.sessions if sessions.is_settled(s, verdict, settings)]
+        read_session_totals(out, ended, self.kept)
+        over = [d for d in self.dwells if dwell.is_settled(d, verdict, joins, settings)]
+        read_dwell_totals(out, over, self.kept)
 
     def facts(self) -> Iterator[Fact]:
         """Sessions as what their users did."""

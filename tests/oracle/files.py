@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from streamer.config import Settings
 
-from .decoding import BrokenError, moment_ms, parse
+from .decoding import BrokenError, decode, moment_ms, parse
 from .shape import LINE_TYPES, Record
 
 
@@ -17,11 +17,14 @@ def records_of_file(
     settings: Settings,
     partitions: int = 1,
     now_ms: int | None = None,
+    *,
+    strays: str | None = None,
 ) -> list[Record]:
     """One record a line (newline removed); ``now_ms`` is the wall clock at the start.
 
-    A line's record timestamp is the largest ``ts`` so far that is not beyond the wall clock (0
-    before any). The ``ts`` of any JSON object counts if it can be read, whatever else is wrong.
+    A line's record timestamp is the largest ``ts`` of an event so far that is not beyond the wall
+    clock (0 before any): a line that is refused moves no clock. A line that cannot be read, or has
+    no known type, is on no topic; or, as where producers write to Kafka, on the topic ``strays``.
     """
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     running_ms = 0
@@ -30,12 +33,48 @@ def records_of_file(
     for line in lines:
         raw = line.removesuffix(b"\n")
         topic, ts, user_id = peek(raw, settings)
-        if ts is not None and ts <= now_ms:
-            running_ms = max(running_ms, ts)
-        key = (topic or "impressions", partition_of(user_id, partitions))
-        records.append(Record(*key, offsets[key], running_ms, raw, untyped=topic is None))
+        if topic is not None and ts is not None and running_ms < ts <= now_ms:
+            running_ms = ts if is_event(topic, raw, settings) else running_ms
+        if (topic or strays) is None:
+            continue
+        key = (topic or strays or "", partition_of(user_id, partitions))
+        records.append(Record(*key, offsets[key], running_ms, raw))
         offsets[key] += 1
     return records
+
+
+def records_of_log(
+    lines: Iterable[bytes],
+    settings: Settings,
+    partitions: int = 1,
+    now_ms: int | None = None,
+) -> list[Record]:
+    """The same lines as careless producers write them to Kafka: those that are on no topic of a
+    file are among the impressions."""
+    return records_of_file(lines, settings, partitions, now_ms, strays="impressions")
+
+
+def is_event(topic: str, raw: bytes, settings: Settings) -> bool:
+    """Whether a record is an event of its topic."""
+    try:
+        decode(topic, raw, settings)
+    except BrokenError:
+        return False
+    return True
+
+
+def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[bytes, str]]:
+    """The lines that are on no topic, each with the reason."""
+    found = []
+    for line in lines:
+        raw = line.removesuffix(b"\n")
+        if peek(raw, settings)[0] is None:
+            try:
+                parse(raw)
+                found.append((raw, "type"))
+            except BrokenError as reason:
+                found.append((raw, str(reason)))
+    return found
 
 
 def peek(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:

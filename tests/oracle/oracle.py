@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from streamer.config import Settings
 
 from .acceptance import accept
-from .files import records_of_file
+from .files import records_of_file, records_of_log
 from .joining import join
 from .readings import read
 from .shape import KINDS, OracleResult, Record
 
-__all__ = ["KINDS", "OracleResult", "Record", "records_of_file", "run"]
+__all__ = ["KINDS", "OracleResult", "Record", "records_of_file", "records_of_log", "run"]
 
 
 def run(

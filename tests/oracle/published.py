@@ -23,7 +23,7 @@ NAMES = (
     *("streamer_clicks_per_user", "streamer_window_positive_users"),
     *("streamer_positive_rate_ratio", "streamer_window_sessions", "streamer_window_bounces"),
     *("streamer_bounce_rate_ratio", "streamer_views_per_session"),
-    *("streamer_session_length_mean_seconds", "streamer_session_length_seconds"),
+    *("streamer_session_length_mean_seconds", "streamer_window_session_length_seconds"),
 )
 """Everything that is recomputed."""
 
@@ -163,4 +163,4 @@ def lengths(visits: pl.DataFrame) -> Iterator[tuple[str, dict[str, str], int | f
         if row["bounces"]:
             yield "window_bounces", labels, row["bounces"]
         for q in ("0.5", "0.9", "0.99"):
-            yield "session_length_seconds", {"quantile": q, **labels}, row[f"q{q}"]
+            yield "window_session_length_seconds", {"quantile": q, **labels}, row[f"q{q}"]

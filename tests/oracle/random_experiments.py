@@ -17,7 +17,7 @@ from streamer.validation import validate
 from .acceptance import accept
 from .dimensions import Kept
 from .experiments import RATIOS
-from .files import records_of_file
+from .files import records_of_log
 from .user_days import measures_of
 
 NOWHERE = ("never-0", "never-1", "never-2")
@@ -37,7 +37,7 @@ def with_experiments(
     log without impressions, have none. An experiment may have begun only after the log's end.
     """
     random = Random(zlib.crc32(b"\n".join(log))) if random is None else random
-    verdict = accept(records_of_file(log, settings), settings)
+    verdict = accept(records_of_log(log, settings), settings)
     impressions = [e for e in verdict.events if e.topic == "impressions"]
     stream_ms = verdict.stream_time_ms()
     if not settings.dimensions or not impressions or stream_ms is None:

@@ -161,7 +161,7 @@ class _Log:
                 conversion.pop("request_id", None)
             if r.random() < 0.8:
                 conversion["value"] = r.choice(
-                    (0, 1e9, 19.99, 0.0000005, round(r.random() * 99, 6))
+                    (0, 1e12, 19.99, 0.0000005, round(r.random() * 99, 6))
                 )
             self.event(when_ms, conversion)
 

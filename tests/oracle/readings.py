@@ -10,6 +10,7 @@ from streamer.config import Settings
 
 from .acceptance import Acceptance
 from .alert_readings import read_alerts
+from .briefly import briefly
 from .dimensions import Kept, Segment
 from .engagement import Engagement
 from .experiment_readings import read_experiments
@@ -55,6 +56,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         read_experiments(out, verdict, joins, settings)
         read_alerts(out, verdict, joins, settings)
         engagement = Engagement(verdict.events, joins, kept, settings)
+        engagement.read_totals(out, verdict, joins, settings)
         slates = SlateReadings(slates_of(joins, settings), kept, settings)
         facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
         for label in settings.windows.lengths:
@@ -64,7 +66,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             tallied = engagement.read(out, window.span, clicks)
             Intervals(window.span, stream_ms, kept, settings).read(out, facts, tallied)
             slates.read(out, window.span, stream_ms)
-    return out.readings
+    return briefly(out.readings, settings)
 
 
 def read_counters(

@@ -8,11 +8,13 @@ from fractions import Fraction
 
 from streamer.config import Settings
 
+from .acceptance import Acceptance
 from .dimensions import Dims, Kept, Segment
 from .shape import Event
 from .sink import Sink
 from .span import Span
 
+BOUNDS_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 LONGEST_MS = 31 * 24 * 3_600_000
 """What is longer counts as this in the quantiles."""
 
@@ -26,6 +28,7 @@ class Session:
     views: int
     dims: Dims
     user: tuple[int, str]
+    last_ms: int
 
 
 def sessions_of(events: list[Event], settings: Settings) -> list[Session]:
@@ -58,7 +61,24 @@ def session_of(visit: list[Event], gap_ms: int) -> Session:
         views=sum(e.action == "view" for e in visit),
         dims=first.dims,
         user=(first.partition, first.user_id),
+        last_ms=last_ms,
     )
+
+
+def is_settled(session: Session, verdict: Acceptance, settings: Settings) -> bool:
+    """No event that may still come can join the visit."""
+    reach_ms = settings.attribution.session_gap_ms + settings.time.max_lateness_ms
+    return session.last_ms + reach_ms < verdict.arrival_ms["sessions", session.user[0]]
+
+
+def read_session_totals(out: Sink, sessions: list[Session], kept: Kept) -> None:
+    """Since the state began, of settled visits."""
+    cells: dict[Segment, list[int]] = defaultdict(list)
+    for session in sessions:
+        for segment in kept.segments(session.dims):
+            cells[segment].append(session.length_ms)
+    for segment, lengths_ms in cells.items():
+        out.histogram("session_length_seconds", dict(segment), BOUNDS_SECONDS, lengths_ms)
 
 
 def read_sessions(out: Sink, span: Span, sessions: list[Session], kept: Kept) -> None:
@@ -80,4 +100,4 @@ def read_sessions(out: Sink, span: Span, sessions: list[Session], kept: Kept) ->
         mean = Fraction(sum(lengths_ms), 1000)
         out.ratio("session_length_mean_seconds", labels, mean, len(cell))
         capped_ms = [min(ms, LONGEST_MS) for ms in lengths_ms]
-        out.quantiles("session_length_seconds", labels, capped_ms)
+        out.quantiles("window_session_length_seconds", labels, capped_ms)

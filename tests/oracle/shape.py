@@ -20,17 +20,13 @@ LINE_TYPES = {
 
 @dataclass(frozen=True)
 class Record:
-    """One record of a log. ``topic`` is a kind, whatever the Kafka topic is called.
-
-    ``untyped``: a file line that is no event of a known type: a reject whatever else it holds.
-    """
+    """One record of a log. ``topic`` is a kind, whatever the Kafka topic is called."""
 
     topic: str
     partition: int
     offset: int
     record_ms: int
     raw: bytes | None
-    untyped: bool = False
 
     @property
     def address(self) -> Address:

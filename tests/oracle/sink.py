@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from .shape import Readings
@@ -31,6 +32,17 @@ class Sink:
         """A ratio, rounded once; absent when the denominator is 0."""
         if bottom:
             self.put(name, labels, float(Fraction(top) / Fraction(bottom)))
+
+    def histogram(
+        self, name: str, labels: dict[str, str], bounds_seconds: Iterable[int], values_ms: list[int]
+    ) -> None:
+        """A Prometheus histogram of times."""
+        for bound in bounds_seconds:
+            n = sum(ms <= 1000 * bound for ms in values_ms)
+            self.put(f"{name}_bucket", {"le": f"{bound}.0", **labels}, n)
+        self.put(f"{name}_bucket", {"le": "+Inf", **labels}, len(values_ms))
+        self.put(f"{name}_count", labels, len(values_ms))
+        self.put(f"{name}_sum", labels, sum(values_ms) / 1000)
 
     def quantiles(self, name: str, labels: dict[str, str], values_ms: list[int]) -> None:
         """Quantile q of n values is the one at rank ceil(q n), in seconds; absent without any."""

@@ -18,8 +18,6 @@ from .sink import Sink
 from .slates import Slate
 from .span import Span
 
-LARGEST_SQUARED = 2**31
-"""Values are made coarser until none is larger, before they are squared."""
 FOLLOWED = ("engaged", "contrasted", "gauc", "paired")
 """Populations that feedback changes."""
 PROBED = ("sampled", "reference")
@@ -28,14 +26,13 @@ PROBED = ("sampled", "reference")
 
 @dataclass(frozen=True)
 class Measure:
-    """One metric of slates. ``largest``: no value is above; ``over_all``: also the mean over all
-    slates, those outside of the population counting 0."""
+    """One metric of slates. ``over_all``: also the mean over all slates, those outside of the
+    population counting 0."""
 
     name: str
     population: str
     value: Callable[..., int]
     labels: tuple[tuple[str, str], ...] = ()
-    largest: int | Fraction = UNIT
     over_all: bool = False
 
 
@@ -163,28 +160,13 @@ def put_mean(
     labels = dict(measure.labels) | labels
     out.ratio(measure.name, labels, Fraction(sum(values), UNIT), n)
     if n >= 2:
-        out.put(f"{measure.name}_stderr", labels, standard_error(values, n, measure.largest))
+        out.put(f"{measure.name}_stderr", labels, standard_error(values, n))
 
 
-def standard_error(values: list[int], n: int, largest: int | Fraction) -> float:
+def standard_error(values: list[int], n: int) -> float:
     """Of the mean of ``n`` values, those not given being 0."""
-    bits = coarseness(largest)
-    coarse = [coarser(value, bits) for value in values]
-    total, squares = sum(coarse), sum(w * w for w in coarse)
-    variance = Fraction(n * squares - total * total, n * (n - 1) * n)
-    return math.sqrt(variance) * (1 << bits) / UNIT
-
-
-def coarser(value: int, bits: int) -> int:
-    """The value in units of 2**bits, rounded."""
-    return value if bits == 0 else (value + 2 ** (bits - 1)) >> bits
-
-
-def coarseness(largest: int | Fraction) -> int:
-    bits = 0
-    while coarser(math.floor(largest), bits) > LARGEST_SQUARED:
-        bits += 1
-    return bits
+    total, squares = sum(values), sum(value * value for value in values)
+    return math.sqrt(Fraction(n * squares - total * total, n * (n - 1) * n)) / UNIT
 
 
 # Which there are ------------------------------------------------------------------------------
@@ -207,15 +189,6 @@ def graded_measures(settings: Settings) -> dict[str, list[Measure]]:
 
 def at_cutoff(k: int, settings: Settings) -> Iterator[Measure]:
     """The metrics of the first k, in all conventions that are asked for."""
-    best = Fraction(max(settings.metrics.feedback.values(), default=0.0))
-    fine = ranking.FINE
-    reciprocals = sum(ranking.reciprocal(rank) for rank in range(1, k + 1))
-    discounts = sum(ranking.discount(rank) for rank in range(1, k + 1))
-    largest: dict[str, int | Fraction] = {
-        "arhr": reciprocals // fine + 1,
-        "cg": k * best * UNIT,
-        "dcg": best * discounts / fine + 1,
-    }
     conventions = settings.metrics.conventions
     for (name, convention), value in AT_CUTOFF.items():
         if convention and convention not in conventions.get(name, ()):
@@ -226,7 +199,6 @@ def at_cutoff(k: int, settings: Settings) -> Iterator[Measure]:
             "engaged",
             partial(value, k=k),
             (("k", str(k)), *named),
-            largest.get(name, UNIT),
             over_all=name != "recall_ratio",
         )
 
@@ -254,7 +226,6 @@ AT_CUTOFF: dict[tuple[str, str], Callable[..., int]] = {
 
 def scored_measures(settings: Settings) -> dict[str, list[Measure]]:
     margin = settings.metrics.margin
-    largest = (2_000_001 + Fraction(margin)) * UNIT
     losses: dict[str, Callable[[float], float]] = {
         "bpr_loss": scoring.bpr,
         "hinge_loss": scoring.hinge,
@@ -263,7 +234,7 @@ def scored_measures(settings: Settings) -> dict[str, list[Measure]]:
     return {
         "gauc": [Measure("gauc_ratio", "gauc", scoring.gauc)],
         "paired": [
-            Measure(name, "paired", partial(scoring.mean_loss, loss=loss), largest=largest)
+            Measure(name, "paired", partial(scoring.mean_loss, loss=loss))
             for name, loss in losses.items()
         ],
     }

@@ -10,8 +10,8 @@ import pytest
 from streamer.config import parse
 
 from .decoding import BrokenError, decode, moment_ms
-from .files import murmur2, partition_of
-from .oracle import Record, records_of_file, run
+from .files import murmur2, partition_of, strays_of_file
+from .oracle import Record, records_of_file, records_of_log, run
 from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
 
@@ -105,14 +105,18 @@ def test_reasons(topic: str, change: Payload, reason: str) -> None:
 def test_times() -> None:
     assert moment_ms("2023-11-14T22:14:00.5Z", "ts") == T0 + 500
     assert moment_ms("2023-11-15T03:44:00.0019+05:30", "ts") == T0 + 1
+    following_ms = 1_483_228_800_000  # 2017-01-01
+    for leap in ("2016-12-31T23:59:60Z", "2017-01-01t00:59:60+0100", "2016-12-31 15:59:60-08:00"):
+        assert moment_ms(leap, "ts") == following_ms
+    assert moment_ms("2016-12-31T23:59:60.25Z", "ts") == following_ms + 250
 
 
 # Files and random logs ------------------------------------------------------------------------
 
 
 def test_file_rule() -> None:
-    def line(line_type: str | None, ts: Any, user: str = "u") -> bytes:
-        payload = {"ts": ts, "user_id": user, "item_id": "x"}
+    def line(line_type: str | None, ts: Any, user: str = "u", **more: Any) -> bytes:
+        payload = {"ts": ts, "user_id": user, "item_id": "x"} | more
         return json.dumps(payload | ({"type": line_type} if line_type else {})).encode() + b"\n"
 
     lines = [
@@ -120,28 +124,32 @@ def test_file_rule() -> None:
         line("click", 100),
         line("impression", 300),
         line("impression", 200),
-        line("purchase", 400),
-        line(None, 350),
+        line("purchase", 400),  # on no topic
+        line(None, 350),  # nor this
         line("click", 9_000_000),  # beyond the wall clock: future
         line("click", "soon"),
+        line("click", 500, position=0),  # refused: it moves no clock
+        line("click", 310, dwell_ms=1),
         b"\n",
     ]
     records = records_of_file(lines, PLAIN, now_ms=1000)
     assert [(r.topic, r.offset, r.record_ms) for r in records] == [
-        ("impressions", 0, 0),
         ("clicks", 0, 100),
+        ("impressions", 0, 300),
         ("impressions", 1, 300),
-        ("impressions", 2, 300),
-        ("impressions", 3, 400),
-        ("impressions", 4, 400),
-        ("clicks", 1, 400),
-        ("clicks", 2, 400),
-        ("impressions", 5, 400),
+        ("clicks", 1, 300),
+        ("clicks", 2, 300),
+        ("clicks", 3, 300),
+        ("clicks", 4, 310),
     ]
-    assert [r[3] for r in run(records, PLAIN).rejects] == [
-        *("future", "ts"),
-        *("json", "type", "type", "json"),
+    assert [r[3] for r in run(records, PLAIN).rejects] == ["future", "ts", "position"]
+    assert [reason for _, reason in strays_of_file(lines, PLAIN)] == [
+        "json",
+        "type",
+        "type",
+        "json",
     ]
+    assert len(records_of_log(lines, PLAIN, now_ms=1000)) == len(lines)
 
 
 def test_partitioner_is_kafkas() -> None:
@@ -171,7 +179,7 @@ def test_random_logs_have_every_complication() -> None:
     lines = random_log(6, settings, 6000)
     assert lines == random_log(6, settings, 6000)
     assert len(lines) == 6000
-    result = run(records_of_file(lines, settings, partitions=3), settings)
+    result = run(records_of_log(lines, settings, partitions=3), settings)
     reasons = {r[3] for r in result.rejects}
     assert reasons == {
         *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.config import parse
+from tests.rollups import every
 
 from .oracle import OracleResult
 from .timeline import T0, VARIANT, H, Log, M, S, value
@@ -134,7 +135,7 @@ def test_the_other_topics_best_fills_what_the_winner_lacks() -> None:
 
 
 def test_each_dimension_is_filled_apart() -> None:
-    settings = parse({"windows": {"lengths": ["1h"]}})
+    settings = parse({"windows": {"lengths": ["1h"]}, "metrics": every("variant", "surface")})
     log = Log().click(0, dwell_ms=1000, variant="A", **R)
     told(log, 0, 2000, surface="home", **R)
     assert dwells(log.run(settings), variant="A", surface="home") == [1, 2.0]

@@ -40,7 +40,14 @@ def made(
     }
     if end is not None:
         experiment["end"] = date_of(DAY + end)
-    return parse({"dimensions": [{"name": "variant"}], **sections, "experiments": [experiment]})
+    return parse(
+        {
+            "dimensions": [{"name": "variant"}],
+            "metrics": {"k": [1, 5, 10]},
+            **sections,
+            "experiments": [experiment],
+        }
+    )
 
 
 def of(truth: ExperimentTruth, metric: str, day: int, arm: str = "A") -> ArmTruth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamer.config import parse
+from tests.rollups import every
 
 from .timeline import T0, VARIANT, H, Log, M, S, joins, value
 
@@ -155,6 +156,7 @@ def test_bounded_values_keep_the_smallest_hashes_of_the_union() -> None:
     settings = parse(
         {
             "dimensions": [{"name": "variant", "values": ["N"], "max_values": 1}],
+            "metrics": every("variant"),
             "windows": {"lengths": ["1h"]},
         }
     )
@@ -249,7 +251,9 @@ def test_money_and_dwell() -> None:
     assert value(result, "cvr_ratio", **at) == 0.4
     assert value(result, "window_dwells", **at) == 10
     assert value(result, "dwell_mean_seconds", **at) == 5.5
-    quantiles = [value(result, "dwell_seconds", quantile=q, **at) for q in ("0.5", "0.9", "0.99")]
+    quantiles = [
+        value(result, "window_dwell_seconds", quantile=q, **at) for q in ("0.5", "0.9", "0.99")
+    ]
     assert quantiles == [5.0, 9.0, 10.0]
 
 

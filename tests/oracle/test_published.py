@@ -9,7 +9,7 @@ import pytest
 
 from tests.published_logs import SETTINGS, compared, packaged, synthetic
 
-from .oracle import records_of_file, run
+from .oracle import records_of_log, run
 from .published import NAMES, recompute
 
 
@@ -18,7 +18,7 @@ def test_oracle_equals_the_published_definitions(
     source: Callable[[], list[bytes]], partitions: int
 ) -> None:
     lines = source()
-    result = run(records_of_file(lines, SETTINGS, partitions=partitions), SETTINGS)
+    result = run(records_of_log(lines, SETTINGS, partitions=partitions), SETTINGS)
     assert not result.rejects
     assert not result.late
     assert not result.duplicates

@@ -15,7 +15,7 @@ from streamer.experiment_settings import DAY_MS
 from .acceptance import accept
 from .dimensions import Kept
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth, range_truth
-from .files import records_of_file
+from .files import records_of_log
 from .joining import join
 from .random_experiments import settled, with_experiments
 from .random_log import random_log
@@ -57,7 +57,7 @@ def case_of(name: str, seed: int) -> Case:
     plain = SETTINGS[name]
     log = settled(random_log(seed, plain, 500), plain, Random(seed))
     settings = with_experiments(plain, log)
-    verdict = accept(records_of_file(log, settings, partitions=1 + seed % 3), settings)
+    verdict = accept(records_of_log(log, settings, partitions=1 + seed % 3), settings)
     joins = join(verdict, settings)
     truth = experiment_truth(verdict, joins, settings)
     ranges = {
@@ -147,7 +147,7 @@ def test_settled_users_keep_their_value() -> None:
     changed = settled(log, plain, Random(5), share=1.0)
     assert [line.count(b'"') for line in changed] == [line.count(b'"') for line in log]
     values: dict[str, set[str]] = {}
-    for event in accept(records_of_file(changed, plain), plain).events:
+    for event in accept(records_of_log(changed, plain), plain).events:
         own = values.setdefault(event.user_id, set())
         own |= {value for value in event.dims if value is not None}
     names = [(user, value.split("-")[0]) for user, own in values.items() for value in own]

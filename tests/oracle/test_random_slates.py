@@ -10,7 +10,7 @@ import pytest
 from streamer.config import parse
 
 from .acceptance import Acceptance, accept
-from .files import records_of_file
+from .files import records_of_log
 from .joining import Joins, join
 from .random_log import random_log
 from .scoring import clicked_pairs, differences, scored
@@ -33,7 +33,7 @@ def logs() -> Logs:
     found = []
     for seed in range(8):
         lines = random_log(seed, SETTINGS, 800)
-        verdict = accept(records_of_file(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
+        verdict = accept(records_of_log(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
         joins = join(verdict, SETTINGS)
         found.append((verdict, joins, slates_of(joins, SETTINGS)))
     return found

@@ -9,11 +9,12 @@ from collections.abc import Callable
 import pytest
 
 from streamer.config import parse
+from tests.rollups import every
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .dwell import Report, reports_of, viewings, winner
-from .files import records_of_file
+from .files import records_of_log
 from .joining import Joins, join
 from .random_log import random_log
 from .sessions import sessions_of
@@ -23,7 +24,9 @@ from .users import touches
 SETTINGS = parse(
     {
         "dimensions": [{"name": "variant", "values": ["A"], "max_values": 2}, {"name": "surface"}],
-        "metrics": {"feedback": {"click": 1.0, "like": 2.0, "conversion": 3.0}},
+        "metrics": every(
+            "variant", "surface", feedback={"click": 1.0, "like": 2.0, "conversion": 3.0}
+        ),
     }
 )
 GAP_MS = SETTINGS.attribution.session_gap_ms
@@ -36,7 +39,7 @@ def logs() -> Logs:
     found = []
     for seed in range(10):
         lines = random_log(seed, SETTINGS, 800)
-        verdict = accept(records_of_file(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
+        verdict = accept(records_of_log(lines, SETTINGS, partitions=1 + seed % 3), SETTINGS)
         found.append((verdict, join(verdict, SETTINGS)))
     return found
 
@@ -151,6 +154,6 @@ def test_users(logs: Logs) -> None:
 
 def test_partitions_keep_values_that_readers_fold() -> None:
     lines = random_log(2, SETTINGS, 800)
-    verdict = accept(records_of_file(lines, SETTINGS, partitions=3), SETTINGS)
+    verdict = accept(records_of_log(lines, SETTINGS, partitions=3), SETTINGS)
     kept = Kept(verdict.events, SETTINGS)
     assert any(values - kept.overall[i] for (i, _), values in kept.by_partition.items())

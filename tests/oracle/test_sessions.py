@@ -167,7 +167,7 @@ def test_lengths_are_ranked_and_their_mean_is_exact() -> None:
     for i in range(1, 11):
         log.visited(0, session_id=f"s{i}").visited(i * M + 1, session_id=f"s{i}", action="end")
     result = log.run()
-    shown = [value(result, "session_length_seconds", quantile=q, **HOUR) for q in QUANTILES]
+    shown = [value(result, "window_session_length_seconds", quantile=q, **HOUR) for q in QUANTILES]
     assert shown == [300.001, 540.001, 600.001]
     assert value(result, "session_length_mean_seconds", **HOUR) == 330.001
 
@@ -185,7 +185,7 @@ def test_endless_visits_count_as_a_month_in_the_quantiles() -> None:
         log.visited(hour * H)
     result = log.visited(32 * 24 * H, action="end").run(settings)
     at = {"window": "24h"}
-    shown = [value(result, "session_length_seconds", quantile=q, **at) for q in QUANTILES]
+    shown = [value(result, "window_session_length_seconds", quantile=q, **at) for q in QUANTILES]
     assert shown == [31 * 86_400.0] * 3
     assert value(result, "session_length_mean_seconds", **at) == 32 * 86_400.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from streamer.config import Settings, parse
 
 from .oracle import OracleResult
 from .ranking import UNIT
-from .slate_readings import coarseness, standard_error
+from .slate_readings import standard_error
 from .timeline import PLAIN, VARIANT, Log, M, value
 
 HOUR = {"window": "1h"}
@@ -273,26 +272,16 @@ def test_segments_add_over_partitions() -> None:
 def test_error_of_a_mean() -> None:
     values = [0, UNIT, UNIT // 4, 0, -UNIT]
     expected = statistics.stdev(v / UNIT for v in values) / math.sqrt(5)
-    assert standard_error(values, 5, UNIT) == pytest.approx(expected, rel=1e-12)
-    assert standard_error([UNIT, UNIT // 4, -UNIT], 5, UNIT) == pytest.approx(expected, rel=1e-12)
-    assert standard_error([7, 7, 7], 3, UNIT) == 0.0
+    assert standard_error(values, 5) == pytest.approx(expected, rel=1e-12)
+    assert standard_error([UNIT, UNIT // 4, -UNIT], 5) == pytest.approx(expected, rel=1e-12)
+    assert standard_error([7, 7, 7], 3) == 0.0
 
 
-def test_error_of_large_values() -> None:
-    largest = 2_000_001 * UNIT
-    assert coarseness(largest) == 20
+def test_error_of_large_values_has_no_unit_of_its_own() -> None:
     values = [3 * UNIT, 700_000 * UNIT, 10 * UNIT, 123_456_789]
     expected = statistics.stdev(v / UNIT for v in values) / 2
-    assert standard_error(values, 4, largest) == pytest.approx(expected, rel=1e-8)
-
-
-def test_how_coarse() -> None:
-    assert coarseness(0) == coarseness(UNIT) == coarseness(2**31) == 0
-    assert coarseness(2**31 + 1) == 1
-    assert coarseness(2**32) == 1
-    assert coarseness(2**32 + 1) == 2  # rounded up it would be 2**31 + 1
-    assert coarseness(Fraction(2**32 * 2 + 1, 2)) == 1
-    assert coarseness(10 * 5 * UNIT) == 5
+    assert standard_error(values, 4) == pytest.approx(expected, rel=1e-12)
+    assert standard_error([600_000, 700_000], 2) == pytest.approx(5.0e-5, rel=1e-12)
 
 
 def test_errors_are_shown_from_two_slates_on() -> None:

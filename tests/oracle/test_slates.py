@@ -211,7 +211,7 @@ def test_feedback_on_what_was_not_shown_is_unattributed() -> None:
     result = log.run()
     assert value(result, "unattributed_total", topic="clicks") == 1
     log = two().click(1, item_id="a", **R).click(1, item_id="z", **R)
-    labels = {"maturity": "provisional", "over": "engaged", "k": "1", **HOUR}
+    labels = {"maturity": "provisional", "over": "engaged", "k": "10", **HOUR}
     assert value(log.run(), "recall_ratio", **labels) == 1.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamer.config import parse
+from tests.rollups import every
 
 from .oracle import OracleResult
 from .timeline import VARIANT, H, Log, M, value
@@ -237,7 +238,7 @@ def test_conversions_inherit_too() -> None:
         {
             "dimensions": [{"name": "variant"}],
             "windows": {"lengths": ["1h"]},
-            "metrics": {"feedback": {"conversion": 1.0}},
+            "metrics": every("variant", feedback={"conversion": 1.0}),
         }
     )
     log = Log().shown(0, request_id="r", variant="A").click(1, request_id="r")
@@ -252,6 +253,7 @@ def bounded(mine: int, theirs: int) -> OracleResult:
         {
             "dimensions": [{"name": "variant", "max_values": 1}],
             "windows": {"lengths": ["1h"]},
+            "metrics": every("variant"),
         }
     )
     log = Log().shown(0, variant="A", p=mine).shown(0, variant="B", p=mine)

@@ -6,13 +6,20 @@ import json
 from typing import Any
 
 from streamer.config import Settings, parse
+from tests.rollups import every
 
 from .oracle import OracleResult, Record, run
 
 T0 = 1_700_000_040_000  # a whole minute
 S, M, H = 1000, 60_000, 3_600_000
 PLAIN = parse({"dimensions": [], "windows": {"lengths": ["5m", "1h"]}})
-VARIANT = parse({"dimensions": [{"name": "variant"}], "windows": {"lengths": ["1h"]}})
+VARIANT = parse(
+    {
+        "dimensions": [{"name": "variant"}],
+        "windows": {"lengths": ["1h"]},
+        "metrics": every("variant"),
+    }
+)
 
 Payload = dict[str, Any]
 

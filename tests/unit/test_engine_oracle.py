@@ -15,7 +15,7 @@ from tests.agreement import (
     states,
     to_log,
 )
-from tests.oracle.oracle import records_of_file, run
+from tests.oracle.oracle import records_of_log, run
 
 LINES = 800
 WHOLE = 1_000_000
@@ -87,7 +87,7 @@ def test_the_packaged_ab_test_counts_as_it_was() -> None:
     # Known of the data: 60,000 impressions, half by each policy; 130 and 157 clicks.
     settings = parse({"windows": {"lengths": ["1h", "24h"]}})
     lines = [line for _, line in open_bandit.lines(open_bandit.events())]
-    records = records_of_file(lines, settings, partitions=4)
+    records = records_of_log(lines, settings, partitions=4)
     expected = run(records, settings).readings
     engines = run_engines(settings, 4, to_log(records), 5000, seed=1)
     readings = read_engines(engines)

@@ -14,7 +14,7 @@ import pytest
 from streamer.events import LINE_TYPES
 from streamer.replay import Replay
 from tests.agreement import by_key, read_engines, run_engines, to_log
-from tests.oracle.oracle import records_of_file
+from tests.oracle.oracle import records_of_log
 from tests.oracle.published import NAMES, Values, recompute
 from tests.published_logs import SETTINGS, compared, packaged, synthetic
 
@@ -52,7 +52,7 @@ def test_so_it_does_in_small_chunks_of_topics_that_run_ahead(
     source: Callable[[], list[bytes]],
 ) -> None:
     lines = source()
-    log = to_log(records_of_file(lines, SETTINGS, partitions=2))
+    log = to_log(records_of_log(lines, SETTINGS, partitions=2))
     readings = read_engines(run_engines(SETTINGS, 2, log, 400, seed=5))
     assert compared(readings, recompute(lines, SETTINGS.windows.lengths_ms), SKETCH) == []
 

@@ -68,9 +68,8 @@ def test_mean_and_error_are_those_of_the_values(largest: int, data: st.DataObjec
     error, present = moments.stderr(sums, count)
     assert present[0] == (len(value) > 1)
     if len(value) > 1:
-        coarse = 1 << moments.coarser_bits
-        exact = statistics.stdev(value) / math.sqrt(len(value)) / UNIT
-        assert error[0] == pytest.approx(exact, rel=1e-9, abs=coarse / UNIT)
+        exact = Fraction(statistics.variance(map(Fraction, value))) / len(value)
+        assert error[0] == pytest.approx(math.sqrt(exact) / UNIT, rel=1e-12)
 
 
 @pytest.mark.parametrize("largest", LARGEST)
@@ -83,6 +82,20 @@ def test_equal_values_have_no_error_and_nothing_has_neither(largest: int) -> Non
     for read in (moments.mean, moments.stderr):
         assert read(sums, count)[1].tolist() == [True, False]
         assert np.isfinite(read(sums, count)[0]).all()
+
+
+def test_small_errors_of_values_that_may_be_large_are_not_lost() -> None:
+    moments = Moments(LARGEST[-1])
+    value = np.array([600_000, 700_000])  # losses of 0.0006 and 0.0007
+    sums = np.stack(moments.columns(value)).sum(axis=1)[None, :]
+    error, present = moments.stderr(sums, np.array([2]))
+    assert present[0]
+    assert error[0] == pytest.approx(5.0e-5, rel=1e-12)
+
+
+def test_values_beyond_what_squares_hold_are_refused() -> None:
+    with pytest.raises(ValueError, match="sums of squares hold"):
+        Moments((1 << 53) + 1)
 
 
 @given(st.lists(st.floats(-2e6, 2e6), min_size=1, max_size=20))

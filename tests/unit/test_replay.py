@@ -25,7 +25,7 @@ from tests.oracle import files as oracle_files
 from tests.oracle.oracle import records_of_file, run
 from tests.oracle.random_log import random_log
 
-UNTYPED = b'{"ts":1700000000000,"user_id":"u1","item_id":"i1"}'
+NO_TYPE = b'{"ts":1700000000000,"user_id":"u1","item_id":"i1"}'
 
 
 def replayed(
@@ -57,9 +57,11 @@ def test_equals_the_oracle(name: str, partitions: int, tmp_path: Path) -> None:
     replay = replayed(path, settings, partitions, dead)
     assert replay.lines == len(lines)
     assert differences(by_key(replay.readout()), expected.readings) == []
-    places = {(d.topic, d.partition, d.offset) for d in dead}
-    assert len(places) == len(dead)
-    assert places == {r[:3] for r in expected.rejects} | set(expected.late)
+    placed = [(d.topic, d.partition, d.offset) for d in dead if d.topic]
+    assert len(set(placed)) == len(placed)
+    assert set(placed) == {r[:3] for r in expected.rejects} | set(expected.late)
+    strays = oracle_files.strays_of_file(lines, settings)
+    assert sorted((d.value, d.reason) for d in dead if not d.topic) == sorted(strays)
 
 
 @pytest.mark.parametrize("rows", [1, 100, 333])
@@ -90,7 +92,7 @@ def test_segments_stay_right_when_the_interner_is_renewed(
 
 def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     bad = [
-        UNTYPED,
+        NO_TYPE,
         b"not json",
         b'{"type":"click","ts":1700000000000,"user_id":"u1"}',
         b'{"type":"impression","ts":1700000000000,"user_id":"\xff","item_id":"i1"}',
@@ -102,21 +104,74 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     path.write_bytes(b"\n".join([good, *bad]))
     assert cli.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 0
     found = [json.loads(line) for line in letters.read_bytes().splitlines()]
-    by_place = {(x["topic"], x["offset"]): x for x in found}
-    assert len(found) == len(by_place) == len(bad)
-    assert {x["partition"] for x in found} == {0}
-    assert by_place["impressions", 1]["value"].encode() == UNTYPED
-    assert by_place["impressions", 1]["reason"] == "type"
-    assert by_place["impressions", 2]["value"].encode() == bad[1]
-    assert by_place["impressions", 2]["reason"] == "json"
+    assert len(found) == len(bad)
+    by_place = {(x["topic"], x["offset"]): x for x in found if x["topic"]}
+    strays = {x["reason"]: x for x in found if not x["topic"]}
+    assert {(x["partition"], x["offset"]) for x in strays.values()} == {(-1, -1)}
+    assert strays["type"]["value"].encode() == NO_TYPE
+    assert {x["value"] for x in found if x["reason"] == "json" and "value" in x} == {"not json"}
+    (utf,) = (x["value_base64"] for x in found if "value_base64" in x)
+    assert base64.b64decode(utf) == bad[3]
     assert by_place["clicks", 0]["value"].encode() == bad[2]
-    assert by_place["clicks", 0]["reason"] == "item_id"
-    assert base64.b64decode(by_place["impressions", 3]["value_base64"]) == bad[3]
-    assert by_place["impressions", 4]["reason"] == "late"
-    cut = by_place["impressions", 5]
+    assert by_place["clicks", 0]["reason"] == by_place["clicks", 0]["field"] == "item_id"
+    assert by_place["clicks", 0]["found"] == "nothing"
+    assert "256" in by_place["clicks", 0]["expected"]
+    assert by_place["impressions", 1]["reason"] == "late"
+    assert "time.max_lateness" in by_place["impressions", 1]["expected"]
+    cut = strays["too_large"]
     assert cut["cut"] is True
-    assert cut["reason"] == "too_large"
+    assert cut["found"] == "more than 1,000,001 bytes"
     assert bad[5].startswith(cut["value"].encode())
+
+
+OWN_NAMES = b'{"event":"view","time":"2023-11-14T22:13:20Z","sku":"i1","uid":"u1"}'
+
+
+def test_a_file_with_names_of_its_own_is_an_error_that_names_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.ndjson"
+    path.write_bytes((OWN_NAMES + b"\n") * 500)
+    assert cli.main(["replay", str(path), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["stream_time_ms"] == 0
+    assert "none of 500 lines was accepted" in err
+    for text in (
+        *("no topic: 500 type: found nothing", "impression, click, conversion, session"),
+        *("fields seen: event, time, sku, uid", "[events.fields]"),
+        "sample: {event: text of 4, time: text of 20, sku: text of 2, uid: text of 2}",
+        *('type = "event"', 'ts = "time"', 'item_id = "sku"', 'user_id = "uid"'),
+    ):
+        assert text in err
+    assert cli.main(["replay", str(path)]) == 1
+    out, _ = capsys.readouterr()
+    assert "Nothing was counted." in out
+    assert "1970" not in out
+
+
+@pytest.mark.parametrize(
+    ("lines", "plain", "strict"),
+    [
+        ([b'{"type":"click","ts":1,"user_id":"u","item_id":"i"}'], 0, 0),
+        ([b'{"type":"click","ts":1,"user_id":"u","item_id":"i"}', b"{"], 0, 1),
+        ([b'{"type":"click","ts":9000000,"user_id":"u","item_id":"i"}',
+          b'{"type":"click","ts":1,"user_id":"u","item_id":"i"}'], 0, 1),
+        ([b'{"type":"click","ts":1700000000,"user_id":"u","item_id":"i"}'], 1, 1),
+        ([b"{"], 1, 1),
+        ([], 0, 0),
+    ],
+    ids=["good", "one is cut", "one is late", "seconds", "cut", "none"],
+)  # fmt: skip
+def test_the_exit_code_says_whether_lines_were_refused(
+    lines: list[bytes], plain: int, strict: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(b"\n".join(lines))
+    assert cli.main(["replay", str(path), "--prom"]) == plain
+    assert cli.main(["replay", str(path), "--prom", "--strict"]) == strict
+    err = capsys.readouterr().err
+    assert ("refused" in err) == bool(plain or strict)
+    assert ("looks like seconds" in err) == (b"1700000000," in b"".join(lines))
 
 
 @pytest.fixture(scope="module")
@@ -185,9 +240,8 @@ def test_prom_and_json_show_the_same(real_log: Path, capsys: pytest.CaptureFixtu
     assert cli.main(["replay", "--prom", str(real_log)]) == 0
     lines = [x for x in capsys.readouterr().out.splitlines() if not x.startswith("#")]
     assert len(lines) == len(document["readings"])
-    assert [float(x.rpartition(" ")[2]) for x in lines] == [
-        float(r["value"]) for r in document["readings"]
-    ]
+    shown = [(x.partition("{")[0].partition(" ")[0], float(x.rpartition(" ")[2])) for x in lines]
+    assert sorted(shown) == sorted((r["name"], float(r["value"])) for r in document["readings"])
 
 
 def test_summary(real_log: Path, capsys: pytest.CaptureFixture[str]) -> None:

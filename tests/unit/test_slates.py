@@ -17,22 +17,25 @@ from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
 from streamer.engine.partition import Partition
-from streamer.store.journal import Journal, adopt
+from streamer.store.journal import Journal
 from streamer.store.memory import MemoryStore
+from streamer.store.restore import adopt
 from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import differences, read_engines, run_engines, states, to_log
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, S
+from tests.rollups import every
 
 BASE: dict[str, Any] = {
     "dimensions": [{"name": "variant"}],
     "windows": {"lengths": ["1h", "24h"]},
-    "metrics": {
-        "k": [2, 10],
-        "feedback": {"click": 1.0, "like": 3.0},
-        "conventions": {"ndcg_ratio": ["jurity"]},
-    },
+    "metrics": every(
+        "variant",
+        k=[2, 10],
+        feedback={"click": 1.0, "like": 3.0},
+        conventions={"ndcg_ratio": ["jurity"]},
+    ),
 }
 PLAIN = parse(BASE)
 GRADED = parse(

@@ -19,7 +19,7 @@ from streamer import limits
 from streamer.config import Settings, parse
 from streamer.errors import SourceError, UsageError
 from streamer.sources import open_bandit
-from streamer.sources.files import UNTYPED, FileSource, Line
+from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
 from streamer.sources.moved import Event, Leg, replay
 from streamer.sources.synthetic import BROKEN, Traffic, generate
@@ -106,19 +106,20 @@ def test_a_missing_file_is_an_error_at_once(tmp_path: Path) -> None:
 
 def test_record_timestamps(tmp_path: Path) -> None:
     lines = [
-        (b"{", "impressions", 0),
+        (b"{", NO_TOPIC, 0),
         (event("click", 100), "clicks", 100),
-        (event("session", 50), "sessions", 100),
+        (event("click", 50), "clicks", 100),
         (event("impression", "1970-01-01T00:00:00.2005Z"), "impressions", 200),
         (event("conversion", 2000), "conversions", 200),  # beyond the wall clock
         (event("click", 1000), "clicks", 1000),
-        (event("purchase", 1000), "impressions", 1000),
-        (b'{"ts":1,"user_id":"u","item_id":"x"}', UNTYPED, 1000),
+        (event("purchase", 1000), NO_TOPIC, 1000),
+        (b'{"ts":1,"user_id":"u","item_id":"x"}', NO_TOPIC, 1000),
         (event("click", None), "clicks", 1000),
-        (b'{"type":"click","ts":5,"note":"\xff"}', "impressions", 1000),
-        (b"[]", "impressions", 1000),
-        (b"", "impressions", 1000),
-        (b"z" * 2_000_000, "impressions", 1000),
+        (b'{"type":"click","ts":5,"note":"\xff"}', NO_TOPIC, 1000),
+        (b'{"type":"click","ts":"soon","note":1e400}', "clicks", 1000),
+        (b"[]", NO_TOPIC, 1000),
+        (b"", NO_TOPIC, 1000),
+        (b"z" * 2_000_000, NO_TOPIC, 1000),
     ]
     path = tmp_path / "log"
     path.write_bytes(b"".join(raw + b"\n" for raw, _, _ in lines))
@@ -128,14 +129,29 @@ def test_record_timestamps(tmp_path: Path) -> None:
     assert len(got[-1][2]) == limits.MAX_RECORD_BYTES + 1
 
 
-def test_a_readable_time_counts_whatever_else_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "log").write_bytes(b'{"type":7,"ts":9}\n{"type":"click","ts":5}\n')
-    assert [line[:2] for line in read(tmp_path / "log")] == [("impressions", 9), ("clicks", 9)]
+def test_a_refused_line_moves_no_clock(tmp_path: Path) -> None:
+    click = b'{"type":"click","ts":%d,"user_id":"u","item_id":"x"%s}'
+    lines = [
+        (click % (5, b""), 5),
+        (click % (9, b',"position":0'), 5),
+        (click % (9, b',"variant":"all"'), 5),
+        (click % (9, b',"start_ts":1'), 5),
+        (click % (9, b',"type":"impression","items":[]'), 5),
+        (b'{"type":7,"ts":9}', 5),
+        (click % (1_700_000_000, b""), 5),  # seconds
+        (click % (7, b',"note":[{"position":0}]'), 7),
+        (event("click", "1970-01-01T00:00:00.008Z"), 8),
+        (event("click", "2016-12-31T23:59:60Z"), 1_483_228_800_000),
+    ]
+    (tmp_path / "log").write_bytes(b"\n".join(raw for raw, _ in lines))
+    got = read(tmp_path / "log", now_ms=1_600_000_000_000)
+    assert [ms for _, ms, _ in got] == [ms for _, ms in lines]
 
 
 def test_field_names_are_mapped(tmp_path: Path) -> None:
     settings = parse({"events": {"fields": {"ts": "time", "type": "what"}}})
-    (tmp_path / "log").write_bytes(b'{"what":"session","time":9,"ts":5,"type":"click"}')
+    line = b'{"what":"session","time":9,"ts":5,"type":"click","user_id":"u"'
+    (tmp_path / "log").write_bytes(line + b',"session_id":"s","action":"view"}')
     assert [line[:2] for line in read(tmp_path / "log", settings=settings)] == [("sessions", 9)]
 
 

@@ -18,7 +18,7 @@ from streamer.store.reader import Reader
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, run_engines, states, to_log
 from tests.journal_suite import commit, start, take_over
-from tests.oracle.oracle import records_of_file
+from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.oracle.tracks import track_of
 
@@ -69,7 +69,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
     settings = with_alerts("few values")
     partitions = 1 + seed % 2
     log = random_log(seed, settings, 800)
-    records = records_of_file(log, settings, partitions=partitions)
+    records = records_of_log(log, settings, partitions=partitions)
     reference = None
     for size, dice in [(1_000_000, None), (25, seed)]:
         engines = run_engines(settings, partitions, to_log(records), size, dice)
@@ -87,7 +87,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
 
 async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> None:
     settings, store = with_alerts("few values", ALERTS[:3]), MemoryStore()
-    records = records_of_file(random_log(9, settings, 800), settings)
+    records = records_of_log(random_log(9, settings, 800), settings)
     run = await start(store, settings, 1)
     chunks = list(chunks_of(to_log(records), 60, 4))
     for i, chunk in enumerate(chunks[: len(chunks) // 2]):
@@ -125,7 +125,7 @@ def test_panes_leave_after_a_week() -> None:
     day_ms = 86_400_000
     for day in range(20):
         line = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (10**12 + day * day_ms)
-        records = records_of_file([b'{"type":"impression",' + line[1:]], settings)
+        records = records_of_log([b'{"type":"impression",' + line[1:]], settings)
         (record,) = to_log(records)
         (chunk,) = chunks_of([record], 1)
         engines.feed(chunk)
