@@ -31,8 +31,9 @@ from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.sources.synthetic import Line, Traffic, generate
 from streamer.store.base import Answer
-from streamer.store.journal import Journal, adopt
+from streamer.store.journal import Journal
 from streamer.store.memory import MemoryStore
+from streamer.store.restore import adopt
 
 GATHER = 10_000
 COMMIT_EVERY = 10

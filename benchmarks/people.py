@@ -21,8 +21,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 from streamer.readout.view import view_of
 from streamer.sources.synthetic import Traffic, generate
-from streamer.store.journal import adopt
 from streamer.store.manifest import decode
+from streamer.store.restore import adopt
 
 DAY_SECONDS = 86_400
 

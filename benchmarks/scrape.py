@@ -1,8 +1,11 @@
-"""A warm scrape: 64 partitions, 4 windows, 500 segments, real Redis.
+"""A warm scrape: 64 partitions, 4 windows, all four kinds of events, real Redis.
 
-    python -m benchmarks.scrape --redis redis://localhost
+    python -m benchmarks.scrape --redis redis://localhost                2 x 3 x 8 values, defaults
+    python -m benchmarks.scrape --redis redis://localhost --shape wide   25 x 20, everything shown
+    python -m benchmarks.scrape --redis redis://localhost --changed 4    few partitions commit
 
-Between two scrapes every partition commits a second of new traffic, as a live system would.
+Between two scrapes every partition (or the first ``--changed``) commits fifteen seconds of new
+traffic, as a live system would.
 """
 
 from __future__ import annotations
@@ -15,47 +18,76 @@ import statistics
 import sys
 import time
 import uuid
+from typing import Any
 
 import numpy as np
 
-from streamer import collector, exposition
+from streamer import collector
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
 from streamer.engine.partition import Partition
 from streamer.metrics.catalogue import Catalogue
+from streamer.readout.pane_sums import PaneSums
 from streamer.readout.readout import readout
-from streamer.store.journal import Journal, adopt
+from streamer.scrape import Bodies, Form
+from streamer.store.journal import Journal
 from streamer.store.reader import Reader
 from streamer.store.redis import RedisStore
+from streamer.store.restore import adopt
 
 START_MS = 1_700_000_000_000
 
 
-class Traffic:
-    """Impressions and clicks over the given number of segments, for one partition."""
+SHAPES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "default": ((2, 3, 8), {}),
+    "wide": (
+        (25, 20),
+        {
+            "rollups": [[], ["d0"], ["d1"], ["d0", "d1"]],
+            "detailed": [[], ["d0"], ["d1"], ["d0", "d1"]],
+            "k": [1, 5, 10],
+        },
+    ),
+}
+"""Values of each dimension, and settings of metrics."""
+SHARES = {"impressions": 1.0, "clicks": 0.05, "conversions": 0.01, "sessions": 0.1}
 
-    def __init__(self, number: int, variants: int, surfaces: int) -> None:
+
+class Traffic:
+    """Events of all kinds over dimensions with so many values, for one partition."""
+
+    def __init__(self, number: int, values: tuple[int, ...]) -> None:
         self.dice = random.Random(number)
-        self.number, self.variants, self.surfaces = number, variants, surfaces
-        self.offsets = {"impressions": 0, "clicks": 0}
+        self.number, self.values = number, values
+        self.offsets = dict.fromkeys(SHARES, 0)
 
     def lines(self, kind: str, n: int, from_ms: int, until_ms: int) -> list[bytes]:
+        """Events of a kind; dimensions are those of the user."""
         return [
-            b'{"ts":%d,"user_id":"u%d-%d","request_id":"r%d","item_id":"i%d","position":%d,'
-            b'"score":%.3f,"dwell_ms":%d,"variant":"v%d","surface":"s%d"}'
-            % (
-                self.dice.randrange(from_ms, until_ms),
-                *(self.number, i // 10 % 500, i // 10, self.dice.randrange(20)),
-                *(self.dice.randint(1, 10), self.dice.random()),
-                *(self.dice.randrange(100, 100_000), self.dice.randrange(self.variants)),
-                self.dice.randrange(self.surfaces),
-            )
+            json.dumps(
+                {
+                    "ts": self.dice.randrange(from_ms, until_ms),
+                    "user_id": f"u{self.number}-{i // 10 % 500}",
+                    **{f"d{j}": f"v{i // 10 % 500 % k}" for j, k in enumerate(self.values)},
+                    **self._fields(kind, i),
+                }
+            ).encode()
             for i in self._places(kind, n)
         ]
 
+    def _fields(self, kind: str, i: int) -> dict[str, Any]:
+        if kind == "sessions":
+            return {"session_id": f"s{i // 20}", "action": self.dice.choice(["view", "end"])}
+        item = {"request_id": f"r{i // 10}", "item_id": f"i{i % 10}"}
+        if kind == "impressions":
+            return {**item, "position": i % 10 + 1, "score": round(self.dice.random(), 3)}
+        if kind == "clicks":
+            return {**item, "dwell_ms": self.dice.randrange(100, 100_000)}
+        return {**item, "value": self.dice.randrange(1, 100)}
+
     def _places(self, kind: str, n: int) -> list[int]:
-        """Impressions in slates of ten; clicks in any of the last hundred slates."""
+        """Impressions in slates of ten; feedback in any of the last hundred slates."""
         first = self.offsets["impressions"]
         if kind == "impressions":
             return list(range(first - n, first))
@@ -65,12 +97,14 @@ class Traffic:
 class Cluster:
     """All partitions, fed in this process."""
 
-    def __init__(self, settings: Settings, store: RedisStore, count: int) -> None:
+    def __init__(
+        self, settings: Settings, store: RedisStore, count: int, values: tuple[int, ...]
+    ) -> None:
         self.settings, self.store = settings, store
         self.catalogue = Catalogue(settings)
         self.decoder = Decoder(settings)
         self.partitions = [Partition(settings, self.catalogue) for _ in range(count)]
-        self.traffic = [Traffic(i, 25, 20) for i in range(count)]
+        self.traffic = [Traffic(i, values) for i in range(count)]
         self.journals: list[Journal] = []
 
     async def start(self) -> None:
@@ -79,11 +113,12 @@ class Cluster:
             claim, stored = await self.store.claim(i)
             self.journals.append(await adopt(self.store, i, partition, claim, stored))
 
-    async def feed(self, impressions: int, from_ms: int, until_ms: int) -> None:
-        """The same number of impressions for each partition, and a twentieth of clicks."""
-        for i, partition in enumerate(self.partitions):
+    async def feed(self, impressions: int, from_ms: int, until_ms: int, changed: int) -> None:
+        """So many impressions for each of the first partitions, and fewer of the others."""
+        for i, partition in enumerate(self.partitions[:changed]):
             traffic, columns = self.traffic[i], []
-            for kind, n in (("impressions", impressions), ("clicks", impressions // 20)):
+            for kind, share in SHARES.items():
+                n = int(impressions * share)
                 first = traffic.offsets[kind]
                 traffic.offsets[kind] += n
                 stamps = np.full(n, until_ms)
@@ -96,61 +131,62 @@ class Cluster:
 
 
 async def main(arguments: argparse.Namespace) -> int:
-    settings = fresh_settings(arguments.redis)
+    values, metrics = SHAPES[arguments.shape]
+    settings = fresh_settings(arguments.redis, values, metrics)
     store = RedisStore(settings.redis)
-    cluster = Cluster(settings, store, arguments.partitions)
+    cluster = Cluster(settings, store, arguments.partitions, values)
     await cluster.start()
-    now_ms = START_MS
-    for _ in range(12):  # an hour of history, five minutes at a time
-        await cluster.feed(arguments.impressions * 10, now_ms, now_ms + 300_000)
-        now_ms += 300_000
+    now_ms, every = START_MS, arguments.partitions
+    for minutes in (*[60] * 23, *[5] * 12):  # a day of history, the last hour in shorter steps
+        await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
+        now_ms += minutes * 60_000
     collector.calm()  # as the exporter does
-    reader = Reader(store)
-    seconds, text = [], ""
+    reader, bodies, kept = Reader(store), Bodies(), PaneSums()
+    changed = every if arguments.changed is None else arguments.changed
+    seconds: list[list[float]] = []
     for _ in range(arguments.scrapes + 1):
-        await cluster.feed(arguments.impressions, now_ms, now_ms + 15_000)
+        await cluster.feed(arguments.impressions, now_ms, now_ms + 15_000, changed)
         now_ms += 15_000
-        started = time.perf_counter()
+        at = [time.perf_counter()]
         await reader.refresh()
-        read = time.perf_counter()
-        result = readout(settings, cluster.catalogue, reader.views)
-        computed = time.perf_counter()
-        text = exposition.render(result)
-        done = time.perf_counter()
-        seconds.append((read - started, computed - read, done - computed, done - started))
+        at.append(time.perf_counter())
+        result = readout(settings, cluster.catalogue, reader.views, None, kept)
+        at.append(time.perf_counter())
+        text = await bodies.body(result, Form(is_openmetrics=False, is_gzip=False), b"")
+        at.append(time.perf_counter())
+        zipped = await bodies.body(result, Form(is_openmetrics=False, is_gzip=True), b"")
+        at.append(time.perf_counter())
+        seconds.append([*np.diff(at).tolist(), at[-1] - at[0]])
     warm = [statistics.median(column) for column in zip(*seconds[1:], strict=True)]
+    names = ("refresh_ms", "readout_ms", "render_ms", "gzip_ms", "scrape_ms")
+    figures = {n: round(1000 * s, 1) for n, s in zip(names, warm, strict=True)}
+    series = sum(len(block.present) for block in result.blocks)
+    size = {"series": series, "bytes": len(text), "gzip_bytes": len(zipped)}
     shown = sum(
         r.value
         for r in result.readings
-        if r.name == "streamer_impressions_total"
-        and r.labels == {"variant": "all", "surface": "all"}
+        if r.name == "streamer_impressions_total" and {*r.labels.values()} == {"all"}
     )
     expected = sum(t.offsets["impressions"] for t in cluster.traffic)
-    names = ("refresh_ms", "readout_ms", "render_ms", "scrape_ms")
-    figures = {n: round(1000 * s, 1) for n, s in zip(names, warm, strict=True)}
-    segments = len(
-        {
-            (r.labels["variant"], r.labels["surface"])
-            for r in result.readings
-            if "variant" in r.labels
-        }
-    )
-    size = {"series": len(result.readings), "segments": segments, "bytes": len(text)}
     print(json.dumps({**figures, **size, "counted": shown, "expected": expected}), flush=True)
     await store.close()
     return 0 if shown == expected else 1
 
 
-def fresh_settings(url: str) -> Settings:
-    """Defaults with an own prefix in the given store."""
+def fresh_settings(url: str, values: tuple[int, ...], metrics: dict[str, Any]) -> Settings:
+    """Dimensions d0, d1, …, and an own prefix in the given store."""
     prefix = f"bench-{uuid.uuid4().hex[:8]}"
-    return parse({"redis": {"url": url, "prefix": prefix}})
+    dimensions = [{"name": f"d{i}"} for i in range(len(values))]
+    redis = {"url": url, "prefix": prefix}
+    return parse({"redis": redis, "dimensions": dimensions, "metrics": metrics})
 
 
 if __name__ == "__main__":
     flags = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     flags.add_argument("--redis", required=True, help="a redis:// URL")
+    flags.add_argument("--shape", choices=SHAPES, default="default", help="of the dimensions")
     flags.add_argument("--partitions", type=int, default=64)
+    flags.add_argument("--changed", type=int, help="partitions that commit between two scrapes")
     flags.add_argument("--impressions", type=int, default=400, help="a partition, a scrape")
     flags.add_argument("--scrapes", type=int, default=5)
     sys.exit(asyncio.run(main(flags.parse_args())))

@@ -50,7 +50,7 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
         raise AssertionError("what was adopted does not read as what was stored")
     table, joined = run.partition.impressions, run.partition.clicked
     rows, groups = len(table.rows), len(table.groups)
-    panes = sum(len(held[name]) for name in manifest.panes.values())
+    panes = sum(len(held[name]) for name in manifest.panes)
     return {
         "open_slates": groups,
         "shown_items": rows,

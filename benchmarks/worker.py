@@ -66,7 +66,7 @@ async def committed(store: RedisStore) -> int:
 async def is_filed(store: RedisStore) -> bool:
     """Whether metrics of users are up to date, too."""
     count = await store.partitions() or 0
-    manifests = await manifests_of(store, count)
+    manifests, _ = await manifests_of(store, count)
     return all(manifest.users_behind_ms == 0 for manifest in manifests.values())
 
 

@@ -38,11 +38,11 @@ def pages(settings: Settings) -> dict[str, str]:
     """File name → JSON of every dashboard."""
     series = declared()
     boards = {
-        "overview.json": Overview(series, settings.dimension_names).build().build(),
-        "engagement.json": Engagement(series, settings.dimension_names).build().build(),
+        "overview.json": Overview(series, settings).build().build(),
+        "engagement.json": Engagement(series, settings).build().build(),
         "alerts.json": Alerts(series, settings).build().build(),
         "experiments.json": Experiments(series).build().build(),
-        "intervals.json": Intervals(series, settings.dimension_names).build().build(),
+        "intervals.json": Intervals(series, settings).build().build(),
         "ranking.json": Ranking(series, settings).build().build(),
         "processor.json": Processor(series).build().build(),
     }

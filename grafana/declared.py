@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from grafana_foundation_sdk.models import units
 
 from streamer.commands.metrics import entries
+from streamer.config import Settings
+from streamer.lag import Standstill
 from streamer.metrics.catalogue import PREFIX
-from streamer.processor import Health, processor_metrics
+from streamer.processor import Health, keyed_metric, log_metrics, processor_metrics
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 
@@ -37,6 +39,8 @@ class Declared:
     unit: str
     rate_unit: str
     labels: tuple[str, ...] = ()
+    is_brief: bool = False
+    """Whether it is shown in every rollup of one dimension."""
 
 
 def declared() -> dict[str, Declared]:
@@ -49,11 +53,17 @@ def _catalogue() -> Iterator[Declared]:
         text = f"{entry.doc}\n\nFormula: {entry.formula}. When empty: {entry.empty}."
         unit = _UNITS.get(entry.unit, units.Short)
         rate = _RATES.get(entry.unit, units.CountsPerSecond)
-        yield Declared(entry.name, title_of(entry.name), text, unit, rate, entry.labels)
+        yield Declared(
+            entry.name, title_of(entry.name), text, unit, rate, entry.labels, bool(entry.brief)
+        )
 
 
 def _processor() -> Iterator[Declared]:
-    families = list(processor_metrics(Reader(MemoryStore()), [], Health()))
+    families = [
+        *processor_metrics(Reader(MemoryStore()), [], Health()),
+        *log_metrics({}, Standstill()),
+        keyed_metric(Settings(), {}),
+    ]
     for family in families:
         name = family.name + ("_total" if family.type == "counter" else "")
         is_time = family.name.endswith("_seconds")

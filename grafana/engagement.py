@@ -61,7 +61,7 @@ ROWS = (
         (
             Beside("bounce_rate_ratio", "window_sessions"),
             Beside("views_per_session", "window_sessions"),
-            Beside("session_length_seconds", "window_sessions"),
+            Beside("window_session_length_seconds", "window_sessions"),
             Beside("session_length_mean_seconds", "window_sessions"),
             Beside("window_bounces", "window_sessions"),
         ),
@@ -71,7 +71,7 @@ ROWS = (
         "A user's viewing of an item counts once, with the longest time told of it. The support is"
         " the number of viewings, beside.",
         (
-            Beside("dwell_seconds", "window_dwells"),
+            Beside("window_dwell_seconds", "window_dwells"),
             Beside("dwell_mean_seconds", "window_dwells"),
         ),
     ),
@@ -80,6 +80,7 @@ TILES = (
     *("window_users", "hit_rate_ratio", "clicks_per_user"),
     *("window_sessions", "bounce_rate_ratio"),
 )
+HISTOGRAMS = ("dwell_seconds", "session_length_seconds")
 _WHOLE = (Step(None, "orange"), Step(1, "green"))
 
 
@@ -98,7 +99,21 @@ class Engagement(Windowed):
             for pair in row.pairs:
                 for panel in self._beside(pair, row.note):
                     board = board.with_panel(panel)
-        return board.with_panel(self._distribution())
+        board = board.with_panel(self._distribution())
+        board = board.with_row(builders.Row("Settled, since the start"))
+        for name in HISTOGRAMS:
+            board = board.with_panel(self._settled(name))
+        return board
+
+    def _settled(self, name: str) -> timeseries.Panel:
+        """A quantile of all that was settled; of what was settled lately it is that of a `rate`."""
+        what = self._of(name)
+        settled = f"{what.name}_bucket{{{JOB}{self._chosen()}}}"
+        expr = over_exporters(settled, *self._dimensions, "le")
+        legend = " · ".join(f"{{{{{label}}}}}" for label in self._dimensions) or what.title
+        query = Query(f"histogram_quantile(0.9, {expr})", legend)
+        title = f"{what.title}, 90 % are at most"
+        return panels.graph(title, what.description, what.unit, [query], width=12)
 
     def _beside(self, pair: Beside, note: str) -> Iterator[timeseries.Panel]:
         title = self._of(pair.metric).title

@@ -54,7 +54,9 @@ class Intervals(Windowed):
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)
-        where = self._chosen() + "".join(f", {_NARROWED[label]}" for label in what.labels)
+        where = self._where(name_of(name, "lower")) + "".join(
+            f", {_NARROWED[label]}" for label in what.labels
+        )
         legend = " · ".join(f"{{{{{label}}}}}" for label in self._dimensions) or what.title
         queries = [
             Query(over_exporters(self._in_window(series, where), *self._dimensions), text)

@@ -75,6 +75,7 @@ class Processor:
             self._tile("identity_exact", unit=units.BoolYesNo, steps=_GOOD_AT_ONE),
             self._tile("workers", steps=_GOOD_AT_ONE),
             self._tile("partitions"),
+            self._tile("topic_keyed_by_user", "min({})", unit=units.BoolYesNo, steps=_GOOD_AT_ONE),
             self._tile("lost_records_total", "sum({})", steps=_BAD_ABOVE_NULL),
             self._tile(
                 "stream_time_seconds", "time() - {}", title="Newest event's age", unit=units.Seconds
@@ -104,6 +105,7 @@ class Processor:
             panels.graph(
                 "Time since the last commit", committed.description, units.Seconds, [since], width=8
             ),
+            self._graph("partition_standstill_seconds", "partition"),
         ]
 
     def _commits(self) -> Panels:

@@ -11,10 +11,8 @@ from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import timeseries
 
 from grafana import bands, panels
-from grafana.declared import Declared
 from grafana.panels import FIRST_TEN, JOB
 from grafana.windowed import Windowed
-from streamer.config import Settings
 from streamer.metrics import ranking, scoring
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.slate_metrics import SlateMetric
@@ -59,10 +57,6 @@ _SUPPORTED, _SUPPORT = (14, 9, 6), (10, 6, 6)
 
 class Ranking(Windowed):
     """Builds the page for the dimensions, cut-offs and conventions of a settings file."""
-
-    def __init__(self, declared: dict[str, Declared], settings: Settings) -> None:
-        super().__init__(declared, settings.dimension_names)
-        self._settings = settings
 
     def build(self) -> builders.Dashboard:
         """The page."""
@@ -125,7 +119,7 @@ class Ranking(Windowed):
     def _band(self, name: str, width: int) -> timeseries.Panel:
         what, metric = self._of(name), _METRICS[name]
         narrowed = _narrowed(metric)
-        where = self._chosen() + "".join(f", {narrowed[label]}" for label in what.labels)
+        where = self._where(name) + "".join(f", {narrowed[label]}" for label in what.labels)
         mean, error = (self._in_window(x, where) for x in (name, f"{name}_stderr"))
         queries = bands.band(mean, error, self._dimensions, what.title)
         text = "\n\n".join([what.description, *_notes(metric)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import stat, timeseries
@@ -10,6 +10,7 @@ from grafana_foundation_sdk.builders import stat, timeseries
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, over_exporters
+from streamer.config import Settings
 from streamer.metrics.catalogue import PREFIX
 
 DEFAULT_WINDOW = "5m"
@@ -21,8 +22,9 @@ _NOT_NARROWED: Mapping[str, str] = {}
 class Windowed:
     """Builds panels of the chosen window, for the dimensions of a settings file."""
 
-    def __init__(self, declared: dict[str, Declared], dimensions: Sequence[str]) -> None:
-        self._declared, self._dimensions = declared, tuple(dimensions)
+    def __init__(self, declared: dict[str, Declared], settings: Settings) -> None:
+        self._declared, self._settings = declared, settings
+        self._dimensions = settings.dimension_names
 
     def _page(self, uid: str, title: str, what: str) -> builders.Dashboard:
         """An empty page with its variables."""
@@ -45,6 +47,15 @@ class Windowed:
 
     def _rolled_up(self) -> str:
         return "".join(f', {name}="all"' for name in self._dimensions)
+
+    def _of_each(self, name: str) -> bool:
+        """Whether the settings show a metric for each value of the first dimension."""
+        first = self._dimensions[:1]
+        return self._of(name).is_brief or self._settings.is_detailed(first)
+
+    def _where(self, name: str) -> str:
+        """The chosen segments, or the rollup where the settings show a metric for it only."""
+        return self._chosen() if self._of_each(name) else self._rolled_up()
 
     def _chosen(self) -> str:
         return "".join(f', {name}=~"${name}"' for name in self._dimensions)
@@ -77,7 +88,7 @@ class Windowed:
         """
         what = self._of(name)
         is_rollup = not _OF_ROLLUP.isdisjoint(what.labels)
-        where = self._rolled_up() if is_rollup else self._chosen()
+        where = self._rolled_up() if is_rollup else self._where(name)
         extra = "".join(f", {narrowed[label]}" for label in what.labels if label in narrowed)
         shown = [x for x in what.labels if not narrowed.get(x, "").startswith(f'{x}="')]
         by = shown if is_rollup else [*self._dimensions, *shown]

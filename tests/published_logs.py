@@ -9,8 +9,15 @@ from streamer.config import parse
 from streamer.sources import open_bandit
 from streamer.sources.synthetic import Traffic, generate
 from tests.oracle.published import NAMES, Values
+from tests.rollups import every
 
-SETTINGS = parse({"dimensions": [{"name": "variant"}], "windows": {"lengths": ["1h", "24h"]}})
+SETTINGS = parse(
+    {
+        "dimensions": [{"name": "variant"}],
+        "windows": {"lengths": ["1h", "24h"]},
+        "metrics": every("variant"),
+    }
+)
 TRAFFIC = Traffic(
     seed=3,
     events_per_second=0.15,
@@ -23,7 +30,7 @@ TRAFFIC = Traffic(
     pause_share=0.1,
 )
 """Over 24 hours in 16,000 lines; after a pause a session goes on without its dimensions."""
-SKETCHED = "streamer_session_length_seconds"
+SKETCHED = "streamer_window_session_length_seconds"
 
 
 def synthetic() -> list[bytes]:

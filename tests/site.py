@@ -12,12 +12,15 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
-from streamer.commands.export import listen
 from streamer.config import Settings
 from streamer.embedded import HOST
+from streamer.ends import LogEnds
 from streamer.errors import StreamerError
 from streamer.events import LINE_TYPES
 from streamer.exporter import Exporter
+from streamer.listener import listen
+from streamer.store.manifest import Manifest
+from streamer.store.reader import manifests_of
 from streamer.store.redis import RedisStore
 from streamer.telemetry import Telemetry
 from streamer.testing import LogRecord, chunks_of
@@ -74,17 +77,23 @@ class Served:
 
 
 class Site(Served):
-    """An exporter over what events add to a Redis. ``lag`` is what its made-up worker reports."""
+    """An exporter over what events add to a Redis. ``lag``: records that wait in made-up logs, by
+    "kind/partition"."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
         self.lag: dict[str, int] = {}
+        self.has_stopped = False
+        """Whether the made-up worker reports no more, and the clock goes on as it is."""
+        self.ends = LogEnds()
+        self.newest_ms = 0
+        """Time of the newest event, at which the exporter's clock stands."""
         self._offsets: dict[tuple[str, int], int] = {}
         self._run: Run | None = None
 
     def app(self) -> web.Application:
-        return Exporter(self.settings, RedisStore(self.settings.redis)).app()
+        return Exporter(self.settings, _Clock(self), self.ends).app()
 
     def add(self, events: Sequence[Event]) -> None:
         """Count events, in order of time, and commit."""
@@ -102,16 +111,19 @@ class Site(Served):
 
     async def _tell_on(self) -> None:
         while True:
-            if self._run is not None:
+            if self._run is not None and not self.has_stopped:
                 with contextlib.suppress(StreamerError):
                     await self._tell()
             await asyncio.sleep(TELL_SECONDS)
 
     async def _tell(self) -> None:
         owned = dict.fromkeys(range(PARTITIONS), "owned")
-        await self.store.report(Telemetry("worker:1:a", owned, self.lag))
+        await self.store.report(Telemetry("worker:1", owned))
+        manifests, _ = await manifests_of(self.store, PARTITIONS)
+        self.ends.bounds = ends_after(manifests, self.lag)
 
     async def _add(self, events: Sequence[Event]) -> None:
+        self.newest_ms = max(self.newest_ms, *(event["ts"] for event in events))
         if self._run is None:
             self._run = await start(self.store, self.settings, PARTITIONS)
             await self._tell()
@@ -128,6 +140,17 @@ class Site(Served):
             offset = self._offsets.get((kind, partition), 0)
             self._offsets[kind, partition] = offset + 1
             yield LogRecord(kind, partition, offset, event["ts"], json.dumps(event).encode())
+
+
+class _Clock(RedisStore):
+    """The store of a site, whose clock stands at its newest event while its worker works."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__(site.settings.redis)
+        self._site = site
+
+    async def now_ms(self) -> int:
+        return await super().now_ms() if self._site.has_stopped else self._site.newest_ms
 
 
 class Documents(Served):
@@ -150,3 +173,14 @@ class Documents(Served):
         missing = 404, {"error": f"nothing at {request.path}"}
         status, document = self.documents.get(request.path, missing)
         return web.json_response(document, status=status)
+
+
+def ends_after(
+    manifests: Mapping[int, Manifest], lag: Mapping[str, int]
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Bounds of logs of which so many records, by "kind/partition", are not stored yet."""
+    return {
+        (kind, number): (0, topic.next_offset + lag.get(f"{kind}/{number}", 0))
+        for number, manifest in manifests.items()
+        for kind, topic in manifest.topics.items()
+    }

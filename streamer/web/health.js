@@ -5,11 +5,26 @@ import { byId, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
 const QUIET_SECONDS = 60;
+const OLD_SECONDS = 300;
+
+/** Whole seconds from the newest event to now, by the clock of the store; 0 without events. */
+export function age(health) {
+  const ms = health.stream_time_ms ? health.now_ms - health.stream_time_ms : 0;
+  return Math.max(0, Math.floor(ms / 1000));
+}
+
+/** Whether what is shown is so old that nobody should take it for the present. */
+export function isOld(health) {
+  return age(health) > OLD_SECONDS;
+}
 
 /** What a document of /api/health says: the state (a class of the line), its word, and the rest. */
-export function verdict(health, nowMs) {
+export function verdict(health) {
   const behind = Object.values(health.lag_records).reduce((sum, lag) => sum + (lag ?? 0), 0);
   const [first, ...others] = health.problems;
+  if (health.stream_time_ms && !health.workers.some((worker) => worker.is_present)) {
+    return ["bad", "Stopped", ": no worker is running"];
+  }
   if (!health.is_ready) {
     const more = others.length ? ` (and ${others.length} more)` : "";
     return ["bad", "Not ready", `: ${first ?? "no reason is given"}${more}`];
@@ -20,11 +35,12 @@ export function verdict(health, nowMs) {
   if (!health.stream_time_ms) {
     return ["waiting", "Ready", ": no events yet"];
   }
-  if (!health.workers.some((worker) => worker.is_present)) {
-    return ["waiting", "Stopped", ": no worker is running"];
+  const quiet = age(health);
+  const ago = `the last event ${format.span(quiet)} ago`;
+  if (isOld(health)) {
+    return ["waiting", "No new events", `, ${ago}`];
   }
-  const quiet = Math.floor((nowMs - health.stream_time_ms) / 1000);
-  return ["live", "Live", quiet > QUIET_SECONDS ? `, the last event ${format.span(quiet)} ago` : ""];
+  return ["live", "Live", quiet > QUIET_SECONDS ? `, ${ago}` : ""];
 }
 
 /** What readers of the numbers should know besides. */
@@ -43,10 +59,16 @@ export function remarks(health) {
 /** The header, which shows one of a document, a failure, or that updates are paused. */
 export class Header {
   #seenMs = 0;
+  #oldNote = "";
 
   show(health) {
     this.#seenMs = Date.now();
-    this.#say(...verdict(health, this.#seenMs));
+    this.#say(...verdict(health));
+    const isPast = isOld(health);
+    const when = isPast ? `as of ${format.clock(health.stream_time_ms)}` : "";
+    this.#oldNote = isPast ? `These are the values ${when}, ${format.span(age(health))} ago.` : "";
+    document.body.classList.toggle("past", isPast);
+    setText(byId("live-title"), isPast ? `Windows ${when}` : "Live windows");
     setNote(byId("health-note"), remarks(health));
     const time = byId("stream-time");
     if (health.stream_time_ms) {
@@ -58,7 +80,7 @@ export class Header {
   /** All that was asked for has come. */
   fresh() {
     document.body.classList.remove("stale");
-    setNote(byId("as-of"), "");
+    setNote(byId("as-of"), this.#oldNote);
   }
 
   fail(failure) {

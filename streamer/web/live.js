@@ -32,6 +32,7 @@ export class LiveWindows {
     const splits = splitsOf(dimensions);
     const split = splits.find((s) => s.value === this.#wanted.split) ?? splits.at(1) ?? splits[0];
     this.#showControls(windows, window, splits, split);
+    setNote(byId("choice-missing"), missing(this.#wanted, window, split));
     const query = queryOf(window, split.dimensions, dimensions);
     const { readings } = await get(`api/readings?${query}`, signal);
     const found = segmentsOf(readings, split.dimensions, dimensions);
@@ -68,6 +69,18 @@ export class LiveWindows {
       document.title = `streamer: ${text}`;
     }
   }
+}
+
+/** What the address asks for and the settings do not have; "" where all is there. */
+function missing(wanted, window, split) {
+  const found = [];
+  if (wanted.window !== null && wanted.window !== window) {
+    found.push(`The settings have no window ${wanted.window}; this is ${window}.`);
+  }
+  if (wanted.split !== null && wanted.split !== split.value) {
+    found.push(`There is no split by ${wanted.split}; this is by ${split.text}.`);
+  }
+  return found.join(" ");
 }
 
 function choiceOf(query) {

@@ -1,6 +1,6 @@
 """Kafka and Redis for the integration tests, one of each for the whole session.
 
-Tests share them, so each takes topics and a key prefix of its own. What is missing is a failure.
+Tests share them, so each takes topics and a key prefix of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from streamer.config import Topics
 from streamer.embedded import EmbeddedRedis, create_topics
 from streamer.errors import StreamerError
 from tests.conftest import FOUND
-from tests.servers import Found, kafka_server, own_redis, redis_server
+from tests.required import require
+from tests.servers import EMBEDDED_BROKER, Found, kafka_server, own_redis, redis_server
 
 MakeTopics = Callable[..., Topics]
 MakeRedis = Callable[..., EmbeddedRedis]
@@ -53,6 +54,14 @@ def kafka(pytestconfig: pytest.Config) -> Iterator[str]:
     """``host:port`` of the session's Kafka."""
     with _or_fail(pytestconfig, "kafka", kafka_server) as brokers:
         yield brokers
+
+
+@pytest.fixture
+def apache_kafka(kafka: str, pytestconfig: pytest.Config) -> str:
+    """The same, for a test that needs what the embedded broker does not do as Kafka does."""
+    if EMBEDDED_BROKER in pytestconfig.stash[FOUND]["kafka"]:
+        require("Apache Kafka")
+    return kafka
 
 
 @pytest.fixture(scope="session")

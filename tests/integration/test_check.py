@@ -115,10 +115,19 @@ def test_what_is_wrong_with_topics_and_records(
     made = topics(PARTITIONS)
     records = events(made, {"clicks": "crc32"})
     records += [(made.sessions, 0, b"k", b"no json")] * 10
+    own = {"timestamp": 1_700_000_000_000, "uid": "u1", "item_id": "i1"}
+    records += [(made.conversions, 0, b"k", json.dumps(own).encode())] * 3
     send(kafka, records)
     code, lines = check(tmp_path, capsys, kafka, redis_url, made)
     assert code == 1
     assert found(lines, WARN, made.sessions, "10 of the last 50 records (20%)", "json 10")
+    assert found(lines, WARN, made.sessions, "10 json: found 7 bytes", "expected one JSON object")
+    seen = (
+        "found nothing",
+        "fields seen: timestamp, uid, item_id",
+        "sample: {timestamp: integer of 13 digits",
+    )
+    assert found(lines, WARN, made.conversions, *seen, 'ts = "timestamp", user_id = "uid"')
     assert found(lines, ERROR, "sampled users are on several partition numbers", "partitioner")
 
 

@@ -28,6 +28,7 @@ from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.test_check import event, found, send
 from tests.integration.test_exporter import fill, settings_of
 from tests.integration.workers import as_toml, document_of
+from tests.required import require
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -62,6 +63,7 @@ def change(brokers: str, topic: str, **settings: str) -> None:
     asyncio.run(alter())
 
 
+@pytest.mark.usefixtures("apache_kafka")
 def test_topics_that_lose_records(
     kafka: str,
     topics: MakeTopics,
@@ -126,6 +128,7 @@ def test_cluster_mode_that_is_not_the_servers(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    require("Redis")
     options = {"cluster-enabled": "yes", "cluster-port": str(free_port())} if is_cluster else {}
     server = make_redis(appendonly=True, options=options)
     document = document_of(kafka, topics(1), server.url, "faults", {})
@@ -157,7 +160,9 @@ def test_state_of_other_settings_and_other_topics(
     asyncio.run(store_something())
     same = document_of(kafka, topics(2), url, "faults", DOCUMENTS["few values"])
     assert not found(check(tmp_path, capsys, same), ERROR, "state")
-    other = {**same, "dimensions": [{"name": "country"}], "experiments": [], "alerts": []}
+    metrics = {"k": same["metrics"]["k"], "feedback": same["metrics"]["feedback"]}
+    other = {**same, "dimensions": [{"name": "country"}], "metrics": metrics}
+    other |= {"experiments": [], "alerts": []}
     mend = "use another redis.prefix"
     words = ("was written with other dimensions", "country", mend)
     assert found(check(tmp_path, capsys, other), ERROR, *words)
@@ -216,6 +221,7 @@ def test_records_that_go_before_they_are_read() -> None:
     assert unread(5, 5, 0, retention_ms="1000", cleanup_policy="compact") == []
 
 
+@pytest.mark.usefixtures("apache_kafka")
 def test_logs_that_were_cut(
     kafka: str,
     topics: MakeTopics,

@@ -26,7 +26,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
-from tests.oracle.oracle import records_of_file, run
+from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
@@ -48,7 +48,7 @@ DOCUMENT = {
 def logs() -> tuple[list[LogRecord], Readings]:
     """A log, and what the oracle reads from it."""
     settings = parse(DOCUMENT)
-    records = records_of_file(random_log(SEED, settings, LINES), settings, partitions=PARTITIONS)
+    records = records_of_log(random_log(SEED, settings, LINES), settings, partitions=PARTITIONS)
     return to_log(records), run(records, settings).readings
 
 

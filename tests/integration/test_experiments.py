@@ -15,10 +15,10 @@ import pytest
 from aiohttp import web
 
 from streamer.cli import main
-from streamer.commands.export import listen
 from streamer.config import Settings, parse
 from streamer.embedded import HOST
 from streamer.exporter import Exporter
+from streamer.listener import listen
 from streamer.store.redis import RedisStore
 from streamer.testing import Engines, chunks_of
 from tests.agreement import to_log
@@ -28,7 +28,7 @@ from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import group_sums, window
 from tests.oracle.experiments import range_truth
 from tests.oracle.joining import join
-from tests.oracle.oracle import records_of_file
+from tests.oracle.oracle import records_of_log
 from tests.oracle.tracks import PANES, track_of
 from tests.visitors import visits
 
@@ -83,7 +83,7 @@ async def site(redis_url: str, redis_prefix: str, tmp_path: Path) -> AsyncIterat
     config = tmp_path / "streamer.toml"
     config.write_text(as_toml(document))
     lines = [json.dumps(event).encode() for event in visits(3, 250, FIRST_MS, DAYS, 0.2, 1)]
-    records = records_of_file(lines, settings, partitions=2)
+    records = records_of_log(lines, settings, partitions=2)
     store = RedisStore(settings.redis)
     run = await start(store, settings, 2)
     for chunk in chunks_of(to_log(records), 5000):

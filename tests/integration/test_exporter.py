@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import platform
+import time
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
@@ -10,14 +13,19 @@ import aiohttp
 import msgspec
 import pytest
 from aiohttp import web
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.commands.export import listen
+from streamer import __version__
 from streamer.config import Settings, parse
+from streamer.documents import Documents
 from streamer.embedded import HOST
+from streamer.ends import LogEnds
 from streamer.exporter import Exporter
+from streamer.listener import listen
 from streamer.readout.readout import Readout, readout
 from streamer.store.base import Store
+from streamer.store.reader import Reader, manifests_of
 from streamer.store.redis import RedisStore
 from streamer.telemetry import Telemetry
 from streamer.testing import chunks_of
@@ -26,6 +34,7 @@ from tests.integration.conftest import MakeRedis
 from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import until
 from tests.journal_suite import Run, commit, start
+from tests.site import ends_after
 
 NAME, PARTITIONS = "few values", 2
 
@@ -43,7 +52,7 @@ async def fill(store: Store, settings: Settings) -> Run:
     run.engines.finish()
     for number in range(PARTITIONS):
         await commit(store, run, number)
-    told = Telemetry("host:1:a", {0: "owned"}, {"clicks/0": 3, "sessions/0": 0}, fenced=2)
+    told = Telemetry("host:1:a", {0: "owned"}, fenced=2)
     told.commit_took(0.02)
     await store.report(told)
     await store.report(Telemetry("host:2:b", {1: "owned"}))
@@ -76,7 +85,9 @@ async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
     settings = settings_of(redis_url, redis_prefix)
     store = RedisStore(settings.redis)
     run = await fill(store, settings)
-    exporter = Exporter(settings, store)
+    manifests, _ = await manifests_of(store, PARTITIONS)
+    bounds = ends_after(manifests, {"clicks/0": 3})
+    exporter = Exporter(settings, store, LogEnds(bounds))
     runner = web.AppRunner(exporter.app())
     await runner.setup()
     port = await listen(runner, HOST, 0)
@@ -137,6 +148,33 @@ async def test_promtool_finds_nothing_wrong(site: Site) -> None:
     await promtool_finds_nothing(text)
 
 
+async def test_formats_and_codings_are_negotiated(site: Site) -> None:
+    async def page(**headers: str) -> tuple[aiohttp.ClientResponse, str]:
+        async with site.session.get(site.url + "/metrics", headers=headers) as answer:
+            return answer, await answer.text()  # which undoes gzip
+
+    accept = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.3"}
+    names = {r.name for r in site.expected.readings}
+    for headers, kind, parsed in (
+        ({}, "text/plain; version=0.0.4; charset=utf-8", text_string_to_metric_families),
+        (accept, "application/openmetrics-text; version=1.0.0; charset=utf-8", openmetrics),
+    ):
+        for coding in ("identity", "gzip"):
+            answer, text = await page(**headers, **{"Accept-Encoding": coding})
+            assert answer.headers["Content-Type"] == kind
+            assert answer.headers.get("Content-Encoding", "identity") == coding
+            found = {s.name: s for family in parsed(text) for s in family.samples}
+            assert names <= set(found)
+            assert found["streamer_build_info"].labels == {
+                "version": __version__,
+                "python": platform.python_version(),
+            }
+            assert found["process_resident_memory_bytes"].value > 1_000_000
+            assert "process_cpu_seconds_total" in found
+    _, text = await page()
+    await promtool_finds_nothing(text)
+
+
 async def test_the_api_gives_the_readings(site: Site) -> None:
     assert as_set(await site.readings()) == expected_of(site.expected)
     assert as_set(await site.readings("?at=stream")) == expected_of(site.expected)
@@ -145,7 +183,6 @@ async def test_the_api_gives_the_readings(site: Site) -> None:
     assert chosen
     both = as_set(await site.readings("?window=24h&variant=all"))
     assert both == expected_of(site.expected, window="24h", variant="all")
-    assert await site.readings("?window=7m") == []
     for name in ("ctr_ratio", "streamer_ctr_ratio"):
         named = as_set(await site.readings(f"?name={name}"))
         assert named == {x for x in expected_of(site.expected) if x[0] == "streamer_ctr_ratio"}
@@ -158,6 +195,51 @@ async def test_an_unknown_parameter_is_refused_with_the_known_ones(site: Site, q
     error = json.loads(text)["error"]
     assert "window" in error
     assert "variant" in error
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("window=7m", ["window = '7m' is not there", "1m, 5m, 1h, 24h"]),
+        ("window=1h&window=", ["window = '' is not there"]),
+        ("variant=zz", ["variant = 'zz' is not there", "all, other, unknown, "]),
+        (f"variant={'z' * 5000}", ["is not there"]),
+    ],
+)
+async def test_a_value_that_is_not_there_is_refused_with_those_that_are(
+    site: Site, query: str, words: list[str]
+) -> None:
+    status, text = await site.get(f"/api/readings?{query}")
+    assert status == 400
+    error = json.loads(text)["error"]
+    assert [word for word in words if word not in error] == []
+    assert len(error) < 1000
+
+
+async def test_every_value_that_is_shown_can_be_asked_for(site: Site) -> None:
+    names = site.settings.dimension_names
+    for name in names:
+        shown = {r["labels"].get(name) for r in await site.readings()} - {None}
+        assert shown
+        for value in {*shown, "all", "other", "unknown"}:
+            found = await site.readings(f"?{name}={value}")
+            assert {r["labels"][name] for r in found} == shown & {value}
+
+
+async def test_documents_are_made_once_a_readout(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    body = Documents._body
+
+    def counted(documents: Documents, *of: Any) -> bytes:
+        made.append(str(of[1]))
+        return body(documents, *of)
+
+    monkeypatch.setattr(Documents, "_body", counted)
+    texts = await asyncio.gather(*(site.get("/api/readings?at=stream") for _ in range(20)))
+    assert len({text for _, text in texts}) == 1
+    assert len(made) == 1
 
 
 @pytest.mark.parametrize("query", ["?at=now", "?at="])
@@ -285,3 +367,86 @@ async def test_an_exporter_may_start_before_redis_and_before_any_worker(
             text = await answer.text()
     assert 'streamer_events_total{topic="clicks"} 0' in text
     await runner.cleanup()
+
+
+async def test_a_damaged_store_is_named_on_every_page(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever value of Redis is damaged, in whatever way: 503 that names the keys, or, where the
+    rest is whole without it, 200; never a fault of the exporter's own."""
+    store = RedisStore(site.settings.redis)
+    redis, prefix = store.redis, site.settings.redis.prefix
+    refused = 0
+    keys = sorted([key async for key in redis.scan_iter(f"{prefix}:*")])
+    blobs = [key for key in keys if b":b:" in key]
+    for key in [*blobs[:3], *(key for key in keys if key not in blobs and b"{1}" not in key)]:
+        name, dumped = key.decode(), await redis.dump(key)
+        fields = [None] if await redis.type(key) != b"hash" else await redis.hkeys(key)
+        for field in fields:
+            held = await redis.hget(key, field) if field else await _string(redis, key)
+            if held is None:
+                continue
+            for damaged in (b"", b"\xc1", held[: len(held) // 2], held + b"x", b"9" + held[1:]):
+                if field:
+                    await redis.hset(key, field, damaged)
+                else:
+                    await redis.set(key, damaged)
+                refused += await _refuses(site, f"{name} {field!r} {damaged[:20]!r}")
+        await redis.delete(key)
+        await redis.restore(key, 0, dumped)
+        await _refuses(site, name)
+    assert refused > 10
+    assert [r for r in caplog.records if r.exc_info] == []
+    await store.close()
+
+
+async def _string(redis: Any, key: bytes) -> bytes | None:
+    return await redis.get(key) if await redis.type(key) == b"string" else None
+
+
+async def _refuses(site: Site, what: str) -> bool:
+    """Whether fresh exporters answer 503 in words; no page answers anything but that or 200."""
+    exporter = Exporter(site.settings, RedisStore(site.settings.redis))
+    runner = web.AppRunner(exporter.app())
+    await runner.setup()
+    url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    statuses = set()
+    for path in ("/metrics", "/api/readings", "/api/health", "/readyz", "/api/alerts"):
+        async with site.session.get(url + path) as answer:
+            text = await answer.text()
+            assert answer.status in (200, 503), (what, path, text)
+            is_named = path == "/readyz" or site.settings.redis.prefix in text
+            assert answer.status == 200 or is_named, (what, path, text)
+            statuses.add((path, answer.status))
+    await runner.cleanup()
+    return ("/metrics", 503) in statuses
+
+
+async def test_a_slow_readout_is_shared_by_all_who_wait(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every look finds something new, and a readout takes 0.2 s: a scrape waits for the one that is
+    under way, one of each other kind, and its own, however many others ask."""
+    refresh, took = Reader.refresh, 0.2
+    runs: list[float] = []
+
+    async def changed(reader: Reader) -> None:
+        await refresh(reader)
+        reader.updates += 1
+
+    def slow(*of: Any) -> Readout:
+        runs.append(time.monotonic())
+        time.sleep(took)
+        return readout(*of)
+
+    monkeypatch.setattr(Reader, "refresh", changed)
+    monkeypatch.setattr("streamer.exporter.readout", slow)
+    paths = ["/metrics", "/metrics?at=stream", "/readyz", "/api/readings", "/api/alerts"] * 8
+    others = [asyncio.create_task(site.get(path)) for path in paths]
+    await asyncio.sleep(took / 2)
+    before = len(runs)
+    assert (await site.get("/metrics"))[0] == 200
+    assert len(runs) - before < 8
+    answers = await asyncio.gather(*others)
+    assert {status for status, _ in answers} <= {200, 503}
+    assert len(runs) < len(paths) / 2

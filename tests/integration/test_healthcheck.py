@@ -64,6 +64,7 @@ def test_a_page_that_does_not_answer_is_unhealthy(capsys: pytest.CaptureFixture[
     assert healthcheck.main([]) == 2
 
 
+@pytest.mark.usefixtures("apache_kafka")
 async def test_live_traffic_is_seen_and_ends_when_told(
     kafka: str, topics: MakeTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from streamer.config import Settings, Topics, parse
 from streamer.errors import BrokerError
 from streamer.events import KINDS
 from streamer.replay import Replay
-from streamer.sources.files import UNTYPED, FileSource, Line
+from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.keys import KeyReader, partition_of
 from streamer.testing import LogRecord
 from tests.agreement import by_key, read_engines, run_engines
@@ -26,6 +26,10 @@ from tests.integration.conftest import MakeTopics
 from tests.oracle.random_log import random_log
 
 PARTITIONS = 3
+TS = 1_700_000_000_000
+GOOD = b'{"type":"click","ts":1700000000000,"user_id":"u1","item_id":"i1"}'
+IN_SECONDS = GOOD.replace(b"000,", b",")
+HEADERS = ("reason", "field", "found", "expected", "topic", "partition", "offset")
 NO_TYPE = b'{"ts":1700000000000,"user_id":"u1"}'
 READ_SECONDS = 30.0
 
@@ -74,8 +78,8 @@ def test_every_line_arrives_and_counts_as_in_replay(
     path = tmp_path / "log.ndjson"
     path.write_bytes(b"\n".join([*random_log(21, settings, 3000), b"no json"]))
     lines = lines_of(path, settings)
-    # Lines without a type are not counted by a worker: they are dead letters already.
-    typed = [line for line in lines if line[0] != UNTYPED]
+    # Lines of no topic are not counted by a worker: they are dead letters already.
+    typed = [line for line in lines if line[0] != NO_TOPIC]
     file = settings_file(tmp_path, kafka, made)
     assert cli.main(["produce", str(path), "-c", str(file)]) == 0
     out, err = capsys.readouterr()
@@ -101,25 +105,57 @@ def test_every_line_arrives_and_counts_as_in_replay(
     assert read_engines(engines) == by_key(replay.readout())
 
 
-def test_lines_without_a_type_are_dead_letters(
+def test_lines_of_no_topic_are_dead_letters(
     kafka: str, topics: MakeTopics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = topics(PARTITIONS)
     path = tmp_path / "log.ndjson"
-    path.write_bytes(NO_TYPE + b"\nno json\n")
-    assert cli.main(["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]) == 0
+    path.write_bytes(GOOD + b"\n" + NO_TYPE + b"\nno json\n")
+    command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
+    assert cli.main(command) == 0
     err = capsys.readouterr().err
-    assert "1 of them have no type" in err
-    found = read(kafka, made, 2)
-    (impression,) = found["impressions"]
-    assert impression.value == b"no json"
-    (letter,) = found["dead_letters"]
-    assert letter.value == NO_TYPE
-    assert letter.timestamp == 1_700_000_000_000
+    assert "2 of them belong to no topic" in err
+    assert "1 type: found nothing; expected one of impression" in err
+    assert "1 json: found 7 bytes that cannot be read" in err
+    found = read(kafka, made, 3)
+    assert [r.value for r in found["clicks"]] == [GOOD]
+    letter, broken = found["dead_letters"]
+    assert (letter.value, broken.value) == (NO_TYPE, b"no json")
+    assert letter.timestamp == TS
+    assert dict(broken.headers)["streamer.reason"] == b"json"
     headers = dict(letter.headers)
-    assert headers["streamer.reason"] == b"type"
-    assert headers["streamer.topic"] == made.impressions.encode()
-    assert set(headers) == {f"streamer.{x}" for x in ("reason", "topic", "partition", "offset")}
+    assert headers["streamer.reason"] == headers["streamer.field"] == b"type"
+    assert headers["streamer.found"] == b"nothing"
+    assert b"impression" in headers["streamer.expected"]
+    assert headers["streamer.topic"] == b""
+    assert set(headers) == {f"streamer.{x}" for x in HEADERS}
+
+
+@pytest.mark.parametrize(
+    ("line", "plain", "strict"),
+    [(GOOD, 0, 0), (IN_SECONDS + b"\n" + GOOD, 0, 1), (IN_SECONDS, 1, 1), (NO_TYPE, 1, 1)],
+    ids=["good", "one in seconds", "seconds", "no type"],
+)
+def test_the_exit_code_says_whether_lines_will_be_refused(
+    line: bytes,
+    plain: int,
+    strict: int,
+    kafka: str,
+    topics: MakeTopics,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = topics(1)
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(line + b"\n")
+    command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
+    assert cli.main(command) == plain
+    assert cli.main([*command, "--strict"]) == strict
+    err = capsys.readouterr().err
+    assert ("1 ts: found 1700000000 (looks like seconds)" in err) == (IN_SECONDS in line)
+    count = len(line.splitlines())
+    assert (f"none of {count} lines was accepted" in err) == bool(plain)
+    assert sum(map(len, read(kafka, made, 2 * count).values())) == 2 * count
 
 
 def test_missing_topics_are_an_error_or_created(
@@ -128,7 +164,8 @@ def test_missing_topics_are_an_error_or_created(
     tag = uuid.uuid4().hex[:8]
     named = Topics(**{name: f"{name}-{tag}" for name in Topics.__struct_fields__})
     path = tmp_path / "log.ndjson"
-    path.write_bytes(b'{"type":"session","ts":1700000000000,"user_id":"u1"}\n')
+    line = b'{"type":"session","ts":1700000000000,"user_id":"u1","session_id":"s","action":"end"}'
+    path.write_bytes(line + b"\n")
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, named))]
     assert cli.main(command) == 1
     err = capsys.readouterr().err

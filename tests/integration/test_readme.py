@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 STREAMER = [sys.executable, "-m", "streamer.cli"]
@@ -139,6 +140,7 @@ def test_the_demo_shows_moving_click_rates_and_ends_by_itself() -> None:
     assert "bts" in output
 
 
+@pytest.mark.usefixtures("apache_kafka")
 def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
     kafka: str, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -17,10 +17,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from streamer.embedded import HOST, Server
 from tests.operations.compose import ROOT
+from tests.required import program
 
 FOLDER = ROOT / "grafana" / "prometheus"
 FOR_SECONDS, KEEP_SECONDS = 2, 6
@@ -107,12 +106,8 @@ def _handler(outside: Outside) -> type[BaseHTTPRequestHandler]:
 class _Program(Server):
     """A program of Prometheus' family, which says at ``/-/ready`` that it is."""
 
-    def __init__(self, directory: Path, *names: str) -> None:
-        found = [path for name in names if (path := shutil.which(name))]
-        if not found:
-            packages = "apt install prometheus prometheus-alertmanager"
-            pytest.fail(f"no {' or '.join(names)} on PATH (Debian, Ubuntu: {packages})")
-        self._program, self.name = found[0], names[0]
+    def __init__(self, directory: Path, component: str, *names: str) -> None:
+        self._program, self.name = program(component, *names), names[0]
         super().__init__(directory)
 
     @property
@@ -141,7 +136,7 @@ class Alertmanager(_Program):
     """The packaged routing, with receivers of ours."""
 
     def __init__(self, directory: Path, receivers: str) -> None:
-        super().__init__(directory, "prometheus-alertmanager", "alertmanager")
+        super().__init__(directory, "Alertmanager", "prometheus-alertmanager", "alertmanager")
         text = (FOLDER / "alertmanager.yml").read_text(encoding="utf-8")
         text = re.sub(r"http://(\w+)\.example/alerts", rf"http://{receivers}/\1", text)
         (self.directory / "alertmanager.yml").write_text(hurried(text), encoding="utf-8")
@@ -160,7 +155,7 @@ class Prometheus(_Program):
     """The packaged rules, over an exporter of ours."""
 
     def __init__(self, directory: Path, exporter: str, alertmanager: str) -> None:
-        super().__init__(directory, "prometheus")
+        super().__init__(directory, "Prometheus", "prometheus")
         shutil.copytree(FOLDER, self.directory, dirs_exist_ok=True)
         text = (self.directory / "prometheus.yml").read_text(encoding="utf-8")
         text = text.replace("exporter:8000", exporter).replace("alertmanager:9093", alertmanager)

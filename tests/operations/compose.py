@@ -21,6 +21,7 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from streamer.embedded import HOST, Server, free_port
+from tests.required import program
 from tests.servers import FRUGAL, kafka_libs
 
 ROOT = Path(__file__).parents[2]
@@ -222,8 +223,7 @@ def _health(check: Mapping[str, Any]) -> list[str]:
 def _kafka(stack: Stack, name: str) -> list[str]:
     """apache/kafka: its launch script lets KafkaDockerWrapper make the properties of the KAFKA_…
     variables and format the storage, then starts the broker with them."""
-    java = shutil.which("java")
-    assert java, "this needs java 17 and mvn (Debian, Ubuntu: default-jre-headless, maven)"
+    java = program("Apache Kafka", "java")
     run = [java, *FRUGAL, "-cp", f"{kafka_libs()}/*"]
     final, defaults = stack.directory / "kafka-final", stack.directory / "kafka-defaults"
     for folder in (final, defaults):
@@ -238,22 +238,15 @@ def _kafka(stack: Stack, name: str) -> list[str]:
     return [*run, "kafka.Kafka", str(final / "server.properties")]
 
 
-def program(*names: str) -> str:
-    """The first of these on PATH; distributions differ in names."""
-    found = [path for name in names if (path := shutil.which(name))]
-    assert found, f"no {' or '.join(names)} on PATH"
-    return found[0]
-
-
-def _found(*names: str) -> Callable[[Stack, str], list[str]]:
-    return lambda stack, name: [program(*names)]
+def _found(component: str, *names: str) -> Callable[[Stack, str], list[str]]:
+    return lambda stack, name: [program(component, *names)]
 
 
 PROGRAMS: dict[str, Callable[[Stack, str], list[str]]] = {
     "apache/kafka": _kafka,
     "redis": lambda stack, name: [],
-    "prom/prometheus": _found("prometheus"),
-    "prom/alertmanager": _found("prometheus-alertmanager", "alertmanager"),
+    "prom/prometheus": _found("Prometheus", "prometheus"),
+    "prom/alertmanager": _found("Alertmanager", "prometheus-alertmanager", "alertmanager"),
     "streamer": lambda stack, name: entrypoint(),
 }
 """What each image puts before the command."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from tests.operations.alerting_chain import (
     Prometheus,
     until,
 )
+from tests.required import program
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -25,10 +25,8 @@ EVERYTHING, HOME = ("all", "all"), ("A", "home")
 
 
 def amtool(*words: str) -> str:
-    program = shutil.which("amtool")
-    if program is None:
-        pytest.fail("this needs amtool (Debian, Ubuntu: apt install prometheus-alertmanager)")
-    done = subprocess.run([program, *words], check=False, capture_output=True, text=True)
+    command = [program("Alertmanager", "amtool"), *words]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -57,8 +57,10 @@ def test_every_service_has_a_health_check_and_comes_back(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_needed_is_waited_for(name: str) -> None:
     for needed, wait in services()[name].get("depends_on", {}).items():
-        done = "service_completed_successfully" if needed == ONE_SHOT else "service_healthy"
-        assert wait == {"condition": done}
+        done = {ONE_SHOT: "completed_successfully", "alertmanager": "started"}.get(
+            needed, "healthy"
+        )
+        assert wait == {"condition": f"service_{done}"}
     if name not in ("kafka", "redis", "alertmanager"):
         assert services()[name]["depends_on"]
 
@@ -83,7 +85,29 @@ def test_containers_may_little(name: str) -> None:
     assert not service.get("privileged")
     if service["image"].startswith("streamer:"):
         assert service["read_only"] is True
-        assert service["tmpfs"] == ["/tmp"]
+        assert re.fullmatch(r"/tmp:size=\d+m", *service["tmpfs"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_is_bounded(name: str) -> None:
+    assert re.fullmatch(r"\d+[mg]", services()[name]["mem_limit"])
+
+
+def test_one_service_builds_the_image_and_the_others_need_it() -> None:
+    """With two builders of one tag the second fails on an engine with the containerd store."""
+    ours = {n: s for n, s in services().items() if s["image"].startswith("streamer:")}
+    assert len(ours) == 4
+    (builder,) = [name for name, service in ours.items() if "build" in service]
+    assert (ours[builder]["build"], ours[builder]["pull_policy"]) == (".", "missing")
+    for name in ours.keys() - {builder}:
+        assert ours[name]["pull_policy"] == "never", name
+        assert builder in ours[name]["depends_on"], name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_health_checks_ask_by_address(name: str) -> None:
+    """`localhost` may be ::1, where nothing listens."""
+    assert "localhost" not in str(services()[name].get("healthcheck", ""))
 
 
 def test_there_is_no_secret_in_it() -> None:

@@ -19,9 +19,10 @@ from grafana.declared import declared
 from grafana.overview import Overview
 from grafana.panels import SOURCE
 from streamer.config import Settings, parse
+from streamer.lag import Standstill
 from streamer.metrics import engagement, ranking, scoring
 from streamer.metrics.catalogue import FAMILIES, PREFIX
-from streamer.processor import Health, processor_metrics
+from streamer.processor import Health, keyed_metric, log_metrics, processor_metrics
 from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.counters import COUNTERS
 from streamer.store.memory import MemoryStore
@@ -114,7 +115,11 @@ def test_every_metric_stands_on_a_page() -> None:
     own = {"traffic": ("overview", "engagement"), "scoring": ("ranking",)}
     for family in FAMILIES:
         shown = "".join(map(expressions, own.get(family.name, (family.name,))))
-        missing = [m.name for m in family.metrics if f"{PREFIX}{m.name}{{" not in shown]
+        missing = [
+            m.name
+            for m in family.metrics
+            if f"{PREFIX}{m.name}{'_bucket' * (m.kind == 'histogram')}{{" not in shown
+        ]
         assert missing == [], family.name
 
 
@@ -183,7 +188,11 @@ def test_conventions_and_cut_offs_are_those_of_the_settings() -> None:
 
 def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
     shown = expressions("processor")
-    families = processor_metrics(Reader(MemoryStore()), [], Health())
+    families = [
+        *processor_metrics(Reader(MemoryStore()), [], Health()),
+        *log_metrics({}, Standstill()),
+        keyed_metric(Settings(), {}),
+    ]
     names = [PREFIX + c.name for c in COUNTERS] + [f.name for f in families]
     assert [name for name in names if name not in shown] == []
 
@@ -221,7 +230,7 @@ def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:
 def test_units_and_descriptions_are_those_of_the_declarations() -> None:
     series = declared()
     assert series["streamer_ctr_ratio"].unit == "percentunit"
-    assert series["streamer_dwell_seconds"].unit == "s"
+    assert series["streamer_window_dwell_seconds"].unit == "s"
     assert "clicks / impressions" in series["streamer_ctr_ratio"].description
     (panel,) = [p for p in panels("overview") if p["title"] == "CTR" and p["type"] == "timeseries"]
     assert panel["description"] == series["streamer_ctr_ratio"].description
@@ -278,7 +287,7 @@ def test_dimensions_are_those_of_the_settings(tmp_path: Path) -> None:
 
 def test_without_dimensions_there_is_one_line() -> None:
     settings: Settings = parse({"dimensions": []})
-    page = Overview(declared(), settings.dimension_names).build().build()
+    page = Overview(declared(), settings).build().build()
     assert [v.name for v in page.templating.list_val or []] == [
         *("datasource", "job", "window", "maturity")
     ]

@@ -19,6 +19,7 @@ from streamer import __version__
 from tests.operations.compose import DOCKERFILE, ROOT, entrypoint
 
 TEXT = DOCKERFILE.read_text(encoding="utf-8")
+STEPS = re.findall(r"^(?:COPY|RUN) .*", TEXT.replace("\\\n", " "), re.MULTILINE)
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
 BUILD_SECONDS = 110
 
@@ -60,11 +61,26 @@ def test_the_last_stage_is_small_unprivileged_and_in_exec_form() -> None:
     assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", last, re.MULTILINE)
     assert entrypoint() == ["streamer"]
     assert json.loads(re.findall(r"^CMD (.+)$", last, re.MULTILINE)[0]) == ["--help"]
-    assert "pip" not in last
+    assert re.findall(r"pip \w+", last) == ["pip uninstall"]
+    assert re.search(r"find /usr/local -name __pycache__ .*rm -rf", last)
+    assert "compileall" not in TEXT
+    installs = [step for step in STEPS if " install " in step]
+    assert len(installs) == 2
+    assert all("--no-compile" in step for step in installs)
     images = re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE)
     assert len(images) == 2
     assert len(set(images)) == 1  # a virtual environment belongs to its interpreter
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", images[0])
+
+
+def test_dependencies_come_in_a_layer_before_the_source() -> None:
+    (install,) = [i for i, step in enumerate(STEPS) if "dependencies.txt" in step]
+    (source,) = [i for i, step in enumerate(STEPS) if step == "COPY streamer streamer"]
+    assert install < source
+    command = re.findall(r"python -c '(.+)'", STEPS[install])[0]
+    program = [sys.executable, "-c", command]
+    done = subprocess.run(program, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert "faust-streaming>=0.15.2,<0.16" in done.stdout.splitlines()
 
 
 @pytest.mark.slow

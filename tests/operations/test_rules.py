@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.operations.compose import ROOT, load
+from tests.required import program
 
 FOLDER = ROOT / "grafana" / "prometheus"
 RULES = sorted((FOLDER / "rules").glob("*.yml"))
@@ -24,10 +24,7 @@ def alerts() -> dict[str, Any]:
 
 
 def promtool(*words: str | Path) -> str:
-    program = shutil.which("promtool")
-    if program is None:
-        pytest.fail("these tests need promtool (Debian, Ubuntu: apt install prometheus)")
-    command = [program, *map(str, words)]
+    command = [program("Prometheus", "promtool"), *map(str, words)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

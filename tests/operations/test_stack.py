@@ -28,6 +28,7 @@ from tests.operations.compose import (
     entrypoint,
     services,
 )
+from tests.required import require
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -41,6 +42,7 @@ INTERVAL = f"{5 * SCRAPE_SECONDS}s"
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All services but Grafana; the topics hold twenty minutes when the workers begin."""
+    require("Apache Kafka", "Redis", "Prometheus", "Alertmanager", "wget")
     found = Stack(tmp_path_factory.mktemp("stack"))
     try:
         found.start({"topics": lambda: send_past(found)})

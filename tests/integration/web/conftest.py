@@ -10,8 +10,9 @@ import pytest
 
 from streamer.config import Settings, parse
 from streamer.embedded import EmbeddedRedis
-from streamer.errors import StreamerError
 from tests.browser import Browser, browser
+from tests.required import require
+from tests.rollups import every
 from tests.servers import own_redis
 from tests.site import Site
 from tests.visitors import DAY_MS, visits
@@ -47,19 +48,21 @@ window.setTimeout = (work, ms, ...rest) => real(work, ms / {HURRY}, ...rest);
 def settings_of(redis: EmbeddedRedis, prefix: str, **more: Any) -> Settings:
     few = {
         "windows": {"lengths": ["1h", "24h"]},
-        "metrics": {"k": [5, 10], "families": ["traffic", "engagement", "ranking", "intervals"]},
+        "metrics": every(
+            *("variant", "surface"),
+            k=[5, 10],
+            families=["traffic", "engagement", "ranking", "intervals"],
+        ),
     }
     return parse({"redis": {"url": redis.url, "prefix": prefix}, **few, **more})
 
 
 @pytest.fixture(scope="session")
 def window() -> Iterator[Browser]:
-    """The browser of all tests; without one they fail."""
-    try:
-        with browser() as found:
-            yield found
-    except StreamerError as error:
-        pytest.fail(f"these tests need a browser: {error}", pytrace=False)
+    """The browser of all tests."""
+    require("Chromium")
+    with browser() as found:
+        yield found
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ HEALTH: dict[str, Any] = {
     "is_ready": True,
     "problems": [],
     "stream_time_ms": NOW_MS,
+    "now_ms": NOW_MS + 2000,
     "partitions": 1,
     "owned": 1,
     "lag_records": {"impressions": 0, "clicks": None},
@@ -217,12 +218,57 @@ def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: 
         ({"workers": []}, "Stopped: no worker is running"),
         ({"stream_time_ms": 0}, "Ready: no events yet"),
         ({}, "Live"),
-        ({"stream_time_ms": NOW_MS - 7_300_000}, "Live, the last event 2 hours ago"),
+        ({"stream_time_ms": NOW_MS - 180_000}, "Live, the last event 3 minutes ago"),
+        ({"stream_time_ms": NOW_MS - 7_300_000}, "No new events, the last event 2 hours ago"),
+        ({"stream_time_ms": NOW_MS + 7_300_000}, "Live"),
+        ({"workers": [], "lag_records": {"clicks": 9}}, "Stopped: no worker is running"),
+        ({"workers": [], "is_ready": False}, "Stopped: no worker is running"),
     ],
 )
 def test_health_in_words(shown: Browser, change: dict[str, Any], told: str) -> None:
     body = "return it.verdict(...given).slice(1).join('')"
-    assert shown.run_with("health.js", body, {**HEALTH, **change}, NOW_MS) == told
+    assert shown.run_with("health.js", body, {**HEALTH, **change}) == told
+
+
+@pytest.mark.parametrize("workers", [HEALTH["workers"], []])
+def test_old_values_are_grey_and_not_called_live(
+    hurried: Browser, documents: Documents, workers: list[dict[str, Any]]
+) -> None:
+    page = hurried
+    open_page(page, documents)
+    cell = "return getComputedStyle(document.querySelector('#segments td')).color"
+    black = page.run(cell)
+    assert page.text("#live-title") == "Live windows"
+    assert not page.is_shown("#as-of")
+    change = {"now_ms": NOW_MS + 7 * 3_600_000, "workers": workers}
+    documents.documents["/api/health"] = 200, {**HEALTH, **change}
+    page.until(lambda: page.run(cell) != black, "grey")
+    assert page.text("#live-title").startswith("Windows as of 15 Jun 2025, ")
+    assert page.text("#as-of").startswith("These are the values as of 15 Jun 2025, ")
+    assert page.text("#as-of").endswith(", 7 hours ago.")
+    word = "No new events" if workers else "Stopped"
+    assert page.text("#health-state") == word
+    assert "Live" not in page.text("body")
+    documents.documents["/api/health"] = 200, HEALTH
+    page.until(lambda: page.run(cell) == black, "black again")
+    assert page.text("#live-title") == "Live windows"
+    assert not page.is_shown("#as-of")
+
+
+def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Documents) -> None:
+    page.open(f"{documents.url}/?window=7m&split=country")
+    page.until(lambda: page.is_shown(".card .who"), "the card")
+    assert page.text("#choice-missing") == (
+        "The settings have no window 7m; this is 5m. "
+        "There is no split by country; this is by variant."
+    )
+    page.driver.find_element("css selector", "#windows input").send_keys(" ")
+    page.run("document.querySelector('#windows input').dispatchEvent("
+             "new Event('change', {bubbles: true}))")  # fmt: skip
+    page.until(lambda: "7m" not in page.text("#choice-missing"), "the window is chosen")
+    page.open(f"{documents.url}/?window=5m&split=variant")
+    page.until(lambda: page.is_shown(".card .who"), "the card")
+    assert not page.is_shown("#choice-missing")
 
 
 @pytest.mark.parametrize(

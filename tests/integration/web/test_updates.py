@@ -118,7 +118,7 @@ def test_nothing_is_asked_for_while_hidden(page: Browser, site: Site) -> None:
 
 def test_lag_is_told_in_words(page: Browser, site: Site) -> None:
     open_page(page, site)
-    assert page.run(HEALTH).startswith("Live, the last event ")
+    assert page.run(HEALTH) == "Live"
     site.lag = {"impressions/0": 12_000, "impressions/1": 345, "clicks/0": 0}
     try:
         told = "Catching up: 12,345 records behind"
@@ -126,6 +126,19 @@ def test_lag_is_told_in_words(page: Browser, site: Site) -> None:
     finally:
         site.lag = {}
     page.until(lambda: page.run(HEALTH).startswith("Live"), "live again")
+
+
+def test_a_site_whose_workers_stopped(page: Browser, redis: EmbeddedRedis) -> None:
+    with Site(settings_of(redis, "stopped", experiments=[EXPERIMENT])) as site:
+        site.add(visits(8, 40, FIRST_MS, DAYS, 0.1))
+        open_page(page, site)
+        assert page.text("#live-title") == "Live windows"
+        site.has_stopped = True
+        site.call(site.store.leave("worker:1"))
+        page.until(lambda: page.run(HEALTH) == "Stopped: no worker is running", "stopped")
+        assert page.text("#live-title").startswith("Windows as of ")
+        assert page.text("#as-of").startswith("These are the values as of ")
+        assert "past" in page.run("return document.body.className")
 
 
 # Away ------------------------------------------------------------------------------------------
