@@ -38,6 +38,7 @@ def canonical(partition: Partition) -> Canonical:
         "user_items": _user_items(partition),
         "user_sums": _user_sums(partition),
         "user_days": _user_days(partition),
+        "exposures": _exposures(partition),
         "tracks": [_track(partition, kept) for kept in partition.tracks.kept],
         "experiments": [dict(sorted(sums.items())) for sums in partition.experiments.sums],
     }
@@ -187,12 +188,19 @@ def _labels(partition: Partition, known: Sequence[Label]) -> list[tuple[str, ...
 
 
 def _user_days(partition: Partition) -> dict[tuple[Any, ...], list[int]]:
-    """Sums by (user, day, label as it is now), of rows that hold any."""
-    experiments = partition.experiments
-    labels = _labels(partition, experiments.labels.known)
-    columns = experiments.days.versions(0, experiments.days.epoch + 1)
+    """Sums by (user, day, label as it is now, part), of rows that hold any."""
+    labels = _labels(partition, partition.experiments.labels.known)
+    rows = partition.experiments.rows()
+    columns = (rows.user, rows.day, rows.label, rows.part, *rows.amounts)
     found: dict[tuple[Any, ...], list[int]] = {}
-    for user, day, at, *sums in zip(*(c.tolist() for c in columns.values()), strict=True):
-        known = found.setdefault((user, day, labels[at]), [0] * len(sums))
-        found[user, day, labels[at]] = [a + b for a, b in zip(known, sums, strict=True)]
+    for user, day, label, part, *sums in zip(*(c.tolist() for c in columns), strict=True):
+        key = (user, day, labels[label], part)
+        known = found.setdefault(key, [0] * len(sums))
+        found[key] = [a + b for a, b in zip(known, sums, strict=True)]
     return dict(sorted((key, sums) for key, sums in found.items() if any(sums)))
+
+
+def _exposures(partition: Partition) -> list[tuple[int, ...]]:
+    """User, code and time."""
+    columns = partition.experiments.exposures.versions(0, partition.experiments.exposures.epoch + 1)
+    return sorted(zip(*(c.tolist() for c in columns.values()), strict=True))

@@ -37,6 +37,9 @@ class ExperimentMetric(Section, frozen=True):
     """`higher` or `lower`: which is better."""
     margin: float | None = None
     """Of a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
+    cap: float | None = None
+    """Of a metric per user: what a user counts for at most. From 1 on an amount; below 1 a quantile
+    over the users of all arms, rounded up to two significant digits, e.g. `0.999`."""
 
 
 class Experiment(Section, frozen=True):
@@ -61,6 +64,9 @@ class Experiment(Section, frozen=True):
     covariate_days: int = 0
     """Days before the start in which a user's own behaviour is measured, to take out of the
     comparison what was there before (CUPED); 0: none."""
+    outcomes: str = "exposed"
+    """Which events count to an arm. `exposed`: everything a user does from the first impression of
+    the arm on. `attributed`: events that carry the arm's value, or whose impression does."""
     expected_users: int = 5000
     """Users at which the interval that holds at any time is at its narrowest."""
 

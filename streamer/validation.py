@@ -170,6 +170,10 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
         f"{limits.MAX_COVARIATE_DAYS}, and not before 1970; {at}",
     )
     _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
+    _require(
+        e.outcomes in ("exposed", "attributed"),
+        f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
+    )
     _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
 
 
@@ -184,6 +188,15 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
         _require(
             metric.margin is None or 0 < metric.margin < 1,
             f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
+        )
+        _require(
+            metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,
+            f"{metric.name}: cap = {metric.cap}: a quantile below 1, or an amount from 1 to "
+            f"{limits.MAX_VALUE:g}; {at}",
+        )
+        _require(
+            metric.cap is None or metric.name.endswith("_per_user"),
+            f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
         )
 
 

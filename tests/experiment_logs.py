@@ -37,7 +37,9 @@ def truth_from(facts: ExperimentFacts, views: Sequence[View]) -> ExperimentTruth
     for trial in facts.trials:
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
-            truth.mixed[trial.name, day] = cumulated(trial, parts, day)[0]["mixed"]
+            none = cumulated(trial, parts, day)[0]
+            truth.mixed[trial.name, day] = none["mixed"]
+            truth.outside[trial.name, day] = none["early"], none["unexposed"]
             for (metric, arm), sums in arms_of(trial, parts, day).items():
                 truth.sums[trial.name, metric, arm, day] = sums
     return truth

@@ -108,6 +108,7 @@ class ExperimentSuite:
         expected = truth_of(records, settings)
         assert found.sums == expected.sums
         assert found.mixed == expected.mixed
+        assert found.outside == expected.outside
 
     @pytest.mark.parametrize("seed", range(4))
     async def test_some_days_are_read_from_the_rows(self, store: Store, seed: int) -> None:
@@ -242,8 +243,7 @@ class ExperimentSuite:
         assert len(partition.experiments.days) <= 60
         whole = run_engines(settings, 1, to_log(records), 100).partitions[0]
         whole.file_users()
-        kept = whole.experiments.days.rows["user"] >> (64 - bits) == 0
-        whole.experiments.days.keep(kept)
+        whole.experiments.keep_sample(bits)
         whole.experiments.fold()  # all is filed anew
         whole.file_users()
         assert partition.experiments.sums == whole.experiments.sums

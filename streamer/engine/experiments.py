@@ -1,29 +1,34 @@
 """Experiments: arms compared by sums over users, which follow every event of a user.
 
-Events add to the user's day; now and then ``file`` computes what the users that changed contribute
-now and contributed when they were last filed, and adds the difference to each experiment's sums.
+Events add to the user's day, or where it is open whether they count (``exposures``) to their time;
+now and then ``file`` computes what the users that changed contribute now and contributed when they
+were last filed, and adds the difference to each experiment's sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from streamer.batch import U64, Bools
+from streamer.batch import I64, U64, Bools
+from streamer.engine.exposures import ATTRIBUTED, Exposure, Exposures, code_of
 from streamer.engine.facts import Fact
 from streamer.engine.index import in_sample
 from streamer.engine.labels import Label, Labels
+from streamer.engine.noted import Column
 from streamer.engine.segments import Segments
 from streamer.engine.tracks import PerUser
-from streamer.engine.trial_sums import Sums, Trial, add, contribute
-from streamer.engine.user_days import Amounts, Days, UserDays
+from streamer.engine.trial_sums import SHOWN, Sums, Trial, add, contribute
+from streamer.engine.user_days import Amounts, Days, UserDays, joined
 from streamer.experiment_settings import DAY_MS
 
 _ABSORB_ROWS = 200_000
 _COMPACT_ROWS = 1 << 18
 _CHUNK_ROWS = 1 << 18
+_SETTLE_MS = 60_000
 _FLAG_BITS = 20
 _FLAG_MASK = np.uint64((1 << _FLAG_BITS) - 1)
 
@@ -48,9 +53,9 @@ class UserFacts(Protocol):
 class Experiments:
     """The experiments of one partition.
 
-    ``since``: of each component the stream time (ms) from which on it is counted; 0: always.
-    ``scopes``: of each arm (``dimension=value``) the days that are wanted, as first and end, and
-    the same time.
+    ``since``: of each component and exposure the stream time (ms) from which on it is counted; 0:
+    always. ``scopes``: of each arm (``dimension=value``) the days that are wanted, as first and
+    end, and the same time.
     """
 
     def __init__(self, facts: UserFacts, limit: int, segments: Segments) -> None:
@@ -58,7 +63,9 @@ class Experiments:
         self.trials = facts.trials
         self.is_on = bool(self.trials)
         self.labels = Labels([trial.dimension for trial in self.trials], segments)
-        self.since = dict.fromkeys(facts.components, 0)
+        self.wanted = _wanted(self.trials)
+        exposures = [e.name for e in self.wanted if e is not None]
+        self.since = dict.fromkeys([*facts.components, *exposures], 0)
         self.scopes: dict[str, Scope] = {}
         for trial in self.trials:
             first = trial.first_day
@@ -66,8 +73,10 @@ class Experiments:
                 name = f"{trial.dimension}={arm}"
                 known = self.scopes.get(name, (first, trial.days.stop, 0))
                 self.scopes[name] = (min(known[0], first), max(known[1], trial.days.stop), 0)
-        self.days = UserDays(self._stored_names())
+        self._begin()
         self.sums: list[Sums] = [{} for _ in self.trials]
+        self.final_ms = 0
+        """No impression before this time could come any more when rows were last settled."""
         self.sample_bits = 0
         """Users whose hash begins with so many zeros are kept: all at 0."""
         self.must_file = False
@@ -78,23 +87,27 @@ class Experiments:
         self._waiting = 0
         self._changed: set[int] = set()
         self._compact_at = min(_COMPACT_ROWS, limit)
-        first = min((first for first, _, _ in self.scopes.values()), default=0)
-        end = max((end for _, end, _ in self.scopes.values()), default=first)
-        self._wanted = range(first, end)
 
-    def _stored_names(self) -> list[str]:
-        """Sums begun at different times are told apart: what was dropped once does not return."""
-        return [f"{name} since {ms}" for name, ms in self.since.items()]
+    def _begin(self) -> None:
+        """Empty tables. Sums begun at different times are told apart: what was dropped once does
+        not return."""
+        names = [f"{name} since {self.since[name]}" for name in self.facts.components]
+        self.days, self.pending = UserDays(names), UserDays(names)
+        self.exposures = Exposures()
+
+    @property
+    def _tables(self) -> tuple[UserDays, UserDays, Exposures]:
+        return self.days, self.pending, self.exposures
 
     @property
     def nbytes(self) -> int:
-        waiting = sum(a.user.nbytes + a.day.nbytes + a.amount.nbytes for a in self._touches)
-        return self.days.nbytes + waiting
+        waiting = sum(a.user.nbytes + a.at.nbytes + a.amount.nbytes for a in self._touches)
+        return sum(table.nbytes for table in self._tables) + waiting
 
     @property
     def is_unfiled(self) -> bool:
         """Whether something changed that the sums do not show yet."""
-        return self.is_stale or self._waiting > 0 or self.days.has_noted
+        return self.is_stale or self._waiting > 0 or any(t.has_noted for t in self._tables)
 
     # Taking in -----------------------------------------------------------------------------------
 
@@ -103,21 +116,63 @@ class Experiments:
         if not self.is_on:
             return
         for component, user, event_ms, segment, amount in self.facts.per_user(fact):
-            day = event_ms // DAY_MS
-            wanted = (day >= self._wanted.start) & (day < self._wanted.stop)
-            if not wanted.all():
-                user, day, segment = user[wanted], day[wanted], segment[wanted]
-                amount = amount[wanted]
-            if len(user):
-                label = self.labels.of(segment)
-                self._touches.append(Amounts(component, user, day, label, amount))
-                self._waiting += len(user)
+            label = self.labels.of(segment)
+            part = np.full(len(user), ATTRIBUTED)
+            self._touches.append(Amounts(component, user, event_ms, label, part, amount))
+            self._waiting += len(user)
 
     def absorb(self, is_due: bool = True) -> None:
-        """Bring what was taken in into the table (if it is much, or ``is_due``)."""
+        """Bring what was taken in into the tables (if it is much, or ``is_due``)."""
         if self._waiting and (is_due or self._waiting >= _ABSORB_ROWS):
             touches, self._touches, self._waiting = self._touches, [], 0
-            self.days.add([amounts.where(self._in_sample(amounts.user)) for amounts in touches])
+            touches = [t.where(self._in_sample(t.user)) for t in touches]
+            for exposure, wanted in self.wanted.items():
+                inside = [t.where(_within(t.at // DAY_MS, wanted)) for t in touches]
+                if exposure is None:
+                    self.days.add([t.by_day() for t in inside])
+                else:
+                    self._expose(exposure, inside)
+                    self._take(exposure, inside)
+
+    def _expose(self, exposure: Exposure, touches: Iterable[Amounts]) -> None:
+        arm = self.labels.index_of(exposure.dimension, exposure.arms)
+        for touch in touches:
+            if touch.component == SHOWN:
+                is_shown = (arm[touch.label] > 0) & (touch.at >= exposure.first_day * DAY_MS)
+                shown = touch.where(is_shown & (touch.amount > 0))
+                self.exposures.see(shown.user, exposure.code, shown.at)
+
+    def _take(self, exposure: Exposure, touches: Iterable[Amounts]) -> None:
+        """Add to days where it is known for good whether it counts, else to times."""
+        known, open_ = [], []
+        final_ms = max(self.final_ms, exposure.first_day * DAY_MS)
+        for touch in touches:
+            code = np.full(len(touch.user), exposure.code)
+            is_exposed = touch.at >= self.exposures.of(touch.user, code)
+            is_known = is_exposed | (touch.at < final_ms)
+            taken = replace(touch, part=exposure.part(is_exposed))
+            known.append(taken.where(is_known).by_day())
+            open_.append(taken.where(~is_known))
+        self.days.add(known)
+        self.pending.add(open_)
+
+    def _settle(self, final_ms: int) -> None:
+        """Bring to days what is known for good now: no impression before this time (ms) can come
+        any more. Stored rows by time leave by the same clock. The sums stay as they are."""
+        self.final_ms = final_ms
+        rows = self.pending.all_rows()
+        is_final = rows.day < final_ms
+        if is_final.any():
+            rows = self._dated(rows.where(is_final))
+            columns = (rows.user, rows.day, rows.label, rows.part)
+            self.days.add(
+                [
+                    Amounts(i, *columns, amount).where(amount != 0)
+                    for i, amount in enumerate(rows.amounts)
+                ]
+            )
+            self.days.take_noted()
+            self.pending.keep(~is_final)
 
     def fold(self) -> None:
         """Segments were folded together: values may be no arm any more."""
@@ -129,30 +184,47 @@ class Experiments:
 
     # Filing --------------------------------------------------------------------------------------
 
-    def file(self) -> None:
-        """Bring the sums up to date."""
-        if not self.is_unfiled:
-            return
-        self.absorb()
-        self.shrink()
-        row, values = self.days.take_noted()
-        user = self.days.rows["user"]
+    def file(self, final_ms: int = 0) -> None:
+        """Bring the sums up to date; ``final_ms``: no impression before it can come any more."""
+        if self.is_unfiled:
+            self.absorb()
+            self.shrink()
+            self._file()
+        if final_ms >= self.final_ms + _SETTLE_MS:
+            self._settle(final_ms)
+
+    def _file(self) -> None:
+        noted = [table.take_noted() for table in self._tables]
         flags = np.zeros(1 << _FLAG_BITS, np.bool_)
-        flags[user[row] & _FLAG_MASK] = True
-        mine = np.flatnonzero(flags[user & _FLAG_MASK])
-        if self.is_stale or 2 * len(mine) > len(user):
+        for table, (row, _) in zip(self._tables, noted, strict=True):
+            flags[table.rows["user"][row] & _FLAG_MASK] = True
+        mine = [np.flatnonzero(flags[t.rows["user"] & _FLAG_MASK]) for t in self._tables]
+        if self.is_stale or 2 * len(mine[0]) > len(self.days):
             self.sums = [{} for _ in self.trials]
-            self._contribute(self.days.days(np.arange(len(user))), 1)
+            self._contribute(self.rows(), 1)
             self._changed.update(range(len(self.trials)))
             self.is_stale = self.must_file = False
             return
-        now = self.days.days(mine)
-        before = Days(now.user, now.day, now.label, [column.copy() for column in now.amounts])
-        at = np.searchsorted(mine, row)
-        for column, old in zip(before.amounts, values, strict=True):
-            column[at] = old
+        days, pending = self.days.days(mine[0]), self.pending.days(mine[1])
+        now = joined(days, self._dated(pending))
+        for rows, at, (row, values) in zip((days, pending), mine[:2], noted[:2], strict=True):
+            place = np.searchsorted(at, row)
+            for i, old in enumerate(values):
+                rows.amounts[i] = rows.amounts[i].copy()
+                rows.amounts[i][place] = old
+        with self.exposures.as_noted(*noted[2]):
+            before = joined(days, self._dated(pending))
         self._contribute(before, -1)
         self._contribute(now, 1)
+
+    def rows(self) -> Days:
+        """What all users did, by day."""
+        return joined(self.days.all_rows(), self._dated(self.pending.all_rows()))
+
+    def _dated(self, pending: Days) -> Days:
+        """Rows by time under their days, as things are known now."""
+        is_exposed = pending.day >= self.exposures.of(pending.user, code_of(pending.part))
+        return replace(pending, day=pending.day // DAY_MS, part=pending.part + is_exposed)
 
     def _contribute(self, rows: Days, sign: int) -> None:
         arms = [self.labels.index_of(t.dimension, t.arms) for t in self.trials]
@@ -169,33 +241,43 @@ class Experiments:
         """The sums of an experiment over some of its days, from the rows."""
         sums: Sums = {}
         arm_of = self.labels.index_of(trial.dimension, trial.arms)
-        for part in _chunks(self.days.days(np.arange(len(self.days)))):
+        for part in _chunks(self.rows()):
             contribute(trial, part, arm_of, sums, within=within)
         return sums
 
     def shrink(self) -> bool:
         """Beyond the bound keep half of the users. Returns whether users were left out: all is to
         be filed anew then, at once."""
-        if len(self.days) <= self._compact_at:
+        if self._held <= self._compact_at:
             return False
-        while len(self.days) > self.limit:
-            self.sample_bits += 1
-            self.days.keep(self._in_sample(self.days.rows["user"]))
+        while self._held > self.limit:
+            self.keep_sample(self.sample_bits + 1)
             self.is_stale = self.must_file = True
-        self._compact_at = min(2 * len(self.days) + _COMPACT_ROWS, self.limit)
+        self._compact_at = min(2 * self._held + _COMPACT_ROWS, self.limit)
         return self.must_file
+
+    def keep_sample(self, bits: int) -> None:
+        """Keep the users whose hash begins with so many zeros."""
+        self.sample_bits = bits
+        for table in self._tables:
+            table.keep(self._in_sample(table.rows["user"]))
+
+    @property
+    def _held(self) -> int:
+        return len(self.days) + len(self.pending)
 
     # Stored form ---------------------------------------------------------------------------------
 
     @property
     def oldest_day(self) -> int:
         """The first day that an experiment wants to know of; without one none is."""
-        return self._wanted.start if self.is_on else 1 << 31
+        return min((first for first, _, _ in self.scopes.values()), default=1 << 31)
 
     def seal(self) -> None:
         """Take in what waits; changes from now on belong to another epoch."""
         self.absorb()
-        self.days.seal()
+        for table in self._tables:
+            table.seal()
 
     def take_changed(self) -> set[int]:
         """The experiments whose sums changed since the last call."""
@@ -204,7 +286,7 @@ class Experiments:
 
     @property
     def counted_since_ms(self) -> dict[str, int]:
-        """Component or arm → the stream time from which on it is counted; 0: always."""
+        """Component, exposure or arm → the stream time from which on it is counted; 0: always."""
         return all_since(self.since, self.scopes)
 
     def restore(
@@ -213,9 +295,10 @@ class Experiments:
         since: Mapping[str, int],
         scopes: Mapping[str, Scope],
         stream_ms: int,
+        final_ms: int,
     ) -> None:
-        """Before rows are loaded: what is stored beside them. Components that were not counted
-        before are from now on."""
+        """Before rows are loaded: what is stored beside them. What was not counted before is from
+        now on."""
         if not self.is_on:
             self.sample_bits = 0
         self.labels.load(labels)
@@ -227,14 +310,47 @@ class Experiments:
             if known is not None and end > known[1]:  # what came after its end was not counted
                 is_whole = is_whole and stream_ms // DAY_MS < known[1]
             self.scopes[name] = (first, end, known[2] if known and is_whole else stream_ms)
-        self.days = UserDays(self._stored_names())
+        self._begin()
+        self.final_ms = final_ms
         self.is_stale = self.must_file = self.is_on
 
-    def load(self, columns: dict[str, np.ndarray[Any, Any]]) -> None:
+    def load_days(self, columns: dict[str, Column]) -> None:
         """Take over stored rows. The sums are computed from them when they are filed first."""
-        day, user = columns["day"], columns["user"]
-        wanted = (day >= self._wanted.start) & (day < self._wanted.stop) & self._in_sample(user)
-        self.days.load({name: column[wanted] for name, column in columns.items()})
+        self._load(self.days, columns, columns["at"], code_of(columns["part"]))
+
+    def load_pending(self, columns: dict[str, Column]) -> None:
+        """The same of rows by time, those that were not settled."""
+        is_open = columns["at"] >= self.final_ms
+        columns = {name: column[is_open] for name, column in columns.items()}
+        self._load(self.pending, columns, columns["at"] // DAY_MS, code_of(columns["part"]))
+
+    def load_exposures(self, columns: dict[str, Column]) -> None:
+        """The same of first exposures."""
+        self._load(self.exposures, columns, columns["first_ms"] // DAY_MS, columns["code"])
+
+    def _load(
+        self, table: UserDays | Exposures, columns: dict[str, Column], day: I64, code: I64
+    ) -> None:
+        wanted = np.zeros(len(day), np.bool_)
+        for exposure, days in self.wanted.items():
+            its = ATTRIBUTED if exposure is None else exposure.code
+            wanted |= (code == its) & _within(day, days)
+        wanted &= self._in_sample(columns["user"])
+        table.load({name: column[wanted] for name, column in columns.items()})
+
+
+def _wanted(trials: Sequence[Trial]) -> dict[Exposure | None, range]:
+    """What exposes users (None: events have arms of their own) → the days that are wanted."""
+    wanted: dict[Exposure | None, range] = {}
+    for trial in trials:
+        first, end = trial.first_day, trial.days.stop
+        known = wanted.get(trial.exposure, range(first, end))
+        wanted[trial.exposure] = range(min(known.start, first), max(known.stop, end))
+    return wanted
+
+
+def _within(day: I64, wanted: range) -> Bools:
+    return (day >= wanted.start) & (day < wanted.stop)
 
 
 def _chunks(rows: Days) -> Iterator[Days]:

@@ -110,6 +110,11 @@ class NotedRows:
         epoch = self.rows["epoch"]
         return np.flatnonzero((epoch >= first) & (epoch < end))
 
+    def versions(self, first: int, end: int) -> dict[str, Column]:
+        """What is stored of rows that last changed in the epochs [first, end)."""
+        row = self.changed(first, end)
+        return {n: self.rows[n][row] for n in self.rows.names if n not in ("epoch", "is_noted")}
+
     def renew(self, key: U64) -> None:
         """Count rows as changed now."""
         row = self.index.find(key).astype(np.int64)

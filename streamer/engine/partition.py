@@ -200,7 +200,7 @@ class Partition:
     def file_users(self) -> None:
         """Bring the sums over users up to date: everything else is so after each apply."""
         self.users.file(self.stream_ms, self.attribution.unsettled())
-        self.experiments.file()
+        self.experiments.file(self.exposures_final_ms())
 
     @property
     def is_unfiled(self) -> bool:
@@ -258,6 +258,10 @@ class Partition:
     def viewing_clock_ms(self) -> int:
         """The slowest clock of the topics that tell of viewings, or move what was told."""
         return min(self.logs[kind].clock_ms for kind in ("impressions", "clicks", "sessions"))
+
+    def exposures_final_ms(self) -> int:
+        """No impression before this time can be accepted any more."""
+        return self.logs["impressions"].clock_ms - self.lateness_ms
 
     # Adopting ------------------------------------------------------------------------------------
 

@@ -16,15 +16,20 @@ import numpy as np
 from streamer import limits
 from streamer.batch import I64, Bools
 from streamer.engine import integers
+from streamer.engine.caps import EDGES, Cap, Quantile, bucket_of, buckets_of, folded
 from streamer.engine.chains import runs_of
+from streamer.engine.exposures import ATTRIBUTED, Exposure, code_of, is_exposed
 from streamer.engine.integers import Columns
 from streamer.engine.user_days import Days
 
-USERS, MIXED = 0, 1
-"""Statistics: users of an arm; of no arm (number 0): users that were seen in several."""
-SHOWN = 0
-"""The component that counts impressions: with one of them a user is in the experiment."""
-_FIRST_MEASURE = 2
+USERS, MIXED, EARLY, UNEXPOSED = 0, 1, 2, 3
+"""Statistics: users of an arm; of no arm (number 0): users that were seen in several, and outcomes
+before the first exposure of their user and of users without one."""
+SHOWN, OUTCOMES = 0, 1
+"""The components that count impressions, with one of which a user is in the experiment, and
+feedback, conversions and viewings (if there is an experiment that counts by exposure)."""
+_COUNTS = ("users", "mixed", "early", "unexposed")
+_FIRST_MEASURE = len(_COUNTS)
 _LIMB_BITS = 20
 _SAFE = 1 << 62
 
@@ -32,12 +37,13 @@ _SAFE = 1 << 62
 @dataclass(frozen=True)
 class Measure:
     """A ratio of two components; ``below`` None: of one to the number of users. ``high``: the high
-    limb of what is above, if it has one."""
+    limb of what is above, if it has one. ``cap``: what is above counts up to it, for each user."""
 
     name: str
     above: int
     below: int | None
     high: int | None = None
+    cap: Cap = None
 
     def above_of(self, parts: Sequence[I64]) -> I64:
         """The numerators of rows whose components these are: Python's integers where they could
@@ -53,11 +59,23 @@ class Measure:
         """The denominators."""
         return np.ones_like(parts[SHOWN]) if self.below is None else parts[self.below]
 
+    @property
+    def buckets(self) -> int:
+        """How many buckets of users' numerators its sums are kept by."""
+        return buckets_of(self.cap)
+
+    def capped(self, above: I64, stat: I64, moments: int) -> tuple[I64, I64]:
+        """Numerators up to the cap, and the first statistic of each."""
+        if isinstance(self.cap, Quantile):
+            return above, stat + moments * bucket_of(above)
+        return (above if self.cap is None else np.minimum(above, self.cap)), stat
+
 
 @dataclass(frozen=True)
 class Trial:
     """An experiment as the engine sees it: days since 1970-01-01, its arms (the control first),
-    its measures. Without ``covariates`` (days) there are none."""
+    its measures. Without ``covariates`` (days) there are none. ``exposure``: from when on all that
+    a user does counts to his arm; None: events count to the arm that is theirs."""
 
     name: str
     dimension: str
@@ -65,6 +83,7 @@ class Trial:
     days: range
     covariates: range
     measures: tuple[Measure, ...]
+    exposure: Exposure | None = None
 
     @property
     def first_day(self) -> int:
@@ -79,10 +98,11 @@ class Trial:
 
     @cached_property
     def moments(self) -> tuple[str, ...]:
-        """Names of the sums of a measure: of values, then of products of two."""
+        """Names of the sums of a measure: of values, of products of two, and ``nz``, the users
+        whose numerator is not 0."""
         names = self.vectors
         pairs = (a + b for i, a in enumerate(names) for b in names[i:])
-        return (*names, *pairs)
+        return (*names, *pairs, "nz")
 
     @cached_property
     def shape(self) -> str:
@@ -90,16 +110,24 @@ class Trial:
         settings does not take them for its own."""
         days, before = self.days, self.covariates
         spans = (days.start, days.stop, before.start, before.stop)
-        return repr((self.name, self.dimension, self.arms, spans, [m.name for m in self.measures]))
+        measures = [(m.name, m.cap) for m in self.measures]
+        by = None if self.exposure is None else self.exposure.name
+        return repr((self.name, self.dimension, self.arms, spans, measures, by))
+
+    @cached_property
+    def firsts(self) -> list[int]:
+        """The first statistic of each measure; those with a quantile have as many again for each
+        bucket of values."""
+        firsts, first = [], _FIRST_MEASURE
+        for measure in self.measures:
+            firsts.append(first)
+            first += len(self.moments) * measure.buckets
+        return [*firsts, first]
 
     @property
     def stats(self) -> int:
         """How many statistics an arm has on a day."""
-        return _FIRST_MEASURE + len(self.measures) * len(self.moments)
-
-    def stat(self, measure: int, moment: str) -> int:
-        """The number of a statistic."""
-        return _FIRST_MEASURE + measure * len(self.moments) + self.moments.index(moment)
+        return self.firsts[-1]
 
     def key(self, arm: int, day: int, stat: int) -> int:
         """One integer of arm (0: none, 1: the control, …), day and statistic."""
@@ -155,26 +183,28 @@ def contribute(
     """Add what users contribute. ``rows``: all of theirs, in the order of (user, day); ``arm_of``:
     the arm of each label, 0 for none; ``within``: the only days that count, except that users seen
     in several arms on any day are left out."""
+    rows = rows.where(code_of(rows.part) == (trial.exposure.code if trial.exposure else ATTRIBUTED))
     arm = arm_of[rows.label]
     in_days = (rows.day >= trial.days.start) & (rows.day < trial.days.stop)
-    member = _members(trial, rows.where(in_days), arm[in_days], sums, sign)
+    within = trial.days if within is None else within
+    member = _members(trial, rows.where(in_days), arm[in_days], sums, sign, within)
     if member is None:
         return
     chosen, arm = member
-    if within is not None:
-        inside = (chosen.day >= within.start) & (chosen.day < within.stop)
-        chosen, arm = chosen.where(inside), arm[inside]
-        if not len(chosen):
-            return
-    told = _cumulated(trial, rows, chosen, arm)
-    _add(trial, told, sums, sign)
+    inside = (chosen.day >= within.start) & (chosen.day < within.stop)
+    chosen, arm = chosen.where(inside), arm[inside]
+    if len(chosen):
+        _add(trial, _cumulated(trial, rows, chosen, arm), sums, sign)
 
 
-def _members(trial: Trial, rows: Days, arm: I64, sums: Sums, sign: int) -> tuple[Days, I64] | None:
-    """The rows of users of one arm under that arm, and it; users of several are counted."""
-    is_shown = (rows.amounts[SHOWN] > 0) & (arm > 0)
-    if not is_shown.any():
+def _members(
+    trial: Trial, rows: Days, arm: I64, sums: Sums, sign: int, within: range
+) -> tuple[Days, I64] | None:
+    """The rows that count of users of one arm, and it; users of several, and outcomes that count to
+    no arm, are counted."""
+    if not len(rows):
         return None
+    is_shown = (rows.amounts[SHOWN] > 0) & (arm > 0)
     starts = runs_of(rows.user)
     user = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
     last = np.maximum.reduceat(np.where(is_shown, arm, 0), starts)
@@ -184,8 +214,27 @@ def _members(trial: Trial, rows: Days, arm: I64, sums: Sums, sign: int) -> tuple
         at = np.flatnonzero(is_shown & is_mixed[user])
         for day in rows.day[at[runs_of(user[at])]].tolist():
             add(sums, trial.key(0, day, MIXED), sign)
-    mine = (arm > 0) & (arm == last[user]) & ~is_mixed[user]
-    return (rows.where(mine), arm[mine]) if mine.any() else None
+    if trial.exposure is None:
+        mine = (arm > 0) & (arm == last[user]) & ~is_mixed[user]
+        return (rows.where(mine), arm[mine]) if mine.any() else None
+    counts = is_exposed(rows.part) & (last > 0)[user]
+    outside = ~is_mixed[user] & ~counts
+    outside &= (rows.day >= within.start) & (rows.day < within.stop)
+    _outside(trial, rows.where(outside), last[user][outside], sums, sign)
+    is_within = is_shown & (rows.day >= within.start) & (rows.day < within.stop)
+    is_seen = np.logical_or.reduceat(is_within, starts)
+    mine = counts & (is_seen & ~is_mixed)[user]
+    return (rows.where(mine), last[user][mine]) if mine.any() else None
+
+
+def _outside(trial: Trial, rows: Days, arm: I64, sums: Sums, sign: int) -> None:
+    """Count the outcomes of rows that count to no arm, of users of these arms (0: of none)."""
+    outcomes = rows.amounts[OUTCOMES]
+    at = np.flatnonzero(outcomes)
+    for day, of_arm, number in zip(
+        rows.day[at].tolist(), arm[at].tolist(), outcomes[at].tolist(), strict=True
+    ):
+        add(sums, trial.key(0, day, EARLY if of_arm else UNEXPOSED), sign * number)
 
 
 def _cumulated(trial: Trial, every: Days, rows: Days, arm: I64) -> _Cumulated:
@@ -233,47 +282,57 @@ def _covariates(trial: Trial, rows: Days, user: np.ndarray) -> list[I64]:
     return result
 
 
-def _add(trial: Trial, told: _Cumulated, sums: Sums, sign: int) -> None:
-    """File the differences between now and before under (arm, day)."""
-    code = told.arm * len(trial.days) + told.day - trial.days.start
-    order = np.argsort(code, kind="stable")
-    starts = runs_of(code[order])
-    base = (code[order][starts] * trial.stats).tolist()
-    is_in, was_in = told.is_in[order], told.was_in[order]
-
-    def file(stat: int, now: list[int], before: list[int]) -> None:
-        for key, a, b in zip(base, now, before, strict=True):
-            if a != b:
-                add(sums, key + stat, sign * (a - b))
-
-    every = np.ones(len(order), np.int64)
-    ones = [is_in.astype(np.int64), was_in.astype(np.int64)]
-    users = [np.add.reduceat(one, starts).tolist() for one in ones]
-    file(USERS, users[0], users[1])
-    for number, measure in enumerate(trial.measures):
-        now, before = (
-            [
-                value[order] * one
-                for parts in (amounts, told.covariate)[: len(trial.vectors) // 2]
-                for value in (measure.above_of(parts), measure.below_of(parts))
+def _add(trial: Trial, found: _Cumulated, sums: Sums, sign: int) -> None:
+    """Add the differences between now and before under (arm, day)."""
+    place = found.arm * len(trial.days) + found.day - trial.days.start
+    for amounts, is_in, its_sign in (
+        (found.up_to, found.is_in, sign),
+        (found.before, found.was_in, -sign),
+    ):
+        rows = np.flatnonzero(is_in)
+        if not len(rows):
+            continue
+        order = rows[np.argsort(place[rows], kind="stable")]
+        now = [amount[order] for amount in amounts]
+        then = [amount[order] for amount in found.covariate]
+        base = place[order] * trial.stats
+        every = np.ones(len(order), np.int64)
+        _put(sums, base + USERS, [(every, every)], its_sign)
+        for number, measure in enumerate(trial.measures):
+            columns = [
+                column
+                for parts in (now, then)[: len(trial.vectors) // 2]
+                for column in (measure.above_of(parts), measure.below_of(parts))
             ]
-            for amounts, one in zip((told.up_to, told.before), ones, strict=True)
-        )
-        stat = trial.stat(number, "x")
-        for a, b in zip(now, before, strict=True):
-            file(stat, products(a, every, starts), products(b, every, starts))
-            stat += 1
-        for i in range(len(now)):
-            for j in range(i, len(now)):
-                file(stat, products(now[i], now[j], starts), products(before[i], before[j], starts))
-                stat += 1
+            stat = base + trial.firsts[number]
+            columns[0], stat = measure.capped(columns[0], stat, len(trial.moments))
+            _put(sums, stat, _moments(columns), its_sign)
+
+
+def _moments(columns: Sequence[I64]) -> list[tuple[I64, I64]]:
+    """Of each sum of a measure the two factors of what rows add to it."""
+    every = np.ones(len(columns[0]), np.int64)
+    values = [(column, every) for column in columns]
+    pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i:]]
+    return [*values, *pairs, ((columns[0] != 0).astype(np.int64), every)]
+
+
+def _put(sums: Sums, key: I64, factors: Sequence[tuple[I64, I64]], sign: int) -> None:
+    """Add products of rows under their keys, those of the i-th factors under the key + i."""
+    order = np.argsort(key, kind="stable")
+    starts = runs_of(key[order])
+    keys = key[order][starts].tolist()
+    for i, (a, b) in enumerate(factors):
+        for at, value in zip(keys, products(a[order], b[order], starts), strict=True):
+            if value:
+                add(sums, at + i, sign * value)
 
 
 def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
-    """For no arm (users seen in several), and then for each arm, the sums up to a day: ``users``,
-    ``mixed``, and names of measure and moment with a space between. ``parts``: sums as columns."""
-    names = ["users", "mixed"]
-    names += [f"{measure.name} {moment}" for measure in trial.measures for moment in trial.moments]
+    """For no arm (users seen in several, outcomes that count to none), and then for each arm, the
+    sums up to a day: ``users``, ``mixed``, ``early``, ``unexposed``, and names of measure and
+    moment with a space between. ``parts``: sums as columns. Under no arm ``… cap`` is the amount
+    that a quantile is at, in units of the numerator, if it caps anything."""
     last, chosen = day - trial.days.start, []
     for found in parts:
         place, stat = np.divmod(found["key"], trial.stats)
@@ -282,4 +341,27 @@ def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str
         chosen.append((found, rows, (arm * trial.stats + stat)[rows]))
     total = integers.summed(chosen, (len(trial.arms) + 1) * trial.stats)
     starts = range(0, len(total), trial.stats)
-    return [dict(zip(names, total[i : i + trial.stats], strict=True)) for i in starts]
+    by_arm = [dict(zip(_COUNTS, total[i : i + _FIRST_MEASURE], strict=True)) for i in starts]
+    for measure, first in zip(trial.measures, trial.firsts, strict=False):
+        for arm_sums, its in zip(by_arm, _of_measure(trial, measure, total, first), strict=True):
+            arm_sums |= {f"{measure.name} {name}": value for name, value in its.items()}
+    return by_arm
+
+
+def _of_measure(
+    trial: Trial, measure: Measure, total: Sequence[int], first: int
+) -> list[dict[str, int]]:
+    """The sums of a measure in no arm and in each."""
+    names, size = trial.moments, len(trial.moments)
+    found = []
+    for start in range(first, len(total), trial.stats):
+        stops = range(start, start + size * measure.buckets, size)
+        found.append([dict(zip(names, total[i : i + size], strict=True)) for i in stops])
+    if not isinstance(measure.cap, Quantile):
+        return [its for (its,) in found]
+    users = [sum(its["y"] for its in bucket) for bucket in zip(*found, strict=True)]
+    last = measure.cap.bucket(users)
+    result = [folded(its, last) for its in found]
+    if any(users[last + 1 :]):
+        result[0]["cap"] = int(EDGES[last])
+    return result

@@ -8,8 +8,8 @@ values of slates.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from streamer import limits
 from streamer.alert_settings import Alert
 from streamer.batch import I64
 from streamer.config import Settings
+from streamer.engine.caps import Cap, Quantile
+from streamer.engine.exposures import Exposure
 from streamer.engine.facts import (
     CONVERSION,
     DwellFacts,
@@ -31,6 +33,7 @@ from streamer.engine.integers import split
 from streamer.engine.tracks import PerUser, Track
 from streamer.engine.trial_sums import Measure, Trial
 from streamer.errors import SettingsError
+from streamer.experiment_settings import Experiment, ExperimentMetric
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.metrics.slates import UNIT, Lists
@@ -39,6 +42,8 @@ MILLIONTH = 1_000_000
 """Units of a slate's value that is 1, and of one unit of currency."""
 _COARSER = UNIT // MILLIONTH
 IMPRESSIONS = "impressions"
+OUTCOMES = "outcomes"
+"""Feedback of any kind, conversions and viewings."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +105,16 @@ class UserFacts:
     """What metrics need of each fact. ``metrics``: (name, who asks for it); SettingsError for a
     name that there is not under these settings."""
 
+    always: ClassVar[tuple[str, ...]] = (IMPRESSIONS,)
+    """The first components, whatever the metrics."""
+
     def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
         self.settings = settings
         self._slate_sums: dict[str, _SlateSum] = {}
         self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
         """The metrics by name."""
         wanted = [name for ratio in self.ratios.values() for name in ratio.components]
-        self.components = tuple(dict.fromkeys([IMPRESSIONS, *wanted] if wanted else []))
+        self.components = tuple(dict.fromkeys([*self.always, *wanted] if wanted else []))
         self._at = {name: i for i, name in enumerate(self.components)}
         self._populations = [
             population
@@ -204,7 +212,7 @@ class UserFacts:
             amounts = {"clicked": fact.clicked, "converted": fact.converted}
         elif isinstance(fact, DwellFacts):
             sign = np.full(len(fact.user), fact.sign)
-            amounts = {"dwell_ms": fact.dwell_ms * fact.sign, "viewings": sign}
+            amounts = {"dwell_ms": fact.dwell_ms * fact.sign, "viewings": sign, OUTCOMES: sign}
         elif isinstance(fact, SlateFacts):
             amounts = {"slates.all": np.full(len(fact.user), fact.sign)}
         return amounts.get(name)
@@ -215,6 +223,8 @@ class UserFacts:
             high, low = split(fact.value_micros)
             return (low if name == "value" else high) * fact.sign
         given: I64
+        if name == OUTCOMES:
+            return np.full(len(fact.user), fact.sign)
         if name in ("conversions", "feedback.conversion"):
             given = (fact.kind == CONVERSION) * np.int64(fact.sign)
         elif name == "clicks" or name in kinds:
@@ -243,6 +253,8 @@ class UserFacts:
 class ExperimentFacts(UserFacts):
     """What the experiments of the settings need."""
 
+    always = (IMPRESSIONS, OUTCOMES)
+
     def __init__(self, settings: Settings) -> None:
         named = [
             (m.name, f"experiment {e.name!r}") for e in settings.experiments for m in e.metrics
@@ -255,15 +267,30 @@ class ExperimentFacts(UserFacts):
                 experiment.arms,
                 experiment.days,
                 experiment.covariates,
-                tuple(self.measure(metric.name) for metric in experiment.metrics),
+                tuple(self._capped(metric) for metric in experiment.metrics),
+                self._exposure(experiment),
             )
             for experiment in settings.experiments
         )
 
-    def components_of(self, trial: Trial) -> list[str]:
-        """The components that an experiment needs."""
+    def _capped(self, metric: ExperimentMetric) -> Measure:
+        cap: Cap = None
+        if metric.cap is not None:
+            unit = self.ratios[metric.name].unit
+            cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
+        return replace(self.measure(metric.name), cap=cap)
+
+    def _exposure(self, experiment: Experiment) -> Exposure | None:
+        if experiment.outcomes == "attributed":
+            return None
+        return Exposure(experiment.dimension, experiment.arms, experiment.days.start)
+
+    def needs(self, trial: Trial) -> list[str]:
+        """What an experiment needs to be counted: components, arms, and exposures to it."""
         names = [name for m in trial.measures for name in self.ratios[m.name].components]
-        return list(dict.fromkeys([IMPRESSIONS, *names]))
+        exposed = [] if trial.exposure is None else [OUTCOMES, trial.exposure.name]
+        arms = [f"{trial.dimension}={arm}" for arm in trial.arms]
+        return list(dict.fromkeys([IMPRESSIONS, *names, *exposed, *arms]))
 
 
 class AlertFacts(UserFacts):

@@ -128,6 +128,7 @@ def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums
     """The sums of one arm, as the statistics take them."""
     held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
     main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
+    held.pop("nz")
     before = BeforeSums(**held) if held else None
     return ArmSums(n=sums["users"], **main, x_scale=1 / ratio.unit, before=before)
 
@@ -156,12 +157,10 @@ def books(settings: Settings, facts: ExperimentFacts, views: Sequence[View]) -> 
     bits = max((view.header.day_sample_bits for view in views), default=0)
     found = {}
     for experiment, trial in zip(settings.experiments, facts.trials, strict=True):
-        components = facts.components_of(trial)
-        needed = [*components, *(f"{trial.dimension}={arm}" for arm in trial.arms)]
         since = [
             view.header.counted_since_ms.get(name, view.header.stream_ms)
             for view in views
-            for name in needed
+            for name in facts.needs(trial)
         ]
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         found[experiment.name] = Book(

@@ -13,7 +13,7 @@ from streamer.metrics.per_user import ExperimentFacts
 from streamer.store import codec
 from streamer.store.base import Store
 from streamer.store.manifest import Manifest, decode
-from streamer.store.tables import USER_DAYS
+from streamer.store.tables import EXPERIMENT_TABLES
 
 
 async def sums_of_days(
@@ -38,23 +38,31 @@ async def _partition(
         manifest = decode(stored.manifest)
         if trial.shape not in manifest.experiments:
             return None  # nobody was in it, or the workers do not have these settings
-        names = [ref.name for ref in manifest.tables.get(USER_DAYS, [])]
-        blobs = [data for data in await store.blobs(number, names) if data is not None]
-        if len(blobs) == len(names):
-            return _loaded(settings, facts, manifest, blobs)
+        refs = [
+            (table, ref.name)
+            for name, table in EXPERIMENT_TABLES.items()
+            for ref in manifest.tables.get(name, [])
+        ]
+        blobs = await store.blobs(number, [name for _, name in refs])
+        if None not in blobs:
+            experiments = _restored(settings, facts, manifest)
+            for (table, _), data in zip(refs, blobs, strict=True):
+                table.take(experiments, codec.decode(data or b""))
+            return experiments
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
 
 
-def _loaded(
-    settings: Settings, facts: ExperimentFacts, manifest: Manifest, blobs: list[bytes]
-) -> Experiments:
+def _restored(settings: Settings, facts: ExperimentFacts, manifest: Manifest) -> Experiments:
+    """Without rows."""
     segments = Segments(settings.kept_dimensions, settings.limits.segments)
     segments.load(manifest.segments)
     experiments = Experiments(facts, settings.limits.user_days, segments)
     experiments.sample_bits = manifest.day_sample_bits
     experiments.restore(
-        manifest.labels, manifest.counted_since_ms, manifest.scopes, manifest.stream_ms
+        manifest.labels,
+        manifest.counted_since_ms,
+        manifest.scopes,
+        manifest.stream_ms,
+        manifest.exposures_final_ms,
     )
-    for data in blobs:
-        experiments.load(codec.decode(data))
     return experiments

@@ -275,6 +275,7 @@ class Journal:
             labels=[dict(label) for label in p.experiments.labels.known],
             counted_since_ms=p.experiments.since,
             scopes=p.experiments.scopes,
+            exposures_final_ms=p.experiments.final_ms,
             day_sample_bits=p.experiments.sample_bits,
             tracks=self._tracks(),
         )

@@ -20,7 +20,7 @@ from streamer.readout.view import Header, TopicCounts
 from streamer.store import codec
 from streamer.store.frame import body_of, framed
 
-VERSION = 7
+VERSION = 8
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -99,6 +99,7 @@ class Manifest(msgspec.Struct):
     labels: list[dict[str, str]]
     counted_since_ms: dict[str, int]
     scopes: dict[str, tuple[int, int, int]]
+    exposures_final_ms: int
     day_sample_bits: int
     tracks: dict[str, StoredTrack]
 

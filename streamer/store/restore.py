@@ -82,7 +82,11 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
     partition.users.sample_bits = manifest.sample_bits
     partition.experiments.sample_bits = manifest.day_sample_bits
     partition.experiments.restore(
-        manifest.labels, manifest.counted_since_ms, manifest.scopes, manifest.stream_ms
+        manifest.labels,
+        manifest.counted_since_ms,
+        manifest.scopes,
+        manifest.stream_ms,
+        manifest.exposures_final_ms,
     )
     for name, early in manifest.evicted_early.items():
         getattr(partition, name).evicted_early = early

@@ -5,23 +5,24 @@ Rows have serial numbers that only grow, so that "since the last commit" is a ra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from streamer.batch import I64
 from streamer.engine import clicked, feedback
+from streamer.engine.experiments import Experiments
 from streamer.engine.intervals import IntervalTable
+from streamer.engine.noted import NotedRows
 from streamer.engine.partition import Partition
 from streamer.engine.shown import Shown
-from streamer.engine.user_days import UserDays
 from streamer.engine.user_items import UserItems, time_name
 from streamer.events import KINDS
+from streamer.experiment_settings import DAY_MS
 from streamer.store.manifest import BlobRef
 
-USER_DAYS = "user_days"
-"""The table that readers look into, too: for ranges of days."""
 Columns = dict[str, np.ndarray[Any, Any]]
 
 
@@ -195,7 +196,7 @@ class _Intervals(_Kept):
 class _Versions:
     """Rows that change: of each the versions since the blob before. Subclasses say whose."""
 
-    def _rows(self, partition: Partition) -> UserItems | UserDays:
+    def _rows(self, partition: Partition) -> NotedRows:
         raise NotImplementedError
 
     def live(self, partition: Partition, firsts: list[int]) -> list[int] | None:
@@ -233,22 +234,43 @@ class _UserItems(_Versions):
         )
 
 
-class _UserDays(_Versions):
-    """Sums of users' days: the newest version of a row counts. ``latest`` is the last day."""
+@dataclass(frozen=True)
+class ExperimentTable(_Versions):
+    """What experiments keep of users, as their ``attribute``: the newest version of a row counts.
+    ``unit_ms``: milliseconds of one unit of the column ``time``."""
 
-    def _rows(self, partition: Partition) -> UserDays:
-        return partition.experiments.days
+    attribute: str
+    time: str
+    unit_ms: int
+    take: Callable[[Experiments, Columns], None]
+
+    def _rows(self, partition: Partition) -> NotedRows:
+        rows: NotedRows = getattr(partition.experiments, self.attribute)
+        return rows
 
     def latest(self, columns: Columns) -> tuple[int, int]:
-        return int(columns["day"].max()), 0
+        return int(columns[self.time].max()) * self.unit_ms, 0
 
     def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
-        return ref.latest_event_ms < partition.experiments.oldest_day
+        experiments = partition.experiments
+        oldest_ms = experiments.oldest_day * DAY_MS
+        if self.attribute == "pending":
+            oldest_ms = max(oldest_ms, experiments.final_ms)
+        return ref.latest_event_ms < oldest_ms
 
     def load(self, partition: Partition, columns: Columns, moves: I64) -> None:
-        partition.experiments.load(columns)
+        self.take(partition.experiments, columns)
 
 
+EXPERIMENT_TABLES = {
+    f"user_{table.attribute}": table
+    for table in (
+        ExperimentTable("exposures", "first_ms", 1, Experiments.load_exposures),
+        ExperimentTable("days", "at", DAY_MS, Experiments.load_days),
+        ExperimentTable("pending", "at", 1, Experiments.load_pending),
+    )
+}
+"""Stored name → what readers look into, too: for ranges of days."""
 TABLES: Mapping[str, StoredTable] = {
     **{f"ids_{kind}": _EventIds(kind) for kind in KINDS},
     "impressions": _Impressions(),
@@ -257,5 +279,5 @@ TABLES: Mapping[str, StoredTable] = {
     "sessions": _Intervals("sessions", ("segment",)),
     "viewings": _Intervals("viewings", ("click_segment", "session_segment")),
     "user_items": _UserItems(),
-    USER_DAYS: _UserDays(),
+    **EXPERIMENT_TABLES,
 }

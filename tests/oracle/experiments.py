@@ -1,14 +1,18 @@
 """Experiments: for each metric, arm and day the sums over users that everything is computed from.
 
-A user belongs to the arm that he saw. Who saw several is mixed, and left out altogether.
+A user belongs to the arm that he saw. Who saw several is mixed, and left out altogether. All that a
+user does from the first impression of the arm on counts, or only what carries the arm's value.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from math import prod
+from typing import NamedTuple
 
 from streamer.config import Settings
 from streamer.experiment_settings import DAY_MS, Experiment
@@ -17,17 +21,9 @@ from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .joining import Joins, join
 from .shape import Record
-from .user_days import (
-    Did,
-    Fact,
-    User,
-    UserDays,
-    facts_of,
-    measures_of,
-    slates_in,
-    user_days,
-)
+from .user_days import Fact, User, facts_of, measures_of, slates_in
 
+MICROS = 1_000_000
 ONE = "1"
 """The denominator of metrics per user."""
 RATIOS = {
@@ -66,17 +62,21 @@ class ArmTruth:
     xv: int = 0
     yu: int = 0
     yv: int = 0
+    nz: int = 0
+    """Users whose x is not 0."""
 
 
 @dataclass
 class ExperimentTruth:
-    """``sums``: by experiment, metric, arm and day; ``mixed`` users: by experiment and day.
+    """``sums``: by experiment, metric, arm and day; ``mixed`` users, and outcomes that count to no
+    arm (before the exposure of their user, and of users without one): by experiment and day.
 
     Every day is there, from an experiment's start to its end or to the day of stream time.
     """
 
     sums: dict[tuple[str, str, str, int], ArmTruth] = field(default_factory=dict)
     mixed: dict[tuple[str, int], int] = field(default_factory=dict)
+    outside: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
 
 def truth_of(records: Iterable[Record], settings: Settings) -> ExperimentTruth:
@@ -99,6 +99,7 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
             if day <= stream_ms // DAY_MS:
                 so_far = range(experiment.days.start, day + 1)
                 out.mixed[experiment.name, day] = trial.mixed_by(day)
+                out.outside[experiment.name, day] = trial.outside(so_far)
                 for (metric, arm), sums in trial.sums(so_far).items():
                     out.sums[experiment.name, metric, arm, day] = sums
     return out
@@ -127,6 +128,19 @@ def range_truth(
     return Trial(experiment, facts, kept, settings).sums(days)
 
 
+class Did(NamedTuple):
+    """Something that a user did, under a value of the dimension."""
+
+    event_ms: int
+    value: str
+    component: str
+    amount: int
+
+    @property
+    def day(self) -> int:
+        return self.event_ms // DAY_MS
+
+
 class Trial:
     """One experiment, and what its users did."""
 
@@ -135,8 +149,12 @@ class Trial:
     ) -> None:
         self.experiment = experiment
         dimension = settings.dimension_names.index(experiment.dimension)
-        self.did: UserDays = user_days(facts, kept, dimension)
+        self.did: dict[User, list[Did]] = defaultdict(list)
+        for fact in facts:
+            value = kept.shown(fact.dims)[dimension]
+            self.did[fact.user].append(Did(fact.event_ms, value, fact.component, fact.amount))
         self.ratios = {m.name: ratio_of(m.name, settings) for m in experiment.metrics}
+        self.caps = {m.name: m.cap for m in experiment.metrics}
         self.members: dict[str, list[User]] = defaultdict(list)
         self.mixed: list[User] = []
         for user in self.did:
@@ -146,54 +164,112 @@ class Trial:
             elif arms:
                 self.mixed.append(user)
 
+    def exposures(self, user: User, days: range) -> list[Did]:
+        """The user's impressions of arms on these days."""
+        return [
+            did
+            for did in self.did[user]
+            if did.component == "impressions"
+            and did.day in days
+            and did.value in self.experiment.arms
+        ]
+
     def arms_of(self, user: User, days: range) -> list[str]:
         """The arms of which the user had an impression on these days."""
-        did = self.did[user]
-        return [arm for arm in self.experiment.arms if amount(did, "impressions", days, arm)]
+        seen = {did.value for did in self.exposures(user, days)}
+        return [arm for arm in self.experiment.arms if arm in seen]
 
     def mixed_by(self, day: int) -> int:
         """How many of the mixed users had an impression of any arm by the end of a day."""
         so_far = range(self.experiment.days.start, day + 1)
         return sum(bool(self.arms_of(user, so_far)) for user in self.mixed)
 
+    def first_ms(self, user: User) -> int | None:
+        """When the user was first exposed."""
+        times = [did.event_ms for did in self.exposures(user, self.experiment.days)]
+        return min(times, default=None)
+
+    def outside(self, days: range) -> tuple[int, int]:
+        """Outcomes on these days before the exposure of their user, and of users without one."""
+        early = unexposed = 0
+        if self.experiment.outcomes == "exposed":
+            for user in self.did.keys() - set(self.mixed):
+                first_ms = self.first_ms(user)
+                for did in self.did[user]:
+                    if did.component == "outcomes" and did.day in days:
+                        if first_ms is None:
+                            unexposed += did.amount
+                        elif did.event_ms < first_ms:
+                            early += did.amount
+        return early, unexposed
+
     def sums(self, days: range) -> dict[tuple[str, str], ArmTruth]:
         """(metric, arm) → sums over the users who had an impression of the arm on these days."""
-        out = {}
-        for arm in self.experiment.arms:
-            users = [user for user in self.members[arm] if self.arms_of(user, days)]
-            for metric, ratio in self.ratios.items():
-                points = [self.point(self.did[user], ratio, arm, days) for user in users]
-                out[metric, arm] = summed(points)
+        members = {
+            arm: [user for user in self.members[arm] if self.arms_of(user, days)]
+            for arm in self.experiment.arms
+        }
+        out: dict[tuple[str, str], ArmTruth] = {}
+        for metric, ratio in self.ratios.items():
+            points = {
+                arm: [self.point(user, ratio, arm, days) for user in users]
+                for arm, users in members.items()
+            }
+            if (cap := self.caps[metric]) is not None:
+                capped(points, cap, MICROS if ratio[0] == "value" else 1)
+            out |= {(metric, arm): summed(its) for arm, its in points.items()}
         return out
 
-    def point(self, did: Did, ratio: tuple[str, str], arm: str, days: range) -> dict[str, int]:
+    def point(self, user: User, ratio: tuple[str, str], arm: str, days: range) -> dict[str, int]:
         """x, y, u and v of one user; before the experiment all values of the dimension count."""
-        top, bottom = ratio
-        x, y = amount(did, top, days, arm), amount(did, bottom, days, arm)
+        counted = [did for did in self.did[user] if did.day in days and self.counts(did, user, arm)]
+        x, y = (amount(counted, component) for component in ratio)
         u = v = 0
-        before = self.experiment.covariates
-        if before:
-            u, v = amount(did, top, before), amount(did, bottom, before)
+        if before := self.experiment.covariates:
+            then = [did for did in self.did[user] if did.day in before]
+            u, v = (amount(then, component) for component in ratio)
         return {"n": 1, "x": x, "y": y, "u": u, "v": v}
 
+    def counts(self, did: Did, user: User, arm: str) -> bool:
+        """Whether something that a user of the arm did counts to it."""
+        if self.experiment.outcomes == "attributed":
+            return did.value == arm
+        first_ms = self.first_ms(user)
+        return first_ms is not None and did.event_ms >= first_ms
 
-def amount(did: Did, component: str, days: range, value: str | None = None) -> int:
-    """What a user did of a component on these days, under one value of the dimension or any."""
-    if component == ONE:
-        return 1
-    return sum(
-        components[component]
-        for (day, under), components in did.items()
-        if day in days and value in (None, under)
-    )
+
+def amount(did: list[Did], component: str) -> int:
+    """How much of a component it is."""
+    return 1 if component == ONE else sum(d.amount for d in did if d.component == component)
+
+
+def capped(points: dict[str, list[dict[str, int]]], cap: float, unit: int) -> None:
+    """Let every x be the cap at most: an amount, or from a quantile over the users of all arms."""
+    users = [point for its in points.values() for point in its]
+    if cap >= 1:
+        most = round(cap * unit)
+    else:
+        values = sorted(point["x"] for point in users)
+        rank = math.ceil(Fraction(str(cap)) * len(values))
+        most = two_digits(values[rank - 1]) if values else 0
+    for point in users:
+        point["x"] = min(point["x"], most)
+
+
+def two_digits(value: int) -> int:
+    """The least integer of at most two significant digits that is as large; 0 for what is less."""
+    power: int = 10 ** max(0, len(str(max(value, 0))) - 2)
+    return -(-max(value, 0) // power) * power
 
 
 def summed(points: list[dict[str, int]]) -> ArmTruth:
     """Each sum adds up the products of the letters of its name."""
     totals: Counter[str] = Counter()
     for point in points:
+        totals["nz"] += point["x"] != 0
         for sum_of in fields(ArmTruth):
-            totals[sum_of.name] += prod(point[letter] for letter in sum_of.name)
+            if sum_of.name != "nz":
+                totals[sum_of.name] += prod(point[letter] for letter in sum_of.name)
     return ArmTruth(**totals)
 
 

@@ -62,8 +62,9 @@ def with_experiments(
                 split={arm: random.choice((0.5, 1.0, 1.0, 2.0)) for arm in arms},
                 start=date_of(start),
                 end=end,
-                metrics=tuple(ExperimentMetric(name=random.choice(names)) for names in chosen),
+                metrics=tuple(some_metric(random, random.choice(names)) for names in chosen),
                 covariate_days=random.choice((0, 1, 2)),
+                outcomes=random.choice(("exposed", "exposed", "attributed")),
             )
         )
     found = msgspec.structs.replace(settings, experiments=tuple(experiments))
@@ -81,6 +82,13 @@ def some_arms(random: Random, shown: Counter[str]) -> list[str]:
     if len(arms) == n and random.random() < 0.15:
         arms.pop()
     return [*arms, *NOWHERE[: n - len(arms)]]
+
+
+def some_metric(random: Random, name: str) -> ExperimentMetric:
+    """Metrics per user are capped in every second case."""
+    is_capped = name.endswith("_per_user") and random.random() < 0.5
+    cap = random.choice((1.0, 2.0, 35.5, 0.5, 0.9, 0.999)) if is_capped else None
+    return ExperimentMetric(name=name, cap=cap)
 
 
 def metrics_of(settings: Settings) -> Iterator[Spellings]:

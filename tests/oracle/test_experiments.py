@@ -26,6 +26,8 @@ def made(
     end: int | None = None,
     covariate_days: int = 0,
     arms: str = "AB",
+    outcomes: str = "exposed",
+    cap: float | None = None,
     **sections: Any,
 ) -> Settings:
     """An experiment `e` of the arms A and B; its days are counted from that of T0."""
@@ -36,7 +38,8 @@ def made(
         "split": dict.fromkeys(arms, 1),
         "start": date_of(DAY + start),
         "covariate_days": covariate_days,
-        "metrics": [{"name": name} for name in metrics],
+        "outcomes": outcomes,
+        "metrics": [{"name": name} | ({} if cap is None else {"cap": cap}) for name in metrics],
     }
     if end is not None:
         experiment["end"] = date_of(DAY + end)
@@ -73,9 +76,9 @@ def test_squares_are_of_users_not_of_days() -> None:
     log = Log().shown(0, **A).click(1, **A).click(DAY_MS, **A)
     log.shown(DAY_MS, user_id="w", items=[{"item_id": "x"}, {"item_id": "y"}], **A)
     truth = truth_of(log.records, made("ctr_ratio", "clicks_per_user"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, x=1, xx=1, y=1, yy=1, xy=1)
-    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=2, x=2, xx=4, y=3, yy=5, xy=2)
-    assert of(truth, "clicks_per_user", 1) == ArmTruth(n=2, x=2, xx=4, y=2, yy=2, xy=2)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=2, nz=1, x=2, xx=4, y=3, yy=5, xy=2)
+    assert of(truth, "clicks_per_user", 1) == ArmTruth(n=2, nz=1, x=2, xx=4, y=2, yy=2, xy=2)
     assert of(truth, "ctr_ratio", 1, "B") == ArmTruth()
     assert len(truth.sums) == 2 * 2 * 2
     assert mixed(truth) == [0, 0]
@@ -95,28 +98,78 @@ def test_who_saw_two_arms_is_left_out_of_every_day() -> None:
     assert (of(begun, "ctr_ratio", 2, "B").n, mixed(begun)) == (1, [0])
 
 
-def test_users_are_in_from_their_first_impression() -> None:
+def test_outcomes_count_from_the_first_exposure_on() -> None:
+    # u: clicked before, at and after the exposure, on both days; w is never exposed.
+    log = Log().click(0).click(5, user_id="w", **A).shown(2, **A).click(1).click(2, **B)
+    log.click(DAY_MS, item_id="z").bought(DAY_MS, value=3).shown(3, variant="C").shown(4)
+    truth = truth_of(log.records, made("ctr_ratio", "conversion_value_per_user"))
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=3, yy=9, xy=3)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, nz=1, x=2, xx=4, y=3, yy=9, xy=6)
+    assert of(truth, "conversion_value_per_user", 1).x == 3_000_000
+    assert (of(truth, "ctr_ratio", 0, "B"), mixed(truth)) == (ArmTruth(), [0, 0])
+    assert truth.outside == {("e", DAY): (2, 1), ("e", DAY + 1): (2, 1)}
+
+
+def test_an_exposure_that_comes_late_is_the_first_all_the_same() -> None:
+    log = Log().shown(5 * M, **A).click(2 * M).shown(1 * M, 6 * M, **A)
+    truth = truth_of(log.records, made("ctr_ratio"))
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
+    assert truth.outside == {("e", DAY): (0, 0)}
+
+
+def test_users_of_several_arms_have_no_outcomes_outside() -> None:
+    log = Log().click(0).shown(1, **A).click(2).shown(3, **B).click(4)
+    truth = truth_of(log.records, made("ctr_ratio"))
+    assert (mixed(truth), truth.outside) == ([1], {("e", DAY): (0, 0)})
+
+
+def test_attributed_users_are_in_from_their_first_impression() -> None:
     # Clicked on the first day, shown on the second: then the click counts, too.
     log = Log().click(0, **A).shown(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
-    truth = truth_of(log.records, made("ctr_ratio"))
+    truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth()
-    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, x=1, xx=1, y=1, yy=1, xy=1)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+    exposed = truth_of(log.records, made("ctr_ratio"))
+    assert of(exposed, "ctr_ratio", 1) == ArmTruth(n=1, y=1, yy=1)
 
 
-def test_things_under_other_values_do_not_count() -> None:
+def test_attributed_things_under_other_values_do_not_count() -> None:
     # shown: A, unknown, C (no arm); clicked: A, B (an arm he never saw), unknown and unattributed
     log = Log().shown(0, **A).shown(1).shown(2, variant="C").shown(3, user_id="w")
     log.click(4, **A).click(5, **B).click(6, item_id="z")
-    truth = truth_of(log.records, made("ctr_ratio"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, x=1, xx=1, y=1, yy=1, xy=1)
+    truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert (of(truth, "ctr_ratio", 0, "B"), mixed(truth)) == (ArmTruth(), [0])
+
+
+def spent(*values: float) -> Log:
+    """Users who bought for these amounts, every second one in arm B."""
+    log = Log()
+    for i, value in enumerate(values):
+        log.shown(0, user_id=f"u{i}", variant="AB"[i % 2])
+        if value:
+            log.bought(1, user_id=f"u{i}", value=value)
+    return log
+
+
+@pytest.mark.parametrize(
+    ("cap", "most"), [(50.0, 50), (2e6, 123_456), (0.5, 1), (0.75, 3.5), (0.999, 130_000)]
+)
+def test_a_cap_is_an_amount_or_a_quantile_over_all_arms(cap: float, most: float) -> None:
+    values = [0, 0, 1, 2, 3.5, 123_456]
+    truth = truth_of(spent(*values).records, made("conversion_value_per_user", cap=cap))
+    for arm, its in (("A", values[::2]), ("B", values[1::2])):
+        expected = [round(1e6 * min(value, most)) for value in its]
+        found = of(truth, "conversion_value_per_user", 0, arm)
+        assert (found.x, found.xx) == (sum(expected), sum(x * x for x in expected))
+        assert found.nz == sum(map(bool, expected))
 
 
 def test_feedback_takes_its_arm_from_the_impression() -> None:
     log = Log().shown(0, **A).click(1).bought(2, value=2).click(3, variant="unknown")
     truth = truth_of(log.records, made("ctr_ratio", "cvr_ratio"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, x=2, xx=4, y=1, yy=1, xy=2)
-    assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, x=1, xx=1, y=2, yy=4, xy=2)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=2, xx=4, y=1, yy=1, xy=2)
+    assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
 
 
 def test_arms_are_kept_beyond_the_bound_of_values() -> None:
@@ -167,7 +220,7 @@ def test_covariates_are_of_the_days_before_under_any_value() -> None:
     log.click(2 * DAY_MS, **A)
     names = ("ctr_ratio", "clicks_per_user")
     truth = truth_of(log.records, made(*names, start=2, covariate_days=1))
-    plain = {"n": 2, "x": 1, "xx": 1, "y": 2, "yy": 2, "xy": 1}
+    plain = {"n": 2, "nz": 1, "x": 1, "xx": 1, "y": 2, "yy": 2, "xy": 1}
     # u: x = 1, y = 1, u = 3, v = 2; w: 0, 1, 0, 0
     products = {"u": 3, "uu": 9, "v": 2, "vv": 4, "uv": 6, "xu": 3, "xv": 2, "yu": 3, "yv": 2}
     assert of(truth, "ctr_ratio", 2) == ArmTruth(**plain, **products)
@@ -185,7 +238,7 @@ def test_a_range_of_days() -> None:
     log.click(0, **A).click(DAY_MS, **A).click(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
     settings = made("ctr_ratio")
     found = ranged(log, settings, 1, 2)
-    one = ArmTruth(n=1, x=2, xx=4, y=2, yy=4, xy=4)
+    one = ArmTruth(n=1, nz=1, x=2, xx=4, y=2, yy=4, xy=4)
     assert found == {("ctr_ratio", "A"): one, ("ctr_ratio", "B"): ArmTruth()}
     whole = ranged(log, settings, 0, 2)
     assert whole["ctr_ratio", "A"] == of(truth_of(log.records, settings), "ctr_ratio", 2)
@@ -222,7 +275,7 @@ def test_attributed_feedback_is_of_the_impressions_day() -> None:
     truth = truth_of(log.records, made(*names))
     for day in (0, 1):
         for name in names[:2]:
-            assert of(truth, name, day) == ArmTruth(n=1, x=1, xx=1, y=1, yy=1, xy=1)
+            assert of(truth, name, day) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert [of(truth, "ctr_ratio", day).x for day in (0, 1)] == [0, 3]
 
 
@@ -239,7 +292,7 @@ def test_kinds_of_feedback() -> None:
     metrics = {"feedback": {"like": 1.0, "conversion": 3.0}}
     truth = truth_of(log.records, made(*names, metrics=metrics))
     for name, x in names.items():
-        assert of(truth, name, 0) == ArmTruth(n=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
+        assert of(truth, name, 0) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
 
 
 def test_dwell_counts_each_viewing_once() -> None:
@@ -268,13 +321,15 @@ def test_gains_of_slates() -> None:
     truth = truth_of(log.records, made(*names))
     x = 630_930
     for name in names[:2]:
-        assert of(truth, name, 0) == ArmTruth(n=1, x=x, xx=x * x, y=1, yy=1, xy=x)
+        assert of(truth, name, 0) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=1, yy=1, xy=x)
     x += 1_000_000
-    assert of(truth, names[0], 1) == ArmTruth(n=1, x=x, xx=x * x, y=3, yy=9, xy=3 * x)
-    assert of(truth, names[1], 1) == ArmTruth(n=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
+    assert of(truth, names[0], 1) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=3, yy=9, xy=3 * x)
+    assert of(truth, names[1], 1) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
     # the second item is clicked below the cut-off, or after the one that was not: 0 + 1
     for name in names[2:]:
-        assert of(truth, name, 1) == ArmTruth(n=1, x=10**6, xx=10**12, y=2, yy=4, xy=2 * 10**6)
+        assert of(truth, name, 1) == ArmTruth(
+            n=1, nz=1, x=10**6, xx=10**12, y=2, yy=4, xy=2 * 10**6
+        )
 
 
 def test_values_may_be_below_zero() -> None:

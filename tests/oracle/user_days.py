@@ -6,12 +6,11 @@ slates by their number.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS
 
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept
@@ -24,9 +23,6 @@ from .users import kind_of
 
 User = tuple[int, str]
 """(partition, user_id)."""
-Did = dict[tuple[int, str], Counter[str]]
-"""What one user did: (day, value of the dimension) → components."""
-UserDays = dict[User, Did]
 
 
 @dataclass(frozen=True)
@@ -38,15 +34,6 @@ class Fact:
     dims: Dims
     component: str
     amount: int = 1
-
-
-def user_days(facts: Iterable[Fact], kept: Kept, dimension: int) -> UserDays:
-    """Add the facts up, by the effective values of the dimension of that number."""
-    found: UserDays = defaultdict(lambda: defaultdict(Counter))
-    for fact in facts:
-        value = kept.shown(fact.dims)[dimension]
-        found[fact.user][fact.event_ms // DAY_MS, value][fact.component] += fact.amount
-    return found
 
 
 def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) -> Iterator[Fact]:
@@ -68,6 +55,8 @@ def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:
     """What one event adds by its own time."""
     if event.topic == "impressions":
         yield "impressions", len(event.shown)
+    if event.topic in ("clicks", "conversions"):
+        yield "outcomes", 1
     if event.topic == "clicks" and event.kind == "click":
         yield "clicks", 1
     if event.topic == "conversions":
@@ -95,6 +84,7 @@ def dwelt(events: list[Event], joins: Joins, settings: Settings) -> Iterator[Fac
     for user, own in by_user.items():
         for dwell in dwells_of(own, joins, settings):
             yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
+            yield Fact(user, dwell.event_ms, dwell.dims, "outcomes")
             yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)
 
 

@@ -24,6 +24,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
         views = [view_of(p) for p in engines.partitions]
         found = truth_from(engines.catalogue.experiment_facts, views)
         assert found.mixed == expected.mixed, (size, dice)
+        assert found.outside == expected.outside, (size, dice)
         for key, sums in expected.sums.items():
             assert found.sums[key] == sums, (size, dice, key)
         assert found.sums.keys() == expected.sums.keys()

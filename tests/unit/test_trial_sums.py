@@ -22,7 +22,8 @@ def days(rows: Sequence[tuple[int, int, int, int]]) -> Days:
     user, day, shown, each = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     high, low = split(each)
     amounts = [shown, 1000 * low, 1000 * high]
-    return Days(user.astype(np.uint64), day, np.zeros(len(rows), np.int64), amounts)
+    label = part = np.zeros(len(rows), np.int64)
+    return Days(user.astype(np.uint64), day, label, part, amounts)
 
 
 @pytest.mark.parametrize("each", [10**3, 10**13, 2**53 + 1, 10**17])

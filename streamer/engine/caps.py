@@ -1,0 +1,75 @@
+"""Caps: a user's numerator counts up to an amount, or up to a quantile over all users of the arms.
+
+So that a quantile can be taken at any time, and follows every event, sums are kept by buckets of
+users' numerators. The upper edges of buckets are the integers of at most two significant digits;
+the cap is the edge of the bucket that the quantile lies in, so that it is exact for that cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+
+from streamer.batch import I64
+
+_LARGEST = int(np.iinfo(np.int64).max)
+EDGES = np.array(
+    [*range(100), *(m * 10**k for k in range(1, 17) for m in range(10, 100))], np.int64
+)
+"""Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger."""
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A share of all users: their numerators are not capped."""
+
+    share: float
+
+    def bucket(self, users: Sequence[int]) -> int:
+        """The bucket that it lies in, of users by bucket; the last one if there are none.
+
+        >>> Quantile(0.9).bucket([5, 0, 4, 1])
+        2
+        """
+        needed = Fraction(str(self.share)) * sum(users)
+        so_far = accumulate(users)
+        return next((i for i, n in enumerate(so_far) if n and n >= needed), len(users) - 1)
+
+
+Cap = int | Quantile | None
+"""An amount in units of the numerator, a quantile, or none."""
+
+
+def buckets_of(cap: Cap) -> int:
+    """How many buckets sums are kept by."""
+    return len(EDGES) + 1 if isinstance(cap, Quantile) else 1
+
+
+def bucket_of(values: I64) -> I64:
+    """The bucket of each value.
+
+    >>> EDGES[bucket_of(np.array([0, 7, 101, 990, 991]))].tolist()
+    [0, 7, 110, 990, 1000]
+    """
+    if values.dtype == object:
+        values = np.array([min(value, _LARGEST) for value in values.tolist()], np.int64)
+    return np.searchsorted(EDGES, values, "left")
+
+
+def folded(sums: Sequence[dict[str, int]], last: int) -> dict[str, int]:
+    """The sums of a measure from those by bucket, where what is in buckets beyond ``last`` counts
+    as much as its edge. Each user's denominator is 1, so that Σy is their number and Σyu is Σu."""
+    total = dict.fromkeys(sums[0], 0)
+    for bucket, its in enumerate(sums):
+        if bucket > last:
+            cap = int(EDGES[last])
+            its = its | {"x": cap * its["y"], "xx": cap * cap * its["y"], "xy": cap * its["y"]}
+            its |= {f"x{v}": cap * its[f"y{v}"] for v in "uv" if f"x{v}" in its}
+            its["nz"] = its["y"] if cap else 0
+        for name, value in its.items():
+            total[name] += value
+    return total

@@ -1,0 +1,108 @@
+"""Who was exposed to an experiment since when: from then on a user's outcomes count to the arm.
+
+Whether an event counts is known for good once its user was exposed no later than it, or once no
+impression that early can be accepted any more. Until then it is kept by its own time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from zlib import crc32
+
+import numpy as np
+
+from streamer.batch import I64, U64, Bools
+from streamer.engine.index import mix
+from streamer.engine.noted import Column, NotedRows
+
+NEVER = np.iinfo(np.int64).max
+"""The first exposure of who has none."""
+ATTRIBUTED = 0
+"""Part of rows whose arm is that of each event, whatever its user was exposed to."""
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What exposes a user: an impression under one of these values, on this day (since 1970-01-01)
+    or later."""
+
+    dimension: str
+    arms: tuple[str, ...]
+    first_day: int
+
+    @cached_property
+    def name(self) -> str:
+        """Under which it is stored since when it is counted."""
+        return f"exposed {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
+
+    @cached_property
+    def code(self) -> int:
+        """A number for good, above 0 and below 2**31."""
+        return crc32(self.name.encode()) >> 1 or 1
+
+    def part(self, is_exposed: Bools) -> I64:
+        """The part of rows before and after the exposure."""
+        return 2 * self.code + is_exposed.astype(np.int64)
+
+
+def code_of(part: I64) -> I64:
+    """The code of the exposure that rows belong to; 0: attributed ones."""
+    return part >> 1
+
+
+def is_exposed(part: I64) -> Bools:
+    """Which rows are of after the exposure."""
+    return (part & 1).astype(np.bool_)
+
+
+def _key(user: U64, code: I64) -> U64:
+    return mix(user, code.astype(np.uint64))
+
+
+class Exposures(NotedRows):
+    """First exposures (ms) of the users of one partition, by the code of what exposes them."""
+
+    def __init__(self) -> None:
+        super().__init__(["first_ms"], user=np.uint64, code=np.int64, first_ms=np.int64)
+
+    def keys(self) -> U64:
+        return _key(self.rows["user"], self.rows["code"])
+
+    def see(self, user: U64, code: int, event_ms: I64) -> None:
+        """Take in exposures at these times."""
+        codes = np.full(len(user), code)
+        row = self.change(_key(user, codes), {"user": user, "code": codes})
+        first = self.rows["first_ms"]
+        first[row] = np.where(first[row] == 0, NEVER, first[row])
+        np.minimum.at(first, row, event_ms)
+
+    def of(self, user: U64, code: I64) -> I64:
+        """The first exposure of each user; NEVER where there is none."""
+        row = self.index.find(_key(user, code)).astype(np.int64)
+        if not len(self.rows):
+            return np.full(len(user), NEVER)
+        return np.where(row >= 0, self.rows["first_ms"][row], NEVER)
+
+    @contextmanager
+    def as_noted(self, row: I64, values: list[Column]) -> Iterator[None]:
+        """Rows as they were when these values of theirs were noted."""
+        column = self.rows["first_ms"]
+        now = column[row]
+        column[row] = np.where(values[0] == 0, NEVER, values[0])
+        try:
+            yield
+        finally:
+            column[row] = now
+
+    # Stored form ---------------------------------------------------------------------------------
+
+    def load(self, columns: dict[str, Column]) -> None:
+        """Take over stored versions, which replace older ones."""
+        user, code = columns["user"], columns["code"]
+        row = self.change(_key(user, code), {"user": user, "code": code})
+        self.rows["first_ms"][row] = columns["first_ms"]
+        self.take_noted()
+        self.seal()
