@@ -11,6 +11,7 @@ from streamer.engine.trial_sums import Trial, cumulated
 from streamer.experiment_settings import DAY_MS
 from streamer.metrics.per_user import ExperimentFacts
 from streamer.readout.view import View
+from streamer.testing import Engines, LogRecord, chunks_of
 from tests.agreement import SETTINGS
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
 from tests.oracle.oracle import records_of_log
@@ -28,6 +29,19 @@ def with_log(seed: int, name: str, lines: int, partitions: int) -> tuple[Setting
     log = settled(random_log(seed, base, lines), base, Random(seed))
     settings = with_experiments(base, log, Random(seed))
     return settings, records_of_log(log, settings, partitions=partitions)
+
+
+def run_in_passes(
+    settings: Settings, partitions: int, log: Sequence[LogRecord], size: int, seed: int
+) -> Engines:
+    """As ``run_engines``, but the sums over users are brought up to date on the way, too."""
+    engines, dice = Engines(settings, partitions), Random(seed)
+    for chunk in chunks_of(log, size, seed):
+        engines.feed(chunk)
+        if dice.random() < 0.3:
+            engines.partitions[chunk.partition].file_users()
+    engines.finish()
+    return engines
 
 
 def truth_from(facts: ExperimentFacts, views: Sequence[View]) -> ExperimentTruth:

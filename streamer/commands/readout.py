@@ -118,6 +118,7 @@ def _heading(book: Book, found: ExperimentReadout) -> list[str]:
     lines.append(f"{found.first} to {found.last}: users {users}")
     if found.mixed_users:
         lines.append(f"{found.mixed_users:,} users were seen in several arms and are left out.")
+    lines += _outside(found)
     if found.user_sample_ratio < 1:
         lines.append(f"Of the users a share of {found.user_sample_ratio:g} is looked at.")
     if found.counted_since_ms is not None:
@@ -128,10 +129,20 @@ def _heading(book: Book, found: ExperimentReadout) -> list[str]:
     return lines
 
 
+def _outside(found: ExperimentReadout) -> list[str]:
+    if found.outside is None or not (found.outside.before_exposure or found.outside.unexposed):
+        return []
+    return [
+        f"Outcomes that count to no arm: {found.outside.before_exposure:,} before the first "
+        f"exposure of their user, {found.outside.unexposed:,} of users who were not exposed."
+    ]
+
+
 def _table(metric: MetricReadout) -> Table:
     better = f"{metric.direction} is better"
     margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
-    title = f"{metric.name} ({better}{margin})"
+    cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
+    title = f"{metric.name} ({better}{margin}{cap})"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
     for heading in ("arm", "value", "lift", "interval at any time", "p", "single look", "p"):
         table.add_column(heading, justify="left" if heading == "arm" else "right")

@@ -207,11 +207,10 @@ class Experiments:
             return
         days, pending = self.days.days(mine[0]), self.pending.days(mine[1])
         now = joined(days, self._dated(pending))
-        for rows, at, (row, values) in zip((days, pending), mine[:2], noted[:2], strict=True):
-            place = np.searchsorted(at, row)
-            for i, old in enumerate(values):
-                rows.amounts[i] = rows.amounts[i].copy()
-                rows.amounts[i][place] = old
+        days, pending = (
+            _as_noted(rows, np.searchsorted(at, row), values)
+            for rows, at, (row, values) in zip((days, pending), mine, noted[:2], strict=False)
+        )
         with self.exposures.as_noted(*noted[2]):
             before = joined(days, self._dated(pending))
         self._contribute(before, -1)
@@ -337,6 +336,14 @@ class Experiments:
             wanted |= (code == its) & _within(day, days)
         wanted &= self._in_sample(columns["user"])
         table.load({name: column[wanted] for name, column in columns.items()})
+
+
+def _as_noted(rows: Days, place: I64, values: Sequence[Column]) -> Days:
+    """Copies of rows, where some are as they were when their values were noted."""
+    amounts = [column.copy() for column in rows.amounts]
+    for column, old in zip(amounts, values, strict=True):
+        column[place] = old
+    return replace(rows, amounts=amounts)
 
 
 def _wanted(trials: Sequence[Trial]) -> dict[Exposure | None, range]:

@@ -68,6 +68,21 @@ def _mixed(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
+    "experiment_outside_outcomes",
+    *("experiment", "why"),
+    formula="feedback, conversions and viewings: before_exposure of their user, or unexposed users",
+    unit="events",
+    empty='absent before the first day, and with outcomes = "attributed"',
+)
+def _outside(known: Known) -> Iterator[Sample]:
+    """Outcomes that count to no arm; those of users in several arms are not among them."""
+    for found in _running(known):
+        if found.outside is not None:
+            yield (found.experiment.name, "before_exposure"), found.outside.before_exposure
+            yield (found.experiment.name, "unexposed"), found.outside.unexposed
+
+
+@_declare(
     "experiment_user_sample_ratio",
     "experiment",
     formula="share of the users, by hash",

@@ -35,12 +35,23 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Outside:
+    """Outcomes (feedback, conversions, viewings) that count to no arm: before the first exposure of
+    their user, and of users without one. Those of users in several arms are not among them."""
+
+    before_exposure: int
+    unexposed: int
+
+
+@dataclass(frozen=True, slots=True)
 class MetricReadout:
-    """One metric of an experiment; ``waits`` has an entry for each comparison."""
+    """One metric of an experiment; ``waits`` has an entry for each comparison. ``capped_at``: what
+    a user counts for at most, in the metric's unit; None where nobody is capped by a quantile."""
 
     name: str
     direction: str
     margin: float | None
+    capped_at: float | None
     found: readout.Readout
     waits: Sequence[Sequence[Wait]]
 
@@ -48,13 +59,15 @@ class MetricReadout:
 @dataclass(frozen=True, slots=True)
 class ExperimentReadout:
     """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
-    first day has begun. ``counted_since_ms``: where something is counted only since then."""
+    first day has begun. ``counted_since_ms``: where something is counted only since then.
+    ``outside`` is None where outcomes are attributed."""
 
     experiment: Experiment
     first: datetime.date
     last: datetime.date | None
     users: Mapping[str, int]
     mixed_users: int
+    outside: Outside | None
     user_sample_ratio: float
     counted_since_ms: int | None
     metrics: Sequence[MetricReadout]
@@ -98,10 +111,20 @@ class Book:
             last=None if last is None else date_of(last),
             users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
             mixed_users=sums[0]["mixed"],
+            outside=self._outside(sums[0]),
             user_sample_ratio=2.0**-self.sample_bits,
             counted_since_ms=self.since_ms if self.is_partial else None,
             metrics=[self._metric(metric, sums, days) for metric in self.experiment.metrics],
         )
+
+    def _outside(self, sums: Mapping[str, int]) -> Outside | None:
+        return Outside(sums["early"], sums["unexposed"]) if self.trial.exposure else None
+
+    def _capped_at(self, metric: ExperimentMetric, sums: Mapping[str, int]) -> float | None:
+        if metric.cap is None or metric.cap >= 1:
+            return metric.cap
+        units = sums.get(f"{metric.name} cap")
+        return None if units is None else units / self.ratios[metric.name].unit
 
     def _metric(
         self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], days: int
@@ -115,7 +138,8 @@ class Book:
         found = readout.compare(plan, rule, by_arm)
         control = found.arms[0].value
         waits = [_waits(plan, control, comparison, days) for comparison in found.comparisons]
-        return MetricReadout(metric.name, metric.direction, metric.margin, found, waits)
+        capped_at = self._capped_at(metric, sums[0])
+        return MetricReadout(metric.name, metric.direction, metric.margin, capped_at, found, waits)
 
 
 def plan_of(experiment: Experiment) -> Plan:
@@ -188,6 +212,8 @@ def document(book: Book, found: ExperimentReadout) -> dict[str, Any]:
         "last": None if found.last is None else found.last.isoformat(),
         "users": dict(found.users),
         "mixed_users": found.mixed_users,
+        "outcomes": experiment.outcomes,
+        "outside": msgspec.to_builtins(found.outside),
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
         "metrics": [_metric_document(metric) for metric in found.metrics],
@@ -199,6 +225,7 @@ def _metric_document(metric: MetricReadout) -> dict[str, Any]:
         "name": metric.name,
         "direction": metric.direction,
         "margin": metric.margin,
+        "capped_at": metric.capped_at,
         "split_test": msgspec.to_builtins(metric.found.split),
         "arms": msgspec.to_builtins(metric.found.arms),
         "comparisons": [

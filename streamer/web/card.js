@@ -117,6 +117,19 @@ function notesOf(found) {
     const users = format.counted(found.mixed_users, "user");
     notes.push(`${users} ${were} seen in several arms and left out.`);
   }
+  if (found.outside?.before_exposure || found.outside?.unexposed) {
+    const before = format.counted(found.outside.before_exposure, "outcome");
+    const unexposed = format.counted(found.outside.unexposed, "outcome");
+    notes.push(
+      `${before} before the first exposure of their user and ${unexposed} of users who were not ` +
+        "exposed count to no arm.",
+    );
+  }
+  for (const { name, capped_at } of found.metrics) {
+    if (capped_at !== null) {
+      notes.push(`${name}: a user counts for ${format.number(capped_at)} at most.`);
+    }
+  }
   if (found.user_sample_ratio < 1) {
     const share = format.share(found.user_sample_ratio);
     notes.push(`A sample of ${share} of the users is looked at, because there are so many.`);

@@ -6,7 +6,7 @@ import pytest
 
 from streamer.readout.view import view_of
 from tests.agreement import run_engines, states, to_log
-from tests.experiment_logs import NAMES, truth_from, with_log
+from tests.experiment_logs import NAMES, run_in_passes, truth_from, with_log
 from tests.oracle.experiments import truth_of
 
 LINES, WHOLE = 800, 1_000_000
@@ -19,8 +19,12 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
     settings, records = with_log(seed, name, LINES, partitions)
     expected = truth_of(records, settings)
     reference = None
-    for size, dice in [(WHOLE, None), (13, 1), (80, seed)]:
-        engines = run_engines(settings, partitions, to_log(records), size, dice)
+    log = to_log(records)
+    for size, dice in [(WHOLE, None), (13, 1), (80, seed), (40, None)]:
+        if dice is None and size < WHOLE:
+            engines = run_in_passes(settings, partitions, log, size, seed)
+        else:
+            engines = run_engines(settings, partitions, log, size, dice)
         views = [view_of(p) for p in engines.partitions]
         found = truth_from(engines.catalogue.experiment_facts, views)
         assert found.mixed == expected.mixed, (size, dice)

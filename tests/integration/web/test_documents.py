@@ -63,11 +63,18 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     users = dict.fromkeys(arms, 500)
     test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
     shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
-    rules = {"direction": "higher", "margin": None, "split_test": test, "arms": shown}
+    rules = {
+        "direction": "higher",
+        "margin": None,
+        "capped_at": None,
+        "split_test": test,
+        "arms": shown,
+    }
     metric = {"name": "ctr_ratio", **rules, "comparisons": pairs}
     days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
     known = {"users": users, "mixed_users": 0, "user_sample_ratio": 1.0, "counted_since_ms": None}
     what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
+    what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
     document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
     return document | more
 
@@ -172,6 +179,10 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
 @pytest.mark.parametrize(
     ("more", "told"),
     [
+        (
+            {"outside": {"before_exposure": 1, "unexposed": 20}},
+            "1 outcome before the first exposure of their user and 20 outcomes of users",
+        ),
         ({"mixed_users": 1}, "1 user was seen in several arms and left out."),
         ({"mixed_users": 1234}, "1,234 users were seen in several arms and left out."),
         ({"user_sample_ratio": 0.25}, "A sample of 25% of the users is looked at"),
