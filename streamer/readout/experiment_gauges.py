@@ -69,7 +69,7 @@ def _mixed(known: Known) -> Iterator[Sample]:
 
 @_declare(
     "experiment_outside_outcomes",
-    *("experiment", "why"),
+    *("experiment", "reason"),
     formula="feedback, conversions and viewings: before_exposure of their user, or unexposed users",
     unit="events",
     empty='absent before the first day, and with outcomes = "attributed"',

@@ -37,8 +37,8 @@ def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int
     out.put("experiment_mixed_users", name, truth.mixed[experiment.name, day])
     if experiment.outcomes == "exposed":
         early, unexposed = truth.outside[experiment.name, day]
-        out.put("experiment_outside_outcomes", {**name, "why": "before_exposure"}, early)
-        out.put("experiment_outside_outcomes", {**name, "why": "unexposed"}, unexposed)
+        out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
+        out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
     for number, metric in enumerate(experiment.metrics):
         sums = {arm: truth.sums[experiment.name, metric.name, arm, day] for arm in experiment.arms}

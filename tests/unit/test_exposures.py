@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from random import Random
 from typing import Any
 
 import msgspec
@@ -10,12 +11,15 @@ import pytest
 
 from streamer.config import Settings, parse
 from streamer.errors import SettingsError
-from streamer.experiment_settings import DAY_MS, day_of
+from streamer.experiment_settings import DAY_MS, date_of, day_of
 from streamer.readout.experiments import MetricReadout, books
 from streamer.readout.view import view_of
 from streamer.testing import LogRecord
-from tests.agreement import run_engines, states
-from tests.experiment_logs import run_in_passes
+from tests.agreement import run_engines, states, to_log
+from tests.experiment_logs import run_in_passes, truth_from
+from tests.oracle.experiments import truth_of
+from tests.oracle.shape import Record
+from tests.oracle.timeline import T0, H, Log, M
 
 FIRST = datetime.date(2026, 11, 2)
 FIRST_MS = day_of(FIRST) * DAY_MS
@@ -75,6 +79,36 @@ def test_passes_on_the_way_change_nothing() -> None:
     log, settings = log_of(300), settings_of()
     whole = states(run_engines(settings, 1, log, 1_000_000))
     assert states(run_in_passes(settings, 1, log, 10, 0)) == whole
+
+
+def jumbled(seed: int) -> list[Record]:
+    """Impressions, with and without an arm, and purchases that arrive up to an hour late."""
+    dice, log = Random(seed), Log()
+    for start in (0, 2 * H, 4 * H):
+        for _ in range(120):
+            at = start + dice.randrange(59 * M)
+            user = f"u{dice.randrange(40)}"
+            if dice.random() < 0.5:
+                log.bought(at, start + H, user_id=user, value=dice.randrange(1, 9))
+            else:
+                variant = {"variant": "AB"[int(user[1:]) % 2]} if dice.random() < 0.4 else {}
+                log.shown(at, start + H, user_id=user, **variant)
+    return log.records
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_exposures_that_come_late_move_outcomes_whatever_was_summed_before(seed: int) -> None:
+    records = jumbled(seed)
+    first = date_of(T0 // DAY_MS)
+    settings = settings_of(start=first, metrics=[{"name": n} for n in ("ctr_ratio", "cvr_ratio")])
+    expected = truth_of(records, settings)
+    assert all(number for numbers in expected.outside.values() for number in numbers)
+    for size in (1, 7, 1000):
+        engines = run_in_passes(settings, 1, to_log(records), size, seed)
+        found = truth_from(
+            engines.catalogue.experiment_facts, [view_of(p) for p in engines.partitions]
+        )
+        assert found == expected, size
 
 
 @pytest.mark.parametrize(
