@@ -64,7 +64,9 @@ class Experiments:
             what = self._of(name)
             query = Query(self._series(name, _CHOSEN))
             found.append(panels.tile(what.title, what.description, what.unit, query))
-        return found
+        outside = self._of("experiment_outside_outcomes")
+        query = Query(self._series("experiment_outside_outcomes", _CHOSEN, "reason"), "{{reason}}")
+        return [*found, panels.tile(outside.title, outside.description, outside.unit, query)]
 
     def _users(self) -> timeseries.Panel:
         what = self._of("experiment_users")
