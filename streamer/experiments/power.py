@@ -10,6 +10,7 @@ sequence this is the power of the last look alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+
 from streamer.experiments.anytime import critical
 from streamer.experiments.distributions import normal_quantile
 

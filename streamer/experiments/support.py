@@ -51,7 +51,8 @@ def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     share = min(treatment.n, control.n) / (treatment.n + control.n)
     return (
         f"the smaller arm has {share:.1%} of the users of both, and too few users make up most of "
-        f"the metric: the skewness of the lift is at least {found:.2g}, at most {MAX_SKEWNESS:g} is allowed"
+        f"the metric: the skewness of the lift is at least {found:.2g}, and {MAX_SKEWNESS:g} is "
+        "allowed"
     )
 
 

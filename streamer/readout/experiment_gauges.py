@@ -29,7 +29,7 @@ def _lifts(known: Known) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
         for metric in found.metrics:
             for comparison in metric.found.comparisons:
                 labels = (found.experiment.name, metric.name, comparison.arm)
-                yield labels, deciding(comparison)
+                yield labels, deciding(comparison).relative
 
 
 def _inferences(known: Known) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:

@@ -1,0 +1,228 @@
+"""Lifts of few buyers and of uneven arms at 100 looks: what is said, and how often it is wrong.
+
+All looks of many experiments are computed at once, by formulas written out here; some of them are
+held against what streamer.experiments makes of the same sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rates import hold, table
+from streamer.experiments import support
+from streamer.experiments.plan import Plan, Rule
+from streamer.experiments.readout import compare
+from streamer.experiments.sums import ArmSums
+from streamer.experiments.verdict import Outcome
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+LOOKS, USERS, BATCH = 100, 20_000, 25
+"""Looks at each experiment, its users in both arms, and experiments that are computed at once."""
+MARGIN, BUYERS = 0.05, 0.1
+RULE = Rule(margin=MARGIN)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What one user in ten (or one in a hundred) is worth."""
+
+    name: str
+    draw: Callable[[np.random.Generator, tuple[int, int]], Floats]
+    mean: float
+    buyers: float = BUYERS
+
+
+def lognormal(sigma: float) -> Values:
+    return Values(
+        f"log-normal, σ = {sigma:g}",
+        lambda dice, shape: dice.lognormal(8, sigma, shape),
+        exp(8 + sigma**2 / 2),
+    )
+
+
+VALUES = [
+    *(lognormal(sigma) for sigma in (1, 1.5, 2)),
+    Values("Pareto, 1.5", lambda dice, shape: 1000 * (1 + dice.pareto(1.5, shape)), 3000.0),
+    Values("1 of 100 converts", lambda _, shape: np.ones(shape), 1.0, 0.01),
+]
+SPLITS = [(1, 1), (3, 7), (1, 9), (9, 1)]
+"""Of the treatment and the control."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """Sums over users at every look, by (experiment, look); ``n`` by look."""
+
+    n: Floats
+    x: Floats
+    xx: Floats
+    nonzero: Floats
+
+    @property
+    def mean(self) -> Floats:
+        return self.x / self.n
+
+    @property
+    def variance(self) -> Floats:
+        """Of the mean."""
+        return (self.xx / self.n - self.mean**2) / (self.n - 1)
+
+    def sums(self, experiment: int, look: int) -> ArmSums:
+        """As the engine would have them, in thousandths."""
+        n = int(self.n[look])
+        x, xx = int(self.x[experiment, look] * 1000), int(self.xx[experiment, look] * 10**6)
+        return ArmSums(n, x, xx, n, n, x, int(self.nonzero[experiment, look]), x_scale=1e-3)
+
+
+def arm(dice: np.random.Generator, values: Values, users: int, more: float) -> Arm:
+    """One arm of BATCH experiments; ``more`` multiplies what each buyer is worth, or, where all are
+    worth 1, how many there are."""
+    shape = BATCH, users
+    is_binary = values.mean == 1
+    buys = dice.random(shape) < values.buyers * (more if is_binary else 1)
+    x = buys * values.draw(dice, shape) * (1 if is_binary else more)
+    n = np.arange(1, LOOKS + 1) * users // LOOKS
+    moments = (np.cumsum(each, axis=1)[:, n - 1] for each in (x, x * x, x != 0))
+    return Arm(n.astype(float), *(each.astype(float) for each in moments))
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said at every look, by (experiment, look)."""
+
+    has_interval: Bools
+    absolute: tuple[Floats, Floats]
+    has_relative: Bools
+    relative: tuple[Floats, Floats]
+    by_logarithms: tuple[Floats, Floats]
+    is_better: Bools
+    is_worse: Bools
+    is_harmless: Bools
+
+
+def said(plan: Plan, t: Arm, c: Arm) -> Said:
+    """The formulas of streamer.experiments, over arrays."""
+    users = t.n + c.n
+    z = users * plan.rho2
+    reach = np.sqrt((1 + 1 / z) * (np.log1p(z) - 2 * log(plan.alpha)))
+    lift, stderr = t.mean - c.mean, np.sqrt(t.variance + c.variance)
+    low, high = lift - reach * stderr, lift + reach * stderr
+    gamma2 = users * (t.xx + c.xx) / (t.x + c.x) ** 2
+    skewness = np.sqrt(gamma2 * (t.n - c.n) ** 2 / (t.n * c.n * users))
+    has_interval = (stderr > 0) & ((t.n == c.n) | (skewness <= support.MAX_SKEWNESS))
+    curvature = c.mean**2 - reach**2 * c.variance
+    middle = lift * c.mean + reach**2 * c.variance
+    root = np.sqrt(np.maximum(0, middle**2 - curvature * low * high))
+    ends = (middle - root) / curvature, (middle + root) / curvature
+    counts = np.minimum(t.nonzero, c.nonzero) >= support.MIN_NONZERO
+    logs = np.log(t.mean / c.mean)
+    spread = reach * np.sqrt(t.variance / t.mean**2 + c.variance / c.mean**2)
+    weight = 1 - MARGIN
+    guard = t.mean - weight * c.mean - reach * np.sqrt(t.variance + weight**2 * c.variance)
+    is_asked = has_interval & (np.minimum(t.n, c.n) >= RULE.min_users)
+    return Said(
+        has_interval,
+        (low, high),
+        has_interval & counts & (curvature > 0),
+        ends,
+        (np.expm1(logs - spread), np.expm1(logs + spread)),
+        is_asked & (low > 0),
+        is_asked & (high < 0) & ~(guard > 0),
+        is_asked & (guard > 0) & ~(low > 0),
+    )
+
+
+def agrees(plan: Plan, t: Arm, c: Arm, found: Said) -> None:
+    """Fail if the product says something else of the last look, or of one on the way."""
+    for experiment, look in ((0, LOOKS - 1), (1, LOOKS // 4), (2, 4)):
+        sums = {"A": c.sums(experiment, look), "B": t.sums(experiment, look)}
+        (theirs,) = compare(plan, RULE, sums).comparisons
+        at = experiment, look
+        if theirs.verdict.outcome is Outcome.INVALID:
+            continue
+        claims = (
+            (Outcome.BETTER, found.is_better),
+            (Outcome.WORSE, found.is_worse),
+            (Outcome.NO_HARM, found.is_harmless),
+        )
+        for outcome, where in claims:
+            assert (theirs.verdict.outcome is outcome) == where[at], (theirs, at)
+        for estimate, has, ends in (
+            (theirs.absolute, found.has_interval, found.absolute),
+            (theirs.relative, found.has_relative, found.relative),
+        ):
+            assert (estimate.anytime is not None) == has[at], (estimate, at)
+            if estimate.anytime is not None:
+                low_high = estimate.anytime.low, estimate.anytime.high
+                expected = [end[at] for end in ends]
+                assert np.allclose(low_high, expected, rtol=1e-3, atol=1e-4), (low_high, expected)
+
+
+KINDS = ("absolute", "relative", "logarithms", "wrong", "harmless", "found", "shown")
+
+
+def count(plan: Plan, values: Values, users: tuple[int, int], more: float, runs: int) -> list[int]:
+    """Experiments in which an interval ever misses (absolute, relative, relative by logarithms),
+    that are ever wrongly called better or worse, ever wrongly of no harm, rightly called worse or
+    of no harm at any look, and that have a relative interval at the last look."""
+    dice = np.random.default_rng(5)
+    total = np.zeros(len(KINDS), np.int64)
+    truth = (more - 1) * values.buyers * values.mean
+    for batch in range(runs // BATCH):
+        t, c = arm(dice, values, users[0], more), arm(dice, values, users[1], 1.0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = said(plan, t, c)
+        if batch == 0:
+            agrees(plan, t, c, found)
+        misses = [
+            has & ~((low <= at) & (at <= high))
+            for has, (low, high), at in (
+                (found.has_interval, found.absolute, truth),
+                (found.has_relative, found.relative, more - 1),
+                ((t.x > 0) & (c.x > 0) & (t.n >= 2), found.by_logarithms, more - 1),
+            )
+        ]
+        is_harm = more <= 1 - MARGIN
+        wrong = found.is_better | (found.is_worse if more == 1 else False)
+        harmless = found.is_harmless if is_harm else np.zeros_like(found.is_harmless)
+        right = found.is_worse if is_harm else found.is_harmless
+        ever = [each.any(axis=1) for each in (*misses, wrong, harmless, right)]
+        total += [int(each.sum()) for each in (*ever, found.has_relative[:, -1])]
+    return total.tolist()
+
+
+def few_buyers(runs: int) -> None:
+    """Whether what is said holds at all of 100 looks, for values of long tails."""
+    rows = []
+    runs -= runs % BATCH
+    for split in SPLITS:
+        users = (USERS * split[0] // sum(split), USERS * split[1] // sum(split))
+        plan = Plan("A", {"A": split[1], "B": split[0]})
+        for values in VALUES:
+            for more in (1.0, 0.95, 0.8):
+                found = dict(zip(KINDS, count(plan, values, users, more, runs), strict=True))
+                what = f"{values.name}, {split[0]} : {split[1]}, {more - 1:+.0%}"
+                for kind in ("absolute", "relative", "wrong", "harmless"):
+                    hold(f"{kind}, {what}", found[kind], runs, plan.alpha)
+                covers = (runs - found[kind] for kind in ("absolute", "relative", "logarithms"))
+                wrongs = (found[kind] for kind in ("wrong", "harmless"))
+                shares = [f"{share / runs:.1%}" for share in (*covers, *wrongs)]
+                right = f"{found['found'] / runs:.0%}"
+                shown = f"{found['shown'] / runs:.0%}"
+                name = f"{split[0]} : {split[1]}"
+                rows.append((name, values.name, f"{more - 1:+.0%}", *shares, right, shown))
+    table(
+        f"{runs} experiments each, {LOOKS} looks up to {USERS:,} users in both arms",
+        (
+            *("split, B : A", "value of a buyer", "true lift", "absolute covers"),
+            *("relative covers", "by logarithms", "wrongly better or worse"),
+            *("wrongly no harm", "found", "relative at the end"),
+        ),
+        rows,
+    )
