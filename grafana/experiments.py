@@ -9,7 +9,7 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, Step, over_exporters
-from streamer.experiments.verdict import SPLIT_ALPHA
+from streamer.experiments.srm import ALPHA
 from streamer.metrics.catalogue import PREFIX
 
 _CHOSEN = f'{JOB}, experiment="$experiment"'
@@ -42,7 +42,10 @@ class Experiments:
         board = board.with_variable(panels.label_variable("metric", value, "ctr_ratio"))
         rows: dict[str, list[stat.Panel | timeseries.Panel | table.Panel]] = {
             "Who is compared": [*self._tiles(), self._users()],
-            "$metric": [self._lift("anytime"), self._verdicts(), self._lift("fixed")],
+            "$metric": [
+                *(self._lift("anytime"), self._verdicts()),
+                *(self._lift("fixed"), self._difference()),
+            ],
             "What it rests on": [self._values(), self._p_values()],
         }
         return panels.with_rows(board, rows)
@@ -55,7 +58,7 @@ class Experiments:
 
     def _tiles(self) -> list[stat.Panel]:
         split = self._of("experiment_srm_pvalue")
-        wrong = (Step(None, "red"), Step(SPLIT_ALPHA, "green"))
+        wrong = (Step(None, "red"), Step(ALPHA, "green"))
         tested = Query(self._series("experiment_srm_pvalue", f'{_CHOSEN}, interval="anytime"'))
         found = [
             panels.tile("Split of the users", split.description, units.Short, tested, steps=wrong)
@@ -82,6 +85,20 @@ class Experiments:
         return panels.dashed_ends(
             panels.graph(_INTERVALS[interval], text, units.PercentUnit, queries)
         )
+
+    def _difference(self) -> timeseries.Panel:
+        where = f'{_OF_METRIC}, interval="anytime"'
+        names = {"difference": "", "difference_lower": " low", "difference_upper": " high"}
+        queries = [
+            Query(self._series(f"experiment_{name}", where, "arm"), "{{arm}}" + suffix)
+            for name, suffix in names.items()
+        ]
+        text = (
+            f"{self._of('experiment_difference').description}\n\n{_NOTES['anytime']} It is there"
+            " where too few users count for a lift in percent, too."
+        )
+        title = "Difference to the control, however often one looks"
+        return panels.dashed_ends(panels.graph(title, text, units.Short, queries))
 
     def _verdicts(self) -> table.Panel:
         what = self._of("experiment_verdict")
