@@ -72,7 +72,7 @@ def estimates(plan: Plan, pairs: Sequence[Pair]) -> list[Lifts]:
     single, always = (_inferences(plan, those) for those in tests)
     return [
         Lifts(
-            Estimate(lift.value, lift.stderr, f, a, lift.reason or pair.no_interval),
+            Estimate(lift.value, lift.stderr, f, a, _why_none(pair, lift)),
             _relative(pair, lift, zip(those, (f, a), strict=True)),
         )
         for pair, lift, *those, f, a in zip(pairs, lifts, *tests, single, always, strict=True)
@@ -94,7 +94,7 @@ def _welch(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
 
 def _sequence(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
     """The confidence sequence (anytime.py)."""
-    if lift.t is None or pair.no_interval:
+    if lift.t is None or pair.no_interval or pair.no_anytime:
         return None
     p_value = anytime.p_value(lift.t, pair.users, plan.rho2)
     return _Test(lift, p_value, lambda alpha: anytime.critical(alpha, pair.users, plan.rho2))
@@ -120,14 +120,17 @@ def _relative(
     made = relative(pair, lift)
     if isinstance(made, str):
         return Estimate(None, None, None, None, made)
-    reason = lift.reason or pair.no_interval or pair.no_relative
-    if reason:
-        return Estimate(made.value, None if lift.reason else made.stderr, None, None, reason)
+    stderr = None if lift.reason else made.stderr
     found: list[Inference | None] = []
     for test, inference in single_and_always:
-        assert test is not None
-        assert inference is not None
-        ends = made.interval(test.critical(inference.alpha))
-        found.append(ends and replace(inference, low=ends[0], high=ends[1]))
+        ends = None
+        if test is not None and inference is not None and not pair.no_relative:
+            ends = made.interval(test.critical(inference.alpha))
+        found.append(ends and inference and replace(inference, low=ends[0], high=ends[1]))
     single, always = found
-    return Estimate(made.value, made.stderr, single, always, "" if all(found) else UNBOUNDED)
+    reason = "" if all(found) else _why_none(pair, lift) or pair.no_relative or UNBOUNDED
+    return Estimate(made.value, stderr, single, always, reason)
+
+
+def _why_none(pair: Pair, lift: Lift) -> str:
+    return lift.reason or pair.no_interval or pair.no_anytime

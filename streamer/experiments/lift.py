@@ -38,7 +38,8 @@ class Pair:
 
     ``before``, of the treatment and of the control, adjusts every contrast of the two.
     ``no_interval`` says why no interval may be given (of the absolute lift or any other),
-    ``no_relative`` why none of the relative lift may; empty where one may.
+    ``no_anytime`` why none that holds at every look may, ``no_relative`` why none of the relative
+    lift may; empty where one may.
     """
 
     treatment: Ratio
@@ -46,6 +47,7 @@ class Pair:
     scale: float = 1.0
     before: tuple[Before, Before] | None = None
     no_interval: str = ""
+    no_anytime: str = ""
     no_relative: str = ""
 
     @property

@@ -101,7 +101,7 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
     arms = {name: _arm(name, its) for name, its in every.items()}
     split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
     sums_of = [(every[name], every[plan.control]) for name in plan.treatments]
-    pairs = [_pair(*both) for both in sums_of]
+    pairs = [_pair(rule, *both) for both in sums_of]
     raw, sharper = estimates(plan, pairs), _adjusted(plan, pairs, sums_of)
     decides = [its.lifts for its in sharper] if sharper and rule.adjust else raw
     chosen = [its.made.pair for its in sharper] if sharper and rule.adjust else pairs
@@ -139,12 +139,13 @@ def _arm(name: str, sums: ArmSums) -> Arm:
     return Arm(name, sums.n, value, stderr, its.reason)
 
 
-def _pair(treatment: ArmSums, control: ArmSums) -> Pair:
+def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
     return Pair(
         ratio(treatment),
         ratio(control),
         control.scale,
         no_interval=support.no_interval(treatment, control),
+        no_anytime=support.no_anytime(treatment, control, rule.min_users),
         no_relative=support.no_relative(treatment, control),
     )
 

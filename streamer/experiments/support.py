@@ -1,4 +1,4 @@
-"""Whether the users of two arms carry an interval, and a relative one.
+"""Whether the users of two arms carry an interval, one at any time, and a relative one.
 
 The normal approximation behind every interval fails where a few users make up most of the
 numerator, in one way more than in others: when the arms are of unlike size. The skewness of the
@@ -54,6 +54,13 @@ def no_interval(treatment: ArmSums, control: ArmSums) -> str:
         f"the metric: the skewness of the lift is at least {found:.2g}, and {MAX_SKEWNESS:g} is "
         "allowed"
     )
+
+
+def no_anytime(treatment: ArmSums, control: ArmSums, min_users: int) -> str:
+    """Why no interval is given that holds at every look, in words; empty if one is."""
+    if min(treatment.n, control.n) >= min_users:
+        return ""
+    return f"there are fewer than {min_users:,} users in an arm"
 
 
 def no_relative(treatment: ArmSums, control: ArmSums) -> str:

@@ -56,8 +56,10 @@ class Evidence:
 
     @property
     def scale(self) -> Scale:
-        """Relative where there is an interval of it."""
-        return Scale.ABSOLUTE if self.lifts.relative.anytime is None else Scale.RELATIVE
+        """Relative where there is an interval of it, or of neither."""
+        relative, absolute = self.lifts.relative, self.lifts.absolute
+        is_missing = relative.anytime is None and absolute.anytime is not None
+        return Scale.ABSOLUTE if is_missing or relative.value is None else Scale.RELATIVE
 
     @property
     def shown(self) -> Estimate:

@@ -306,6 +306,15 @@ def test_relative_intervals_need_users_who_count() -> None:
     assert enough.reason == ""
 
 
+def test_below_100_users_no_interval_holds_at_every_look() -> None:
+    found = ab(clicks(99, 400), clicks(120, 500))
+    for lift in (found.absolute, found.relative):
+        assert lift.fixed is not None
+        assert lift.anytime is None
+        assert lift.reason == "there are fewer than 100 users in an arm"
+    assert found.verdict.scale is Scale.RELATIVE
+
+
 def test_uneven_arms_need_more_users_who_count() -> None:
     """At 10 : 90 the lift of rare clicks is skewed, whatever the users of the smaller arm did."""
     tenth = Plan("A", {"A": 9, "B": 1})
