@@ -9,7 +9,7 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, Step, over_exporters
-from streamer.experiments.srm import ALPHA
+from streamer.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.metrics.catalogue import PREFIX
 
 _CHOSEN = f'{JOB}, experiment="$experiment"'
@@ -58,11 +58,16 @@ class Experiments:
 
     def _tiles(self) -> list[stat.Panel]:
         split = self._of("experiment_srm_pvalue")
-        wrong = (Step(None, "red"), Step(ALPHA, "green"))
-        tested = Query(self._series("experiment_srm_pvalue", f'{_CHOSEN}, interval="anytime"'))
-        found = [
-            panels.tile("Split of the users", split.description, units.Short, tested, steps=wrong)
-        ]
+        found = []
+        tests = {
+            "anytime": ("Split of the users", ALPHA),
+            "fixed": ("The same by Pearson", ALPHA_FIXED),
+        }
+        for interval, (title, least) in tests.items():
+            steps = (Step(None, "red"), Step(least, "green"))
+            where = f'{_CHOSEN}, interval="{interval}"'
+            tested = Query(self._series("experiment_srm_pvalue", where))
+            found.append(panels.tile(title, split.description, units.Short, tested, steps=steps))
         for name in ("experiment_mixed_users", "experiment_user_sample_ratio"):
             what = self._of(name)
             query = Query(self._series(name, _CHOSEN))

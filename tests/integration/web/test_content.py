@@ -221,7 +221,7 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
         of_day = entry["metrics"]["ctr_ratio"]["B"]
         ends = of_day["anytime"]
         users = [count(entry["users"][arm]) for arm in "AB"]
-        range_of_day = f"{lift(ends['low'])} to {lift(ends['high'])}"
+        range_of_day = (ends and f"{lift(ends['low'])} to {lift(ends['high'])}") or "no data"
         assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
 
 
