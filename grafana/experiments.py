@@ -77,7 +77,7 @@ class Experiments:
     def _users(self) -> timeseries.Panel:
         what = self._of("experiment_users")
         query = Query(self._series("experiment_users", _CHOSEN, "arm"), "{{arm}}")
-        return panels.graph(what.title, what.description, what.unit, [query])
+        return panels.graph(what.title, what.description, what.unit, [query], width=8)
 
     def _lift(self, interval: str) -> timeseries.Panel:
         where = f'{_OF_METRIC}, interval="{interval}"'
