@@ -175,8 +175,8 @@ def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums
     """The sums of one arm, as the statistics take them."""
     held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
     main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
+    nonzero = held.pop("nz", sums["users"])
     before = BeforeSums(**held) if held else None
-    nonzero = sums.get(f"{ratio.name} nz", sums["users"])
     return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
 
 
