@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.alert_traffic import PANE_S, PANES, Floats, Ints, World
-from benchmarks.experiments import table
+from benchmarks.rates import table
 from streamer.alerting.baseline import LEVEL, Rule, Status, compare
 from streamer.alerting.groups import GROUPS, GroupSums
 from streamer.experiments.distributions import normal_quantile

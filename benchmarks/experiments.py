@@ -13,23 +13,29 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.experiments.anytime import critical, p_value
+from benchmarks.experiment_looks import few_buyers
+from benchmarks.rates import hold, rate, table
+from streamer.experiments import srm
+from streamer.experiments.anytime import p_value
 from streamer.experiments.cuped import adjusted
-from streamer.experiments.distributions import normal_two_sided, t_quantile, t_two_sided
-from streamer.experiments.lift import Lift, absolute, lift, relative
+from streamer.experiments.distributions import normal_quantile, normal_two_sided, t_two_sided
+from streamer.experiments.estimate import Inference
+from streamer.experiments.growth import Growth
+from streamer.experiments.lift import Lift, Pair, contrast
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.ratio import ratio
-from streamer.experiments.srm import pearson, sequential
+from streamer.experiments.readout import compare
 from streamer.experiments.sums import ArmSums, BeforeSums
-from streamer.experiments.verdict import SPLIT_ALPHA
 
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 PLAN, RULE = Plan("A", {"A": 1, "B": 1}), Rule()
 LIKES = (0.5, 9.5)
@@ -37,22 +43,9 @@ LIKES = (0.5, 9.5)
 SHOWN = 20
 
 
-def rate(found: int, runs: int) -> str:
-    """A share with its standard error, which is that of one more found and one more not."""
-    share = (found + 1) / (runs + 2)
-    return f"{found / runs:.1%} ± {sqrt(share * (1 - share) / runs):.1%}"
-
-
-def hold(what: str, found: int, runs: int, promised: float) -> None:
-    """Fail if a rate is above what was promised by more than chance."""
-    if found / runs > promised + 3 * sqrt(promised * (1 - promised) / runs):
-        raise AssertionError(f"{what}: {found} of {runs}, promised at most {promised:.2%}")
-
-
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{' --- |' * len(head)}")
-    for row in rows:
-        print(f"| {' | '.join(str(cell) for cell in row)} |", flush=True)
+def lift(a: ArmSums, b: ArmSums) -> Lift:
+    """That of ``b`` over ``a``, raw."""
+    return contrast(Pair(ratio(b), ratio(a)))
 
 
 def always(found: Lift, users: int) -> bool:
@@ -119,7 +112,7 @@ def looking_again(runs: int) -> None:
         for _ in range(runs):
             days = list(zip(visits.arm(dice), visits.arm(dice), strict=True))
             days = [(a, b) for a, b in days if min(a.n, b.n) >= RULE.min_users]
-            lifts = [lift(absolute, ratio(b), ratio(a)) for a, b in days]
+            lifts = [lift(a, b) for a, b in days]
             users = [a.n + b.n for a, b in days]
             ever["anytime"] += any(map(always, lifts, users))
             ever["welch"] += any(map(once, lifts))
@@ -164,16 +157,12 @@ MORE = 0.9
 
 def one_arm(x: Ints, y: Ints) -> ArmSums:
     xx, yy, xy = (int(c) for c in (x @ x, y @ y, x @ y))
-    return ArmSums(len(x), int(x.sum()), xx, int(y.sum()), yy, xy)
+    return ArmSums(len(x), int(x.sum()), xx, int(y.sum()), yy, xy, int((x != 0).sum()))
 
 
-def covered(found: Lift, truth: float, users: int) -> tuple[bool, bool]:
-    """Whether the interval of one look contains the truth, and that of every look."""
-    if found.value is None or found.stderr is None:
-        return False, False
-    off = abs(found.value - truth) / found.stderr
-    always_critical = critical(PLAN.alpha, users, PLAN.rho2)
-    return off <= t_quantile(PLAN.alpha, found.df or 1.0), off <= always_critical
+def covers(found: Inference | None, truth: float) -> bool:
+    """Whether an interval does not miss the truth; one that is not given does not."""
+    return found is None or found.low <= truth <= found.high
 
 
 def coverage(runs: int) -> None:
@@ -182,27 +171,24 @@ def coverage(runs: int) -> None:
     for name, (metric, mean) in METRICS.items():
         for users in (100, 1000, 10_000):
             dice = np.random.default_rng(users)
-            held = np.zeros(6, np.int64)
+            held, given = np.zeros(4, np.int64), np.zeros(2, np.int64)
             for _ in range(runs):
-                arms = [ratio(one_arm(*metric(dice, users, more))) for more in (MORE, 1.0)]
-                logged = lift(relative, arms[0], arms[1])
-                plain = Lift(*logged.shown, logged.df)
-                truths = (
-                    (lift(absolute, arms[0], arms[1]), (MORE - 1) * mean),
-                    (logged, log(MORE)),
-                    (plain, MORE - 1),
-                )
-                held += np.ravel([covered(its, truth, 2 * users) for its, truth in truths])
+                a, b = (one_arm(*metric(dice, users, more)) for more in (1.0, MORE))
+                (found,) = compare(PLAN, RULE, {"A": a, "B": b}).comparisons
+                truths = (found.absolute, (MORE - 1) * mean), (found.relative, MORE - 1)
+                intervals = [(i, at) for its, at in truths for i in (its.fixed, its.anytime)]
+                held += [covers(*each) for each in intervals]
+                given += [found.relative.fixed is not None, found.relative.anytime is not None]
             for count in held[[1, 3]].tolist():
                 hold(f"coverage, {name}, {users} users", runs - count, runs, PLAN.alpha)
-            shares = (rate(count, runs) for count in held[[0, 2, 4, 1, 3, 5]].tolist())
-            rows.append((name, f"{users:,}", *shares))
-    kinds = ("absolute", "relative", "relative without logarithm")
+            shares = (rate(count, runs) for count in held.tolist())
+            rows.append((name, f"{users:,}", *shares, *(f"{g / runs:.0%}" for g in given.tolist())))
     table(
-        f"Intervals of 95 % that contain the true lift of -10 %, {runs} experiments each",
+        f"Intervals of 95 % that do not miss the true lift of -10 %, {runs} experiments each",
         (
-            *("metric", "users in each arm", *(f"fixed, {kind}" for kind in kinds)),
-            *(f"anytime-valid, {kind}" for kind in kinds),
+            *("metric", "users in each arm", "fixed, absolute", "anytime-valid, absolute"),
+            *("fixed, relative", "anytime-valid, relative"),
+            *("fixed relative given", "anytime-valid relative given"),
         ),
         rows,
     )
@@ -241,8 +227,9 @@ def power(runs: int) -> None:
             for _ in range(repeats):
                 a, b = growing(dice, users, 1.0), growing(dice, users, more)
                 looks = [k for k in range(LOOKS) if a[k].n >= RULE.min_users]
-                raw = [lift(absolute, ratio(b[k]), ratio(a[k])) for k in looks]
-                sharper = [adjusted(absolute, b[k], a[k]).lift for k in looks]
+                raw = [lift(a[k], b[k]) for k in looks]
+                pairs = [(Pair(ratio(b[k]), ratio(a[k])), b[k], a[k]) for k in looks]
+                sharper = [contrast(adjusted(*pair).pair) for pair in pairs]
                 size = [a[k].n + b[k].n for k in looks]
                 for i, lifts in enumerate((raw, sharper)):
                     seen = list(map(always, lifts, size))
@@ -264,39 +251,132 @@ def power(runs: int) -> None:
 
 # 4. Splits ----------------------------------------------------------------------------------------
 
+EVERY, MOST = 10, 100_000
+"""Users between two looks at the split, and at the last one."""
+WEIGHTS = (1_000.0, 10_000.0)
 
-def first(p_values: Iterator[float]) -> int | None:
-    """The first look at which the split is called wrong, from 1."""
-    return next((i for i, p in enumerate(p_values, 1) if p < SPLIT_ALPHA), None)
+
+def log_gammas(start: float) -> Floats:
+    """ln Γ(start + k) - ln Γ(start), for k up to MOST."""
+    return np.concatenate([[0.0], np.cumsum(np.log(start + np.arange(MOST)))])
+
+
+def is_unlikely(first: Ints, users: Ints, share: float, weight: float) -> Bools:
+    """The sequential test of two arms, as in streamer.experiments.srm, over arrays."""
+    treated = users - first
+    bayes_factor = (
+        log_gammas(weight * share)[first]
+        + log_gammas(weight * (1 - share))[treated]
+        - log_gammas(weight)[users]
+        - first * log(share)
+        - treated * log(1 - share)
+    )
+    unlikely: Bools = bayes_factor > -log(srm.ALPHA)
+    return unlikely
+
+
+def is_far(first: Ints, users: Ints, share: float) -> Bools:
+    """Pearson's test of two arms, where it is asked."""
+    squared = (first - users * share) ** 2 / (users * share * (1 - share))
+    asked = users * min(share, 1 - share) >= srm.MIN_EXPECTED
+    far: Bools = asked & (squared > normal_quantile(srm.ALPHA_FIXED / 2) ** 2)
+    return far
+
+
+def first_call(calls: Bools) -> Ints:
+    """Users at the first look that calls a split wrong, of each experiment; above MOST: at none."""
+    looks = np.where(calls.any(axis=1), calls.argmax(axis=1) + 1, MOST)
+    return looks * EVERY
+
+
+def after(calls: Ints) -> str:
+    """Users by which half of the experiments are called wrong."""
+    middle = int(np.median(calls))
+    return f"{middle:,}" if middle <= MOST else ""
 
 
 def splits(runs: int) -> None:
-    """How often a split is called wrong in 100 looks up to 100,000 users, and how soon."""
-    rows = []
-    halves = (0.5, 0.5)
-    for share in (0.5, 0.505, 0.51, 0.52):
+    """How soon a split is called wrong, looking after every tenth user, and how often an honest
+    one is."""
+    users = np.arange(EVERY, MOST + 1, EVERY)
+    rows: list[tuple[str, ...]] = []
+    cases = [(0.5, 0.5), (0.1, 0.1), (0.02, 0.02)]
+    cases += [(0.5, actual) for actual in (0.6, 0.55, 0.52, 0.51)]
+    for planned, actual in cases:
         dice = np.random.default_rng(4)
-        arrived = dice.binomial(1000, share, (runs, 100)).cumsum(axis=1).tolist()
-        counts = [[(a, 1000 * k - a) for k, a in enumerate(run, 1)] for run in arrived]
-        ours = [first(sequential(c, halves) for c in run) for run in counts]
-        peeked = sum(first(pearson(c, halves) for c in run) is not None for run in counts)
-        when = [look for look in ours if look is not None]
-        if share == 0.5:
-            hold("honest splits", len(when), runs, SPLIT_ALPHA)
-        if share == 0.52 and len(when) < runs:
-            raise AssertionError(f"splits of 52:48: {len(when)} of {runs} found")
-        after = f"{1000 * int(np.median(when)):,}" if len(when) > runs / 2 else ""
-        split = f"{share:.1%} : {1 - share:.1%}"
-        rows.append((split, rate(len(when), runs), after, rate(peeked, runs)))
+        is_honest = planned == actual
+        count = 10 * runs if is_honest else runs
+        calls: list[list[Ints]] = [[], [], [], []]
+        for _ in range(0, count, 100):
+            first = dice.binomial(EVERY, actual, (100, len(users))).cumsum(axis=1)
+            tests = [is_unlikely(first, users, planned, weight) for weight in WEIGHTS]
+            far = is_far(first, users, planned)
+            for found, each in zip(calls, (*tests, far, tests[0] | far), strict=True):
+                found.append(first_call(each))
+        every = [np.concatenate(each) for each in calls]
+        ever = [int((each <= MOST).sum()) for each in every]
+        name = f"{actual:.0%} : {1 - actual:.0%}"
+        if is_honest:
+            for number in (0, 3):
+                hold(f"honest splits, {name}", ever[number], count, srm.ALPHA)
+        elif actual >= 0.52 and min(ever[0], ever[3]) < count:
+            raise AssertionError(f"splits of {name}: {ever} of {count} found")
+        both = list(zip(ever, every, strict=True))
+        what = [rate(found, count) if is_honest else after(e) for found, e in both]
+        rows.append((f"{planned:.0%} : {1 - planned:.0%}", name, *what))
     table(
-        f"Splits called wrong (p < {SPLIT_ALPHA}) in 100 looks up to 100,000 users, {runs} each",
-        ("true split", "sequential test", "users by then, median", "Pearson at every look"),
+        f"Planned splits: ever called wrong up to {MOST:,} users, {10 * runs:,} experiments each; "
+        f"others: users by which half of {runs:,} were",
+        (
+            *("planned", "true split", "prior of 1,000", "prior of 10,000"),
+            *(f"Pearson below {srm.ALPHA_FIXED:g}", "verdict: prior of 1,000 or Pearson"),
+        ),
+        rows,
+    )
+
+
+# 5. Forecasts -------------------------------------------------------------------------------------
+
+HORIZON = 61
+COMING: dict[str, Callable[[np.random.Generator], Ints]] = {
+    "all are new": lambda dice: dice.integers(1, HORIZON, 60_000),
+    "the same users, each on 3 of 10 days": lambda dice: dice.geometric(0.3, 5000),
+    "the same users, Beta(0.5, 1.5)": lambda dice: dice.geometric(dice.beta(0.5, 1.5, 8000)),
+    "the same users, Beta(1, 9)": lambda dice: dice.geometric(dice.beta(1, 9, 20_000)),
+    "300 new a day, and 6,000 of Beta(0.5, 1.5)": lambda dice: np.concatenate(
+        [dice.geometric(dice.beta(0.5, 1.5, 6000)), np.repeat(np.arange(1, HORIZON), 300)]
+    ),
+}
+"""The first day of each user."""
+
+
+def forecasts(_: int) -> None:
+    """How many distinct users there will have been, by Growth and by a straight line."""
+    rows = []
+    for name, come in COMING.items():
+        first = come(np.random.default_rng(6))
+        users = np.bincount(first[first < HORIZON], minlength=HORIZON).cumsum().tolist()
+        for now, then in ((2, 7), (3, 7), (7, 14), (7, 28), (14, 28), (14, 56)):
+            half = now // 2
+            growth = Growth(half, users[half], now, users[now])
+            ours, straight = growth.users_at(then), users[now] / now * then
+            errors = (f"{found / users[then] - 1:+.0%}" for found in (ours, straight))
+            rows.append((name, now, then, f"{users[then]:,}", *errors))
+            if abs(ours / users[then] - 1) > 0.5:
+                raise AssertionError(f"forecast of {name} for day {then} on day {now}: {ours:.0f}")
+    table(
+        "Forecasts of distinct users",
+        ("users", "on day", "for day", "there were", "forecast", "by a straight line"),
         rows,
     )
 
 
 def main(runs: int) -> None:
-    for part, its in ((looking_again, runs), (coverage, runs), (power, runs // 4), (splits, runs)):
+    parts = (
+        *((looking_again, runs), (coverage, runs), (few_buyers, runs // 2), (power, runs // 4)),
+        *((splits, runs), (forecasts, 1)),
+    )
+    for part, its in parts:
         begun = time.perf_counter()
         part(its)
         print(f"\n{part.__name__}: {time.perf_counter() - begun:.0f} s", flush=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import stat, table, timeseries
 from grafana_foundation_sdk.models import units
@@ -9,7 +11,7 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, Step, over_exporters
-from streamer.experiments.verdict import SPLIT_ALPHA
+from streamer.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.metrics.catalogue import PREFIX
 
 _CHOSEN = f'{JOB}, experiment="$experiment"'
@@ -40,9 +42,13 @@ class Experiments:
         value = f"{self._of('experiment_value').name}{{{_CHOSEN}}}"
         board = board.with_variable(panels.label_variable("experiment", users, ""))
         board = board.with_variable(panels.label_variable("metric", value, "ctr_ratio"))
-        rows: dict[str, list[stat.Panel | timeseries.Panel | table.Panel]] = {
-            "Who is compared": [*self._tiles(), self._users()],
-            "$metric": [self._lift("anytime"), self._verdicts(), self._lift("fixed")],
+        rows: dict[str, Sequence[stat.Panel | timeseries.Panel | table.Panel]] = {
+            "Who is compared": self._tiles(),
+            "Users of the arms": [self._users()],
+            "$metric": [
+                *(self._lift("anytime"), self._verdicts()),
+                *(self._lift("fixed"), self._difference()),
+            ],
             "What it rests on": [self._values(), self._p_values()],
         }
         return panels.with_rows(board, rows)
@@ -55,11 +61,16 @@ class Experiments:
 
     def _tiles(self) -> list[stat.Panel]:
         split = self._of("experiment_srm_pvalue")
-        wrong = (Step(None, "red"), Step(SPLIT_ALPHA, "green"))
-        tested = Query(self._series("experiment_srm_pvalue", f'{_CHOSEN}, interval="anytime"'))
-        found = [
-            panels.tile("Split of the users", split.description, units.Short, tested, steps=wrong)
-        ]
+        found = []
+        tests = {
+            "anytime": ("Split of the users", ALPHA),
+            "fixed": ("The same by Pearson", ALPHA_FIXED),
+        }
+        for interval, (title, least) in tests.items():
+            steps = (Step(None, "red"), Step(least, "green"))
+            where = f'{_CHOSEN}, interval="{interval}"'
+            tested = Query(self._series("experiment_srm_pvalue", where))
+            found.append(panels.tile(title, split.description, units.Short, tested, steps=steps))
         for name in ("experiment_mixed_users", "experiment_user_sample_ratio"):
             what = self._of(name)
             query = Query(self._series(name, _CHOSEN))
@@ -71,7 +82,7 @@ class Experiments:
     def _users(self) -> timeseries.Panel:
         what = self._of("experiment_users")
         query = Query(self._series("experiment_users", _CHOSEN, "arm"), "{{arm}}")
-        return panels.graph(what.title, what.description, what.unit, [query]).span(8)
+        return panels.graph(what.title, what.description, what.unit, [query], width=24)
 
     def _lift(self, interval: str) -> timeseries.Panel:
         where = f'{_OF_METRIC}, interval="{interval}"'
@@ -84,6 +95,20 @@ class Experiments:
         return panels.dashed_ends(
             panels.graph(_INTERVALS[interval], text, units.PercentUnit, queries)
         )
+
+    def _difference(self) -> timeseries.Panel:
+        where = f'{_OF_METRIC}, interval="anytime"'
+        names = {"difference": "", "difference_lower": " low", "difference_upper": " high"}
+        queries = [
+            Query(self._series(f"experiment_{name}", where, "arm"), "{{arm}}" + suffix)
+            for name, suffix in names.items()
+        ]
+        text = (
+            f"{self._of('experiment_difference').description}\n\n{_NOTES['anytime']} It is there"
+            " where too few users count for a lift in percent, too."
+        )
+        title = "Difference to the control, however often one looks"
+        return panels.dashed_ends(panels.graph(title, text, units.Short, queries))
 
     def _verdicts(self) -> table.Panel:
         what = self._of("experiment_verdict")

@@ -111,6 +111,8 @@ class Api:
 
     async def experiments(self, request: web.Request) -> web.Response:
         """The experiments of the settings."""
+        if refused := _without_parameters(request):
+            return refused
         listed = [
             {
                 "name": e.name,
@@ -131,6 +133,8 @@ class Api:
         if name not in known:
             text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
             return _error(404, text)
+        if refused := _without_parameters(request):
+            return refused
         async with self._lock:
             await self.exporter.refresh()
             reader = self.exporter.reader
@@ -195,6 +199,14 @@ class Api:
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
             }
         )
+
+
+def _without_parameters(request: web.Request) -> web.Response | None:
+    """The refusal of a parameter that would change nothing."""
+    if not request.query:
+        return None
+    text = f"unknown parameter {min(request.query)!r}: {request.path} takes none"
+    return _error(400, text)
 
 
 def _document(book: Book) -> dict[str, Any]:

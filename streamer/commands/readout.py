@@ -15,8 +15,10 @@ from rich.table import Table
 
 from streamer.config import Settings, load
 from streamer.errors import UsageError
-from streamer.experiment_settings import day_of
+from streamer.experiment_settings import Experiment, date_of, day_of
 from streamer.experiments.readout import Comparison
+from streamer.experiments.srm import Split
+from streamer.experiments.verdict import Scale
 from streamer.keying import require_users
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.experiments import (
@@ -24,9 +26,10 @@ from streamer.readout.experiments import (
     ExperimentReadout,
     MetricReadout,
     books,
-    deciding,
+    counted,
     document,
     history,
+    shown,
 )
 from streamer.store.days import sums_of_days
 from streamer.store.reader import Reader
@@ -77,6 +80,11 @@ def _range(book: Book, first: datetime.date | None, last: datetime.date | None) 
         raise UsageError(f"experiment {experiment.name!r} begins on {experiment.start}")
     start = days.start if first is None else day_of(first)
     stop = book.last_day + 1 if last is None else day_of(last) + 1
+    if last is not None and day_of(last) > book.last_day:
+        raise UsageError(
+            f"--to {last}: experiment {experiment.name!r} has events up to "
+            f"{date_of(book.last_day)} so far"
+        )
     if not (days.start <= start < stop <= days.stop):
         raise UsageError(
             f"--from {first} --to {last}: experiment {experiment.name!r} runs from "
@@ -99,11 +107,14 @@ def _print(book: Book, found: ExperimentReadout) -> None:
         for comparison in metric.found.comparisons:
             verdict = comparison.verdict
             console.print(f"{comparison.arm}: {verdict.outcome}. {verdict.reason}", markup=False)
+        for line in _notes(book.experiment, metric):
+            console.print(line, markup=False)
     if found.metrics and found.last is not None:
         level = f"{1 - book.experiment.alpha:.4g}"
         console.print(
             f"\nThe interval at any time holds at level {level} however often one looks, that of a "
-            "single look\nonly at an end set before. Lifts are relative to the control.",
+            "single look\nonly at an end set before. Lifts are relative to the control where they "
+            "are in percent.",
             markup=False,
         )
 
@@ -116,17 +127,32 @@ def _heading(book: Book, found: ExperimentReadout) -> list[str]:
         return [*lines, f"It begins on {found.first}."]
     users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
     lines.append(f"{found.first} to {found.last}: users {users}")
-    if found.mixed_users:
-        lines.append(f"{found.mixed_users:,} users were seen in several arms and are left out.")
+    if found.mixed_users and not found.warnings:
+        were = "was" if found.mixed_users == 1 else "were"
+        mixed = counted(found.mixed_users, "user")
+        lines.append(f"{mixed} {were} seen in several arms and left out.")
     lines += _outside(found)
     if found.user_sample_ratio < 1:
         lines.append(f"Of the users a share of {found.user_sample_ratio:g} is looked at.")
     if found.counted_since_ms is not None:
         since = datetime.datetime.fromtimestamp(found.counted_since_ms / 1000, datetime.UTC)
         lines.append(f"What is compared is counted only since {since:%Y-%m-%d %H:%M} UTC.")
-    split = found.metrics[0].found.split
-    lines.append(f"The split of the users: p = {split.p_value:.3g} at any time.")
-    return lines
+    lines.append(_split(found.metrics[0].found.split))
+    return [*lines, *(f"Warning: {text}" for text in found.warnings)]
+
+
+def _split(split: Split) -> str:
+    total = sum(split.users.values())
+    shares = ", ".join(
+        f"{arm} {'no users' if not total else f'{users / total:.2%}'} "
+        f"(planned {split.expected[arm]:.2%})"
+        for arm, users in split.users.items()
+    )
+    said = "The split is WRONG" if split.is_wrong else "The split of the users"
+    return (
+        f"{said}: {shares}; p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a "
+        "single look (Pearson)."
+    )
 
 
 def _outside(found: ExperimentReadout) -> list[str]:
@@ -144,26 +170,59 @@ def _table(metric: MetricReadout) -> Table:
     cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
     title = f"{metric.name} ({better}{margin}{cap})"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
-    for heading in ("arm", "value", "lift", "interval at any time", "p", "single look", "p"):
+    has_raw = any(_explained(c) is not None for c in metric.found.comparisons)
+    headings = ["arm", "value", *(["as counted"] if has_raw else [])]
+    headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
+    for heading in (*headings, "single look", "p"):
         table.add_column(heading, justify="left" if heading == "arm" else "right")
     lifts = {c.arm: c for c in metric.found.comparisons}
     for arm in metric.found.arms:
         value = "no data" if arm.value is None else f"{arm.value:.5g}"
-        table.add_row(arm.name, value, *_lift(lifts.get(arm.name)))
+        table.add_row(arm.name, value, *_lift(lifts.get(arm.name), has_raw))
     return table
 
 
-def _lift(comparison: Comparison | None) -> list[str]:
+def _explained(comparison: Comparison) -> float | None:
+    return None if comparison.adjusted is None else comparison.adjusted.explained
+
+
+def _lift(comparison: Comparison | None, has_raw: bool) -> list[str]:
     if comparison is None:
         return ["control"]
-    lift = deciding(comparison)
-    if lift.value is None:
-        return ["not defined"]
-    cells = [f"{lift.value:+.2%}"]
+    lift, scale = shown(comparison), comparison.verdict.scale
+    write = "{:+.2%}".format if scale is Scale.RELATIVE else "{:+.4g}".format
+    raw = getattr(comparison, scale).value
+    cells = ["not defined" if raw is None else write(raw)] if has_raw else []
+    cells.append("not defined" if lift.value is None else write(lift.value))
     for inference in (lift.anytime, lift.fixed):
         if inference is None:
             cells += ["not defined", ""]
         else:
-            interval = f"{inference.low:+.2%} to {inference.high:+.2%}"
+            interval = f"{write(inference.low)} to {write(inference.high)}"
             cells += [interval, f"{inference.p_adjusted:.3g}"]
     return cells
+
+
+def _notes(experiment: Experiment, metric: MetricReadout) -> list[str]:
+    """What was adjusted, and how long it would take, of every treatment."""
+    lines = []
+    for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True):
+        if comparison.adjusted is not None:
+            explained, why = _explained(comparison), comparison.adjusted.reason
+            before = counted(experiment.covariate_days, "day")
+            lines.append(
+                f"{comparison.arm}: not adjusted (CUPED): {why}."
+                if explained is None
+                else f"{comparison.arm}: lift and intervals are adjusted (CUPED): what users did "
+                f"in the {before} before the start explains {explained:.1%} of the variance."
+            )
+        if waits:
+            effects = ", ".join(f"{wait.effect:.0%} {_wait(wait.days)}" for wait in waits)
+            lines.append(f"{comparison.arm}: days until such a lift would be found: {effects}.")
+    return lines
+
+
+def _wait(days: int | None) -> str:
+    if days is None:
+        return "not in sight"
+    return f"{days:,} more" if days else "already"

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from streamer.experiments import anytime
 from streamer.experiments.correction import holm
 from streamer.experiments.distributions import t_quantile, t_two_sided
-from streamer.experiments.lift import Lift
+from streamer.experiments.lift import Lift, Pair, contrast
 from streamer.experiments.plan import Plan
+from streamer.experiments.relative import UNBOUNDED, relative
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,40 +42,62 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
+class Lifts:
+    """The lift of one treatment in the unit of the metric, and relative to the control's value.
+
+    Both are read off one test and have its p-values: where both have an interval, both exclude 0 or
+    neither does.
+    """
+
+    absolute: Estimate
+    relative: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class _Test:
-    """The p-value of one lift, and how many standard errors its interval has to both sides."""
+    """The p-value of one contrast, and how many standard errors its interval has to both sides."""
 
     lift: Lift
     p_value: float
     critical: Callable[[float], float]
 
 
-def estimates(plan: Plan, lifts: Sequence[Lift], users: Sequence[int]) -> list[Estimate]:
-    """Estimates of the lifts of all treatments, each with ``users`` in it and the control."""
-    single = _inferences(plan, [_welch(lift) for lift in lifts])
-    pairs = zip(lifts, users, strict=True)
-    shown = [lift.shown for lift in lifts]
-    always = _inferences(plan, [_sequence(lift, n, plan.rho2) for lift, n in pairs])
+def estimates(plan: Plan, pairs: Sequence[Pair]) -> list[Lifts]:
+    """Estimates of the lifts of all treatments."""
+    lifts = [contrast(pair) for pair in pairs]
+    tests = [
+        [test(plan, pair, lift) for pair, lift in zip(pairs, lifts, strict=True)]
+        for test in (_welch, _sequence)
+    ]
+    single, always = (_inferences(plan, those) for those in tests)
     return [
-        Estimate(*values, f, a, lift.reason)
-        for values, lift, f, a in zip(shown, lifts, single, always, strict=True)
+        Lifts(
+            Estimate(lift.value, lift.stderr, f, a, _why_none(pair, lift)),
+            _relative(pair, lift, zip(those, (f, a), strict=True)),
+        )
+        for pair, lift, *those, f, a in zip(pairs, lifts, *tests, single, always, strict=True)
     ]
 
 
-def _welch(lift: Lift) -> _Test | None:
+def guardrails(plan: Plan, pairs: Sequence[Pair], weight: float) -> list[Inference | None]:
+    """Intervals at any time of R_t - ``weight`` R_c, corrected over the treatments."""
+    return _inferences(plan, [_sequence(plan, pair, contrast(pair, weight)) for pair in pairs])
+
+
+def _welch(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
     """Welch 1947: Student's t with the degrees of freedom of the lift."""
-    if lift.t is None or lift.df is None:
+    if lift.t is None or lift.df is None or pair.no_interval:
         return None
     df = lift.df
     return _Test(lift, t_two_sided(lift.t, df), lambda alpha: t_quantile(alpha, df))
 
 
-def _sequence(lift: Lift, users: int, rho2: float) -> _Test | None:
+def _sequence(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
     """The confidence sequence (anytime.py)."""
-    if lift.t is None:
+    if lift.t is None or pair.no_interval or pair.no_anytime:
         return None
-    p_value = anytime.p_value(lift.t, users, rho2)
-    return _Test(lift, p_value, lambda alpha: anytime.critical(alpha, users, rho2))
+    p_value = anytime.p_value(lift.t, pair.users, plan.rho2)
+    return _Test(lift, p_value, lambda alpha: anytime.critical(alpha, pair.users, plan.rho2))
 
 
 def _inferences(plan: Plan, tests: Sequence[_Test | None]) -> list[Inference | None]:
@@ -88,3 +111,26 @@ def _inferences(plan: Plan, tests: Sequence[_Test | None]) -> list[Inference | N
         else:
             found.append(Inference(*ends, test.p_value, its.p_value, its.alpha))
     return found
+
+
+def _relative(
+    pair: Pair, lift: Lift, single_and_always: Iterable[tuple[_Test | None, Inference | None]]
+) -> Estimate:
+    """Of the same tests at the same levels, by Fieller (relative.py)."""
+    made = relative(pair, lift)
+    if isinstance(made, str):
+        return Estimate(None, None, None, None, made)
+    stderr = None if lift.reason else made.stderr
+    found: list[Inference | None] = []
+    for test, inference in single_and_always:
+        ends = None
+        if test is not None and inference is not None and not pair.no_relative:
+            ends = made.interval(test.critical(inference.alpha))
+        found.append(ends and inference and replace(inference, low=ends[0], high=ends[1]))
+    single, always = found
+    reason = "" if all(found) else _why_none(pair, lift) or pair.no_relative or UNBOUNDED
+    return Estimate(made.value, stderr, single, always, reason)
+
+
+def _why_none(pair: Pair, lift: Lift) -> str:
+    return lift.reason or pair.no_interval or pair.no_anytime

@@ -1,45 +1,64 @@
-"""Lift of a treatment over the control, absolute and relative, with delta-method standard errors.
+"""Lift of a treatment over the control, with its standard error by the delta method.
 
-A lift is a function f of both arms' ratios. To first order, and with independent arms (Deng,
-Knoblich and Lu 2018, arXiv 1803.06336),
+Everything that is said of two arms is read off linear contrasts of their values,
 
-    var(f) = (∂f/∂R_t)² var(R_t) + (∂f/∂R_c)² var(R_c):
+    L(w) = R_t - w R_c,    var L(w) = var(R_t) + w² var(R_c)
 
-    absolute  R_t - R_c        derivatives 1, -1
-    relative  ln(R_t / R_c)    derivatives 1 / R_t, -1 / R_c
+(arms are independent): w = 1 is the absolute lift, w = 1 - margin asks whether a loss is beyond the
+margin, and the relative lift is the w - 1 for which L(w) may be 0 (relative.py). A sum of values is
+far closer to normal than a quotient or a logarithm is, above all where few users convert.
 
-so that the relative lift also knows that the control is an estimate. It is shown as R_t / R_c - 1,
-but has its interval and its p-value on the logarithmic scale, where both arms count alike: the
-interval of R_t / R_c itself is too short where the control happens to be large, and with values of
-long tails far too often so (docs/experiments_statistics.md has measured it).
+Where the same users were seen before the experiment, their difference D = Q_t - Q_c has expectation
+0, so that L(w) - θ D estimates the same for any θ (CUPED; cuped.py). The least variance has
+
+    θ = cov(L(w), D) / var(D) = (cov(R_t, Q_t) + w cov(R_c, Q_c)) / var(D).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import expm1, log1p, sqrt
+from math import sqrt
 
 from streamer.experiments.ratio import Ratio
 
-_LARGEST_LOG = 700.0
-"""e to this is still a double."""
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Q of one arm's users in the time before, var(Q), and cov(R, Q)."""
+
+    value: Fraction
+    variance: float
+    covariance: float
 
 
 @dataclass(frozen=True, slots=True)
-class Slopes:
-    """A function of both ratios: its value, and its derivatives by R_t and by R_c."""
+class Pair:
+    """A treatment and the control, one unit of both worth ``scale``.
 
-    value: float
-    treatment: float
-    control: float
-    is_log: bool = False
+    ``before``, of the treatment and of the control, adjusts every contrast of the two.
+    ``no_interval`` says why no interval may be given (of the absolute lift or any other),
+    ``no_anytime`` why none that holds at every look may, ``no_relative`` why none of the relative
+    lift may; empty where one may.
+    """
+
+    treatment: Ratio
+    control: Ratio
+    scale: float = 1.0
+    before: tuple[Before, Before] | None = None
+    no_interval: str = ""
+    no_anytime: str = ""
+    no_relative: str = ""
+
+    @property
+    def users(self) -> int:
+        """Users of both arms."""
+        return self.treatment.users + self.control.users
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A lift on the scale of its errors; ``is_log``: that of ln(1 + lift).
+    """A contrast in the unit of the metric.
 
     ``stderr`` and ``df`` (degrees of freedom), or all three, are None where they are not defined,
     and then ``reason`` says why.
@@ -49,95 +68,77 @@ class Lift:
     stderr: float | None
     df: float | None
     reason: str = ""
-    is_log: bool = False
 
     @property
     def t(self) -> float | None:
-        """The lift in standard errors."""
+        """The contrast in standard errors."""
         return None if self.value is None or self.stderr is None else self.value / self.stderr
 
-    @property
-    def shown(self) -> tuple[float | None, float | None]:
-        """The lift itself and its standard error."""
-        if self.value is None or not self.is_log:
-            return self.value, self.stderr
-        value = _unlogged(self.value)
-        return value, None if self.stderr is None else (1 + value) * self.stderr
-
     def interval(self, critical: float) -> tuple[float, float] | None:
-        """The lifts within ``critical`` standard errors of this one.
+        """What is within ``critical`` standard errors.
 
-        >>> Lift(0.0, 0.1, 9.0, is_log=True).interval(2.0)
-        (-0.18126924692201815, 0.22140275816016985)
+        >>> Lift(0.5, 0.25, 9.0).interval(3.0)
+        (-0.25, 1.25)
         """
         if self.value is None or self.stderr is None:
             return None
-        low, high = self.value - critical * self.stderr, self.value + critical * self.stderr
-        return (_unlogged(low), _unlogged(high)) if self.is_log else (low, high)
+        return self.value - critical * self.stderr, self.value + critical * self.stderr
 
 
-def _unlogged(value: float) -> float:
-    return expm1(min(value, _LARGEST_LOG))
+def contrast(pair: Pair, weight: float = 1.0) -> Lift:
+    """R_t - ``weight`` R_c, adjusted if the pair has a time before.
 
-
-Contrast = Callable[[Fraction, Fraction, float], Slopes | str]
-"""Value and derivatives from R_t, R_c and what one unit is worth, or why there are none."""
-
-
-def absolute(treatment: Fraction, control: Fraction, scale: float) -> Slopes | str:
-    """R_t - R_c.
-
-    >>> absolute(Fraction(3), Fraction(2), 0.5)
-    Slopes(value=0.5, treatment=0.5, control=-0.5, is_log=False)
+    >>> arms = Ratio(10, Fraction(3), 0.04), Ratio(10, Fraction(2), 0.05)
+    >>> found = contrast(Pair(*arms))
+    >>> found.value, round(found.stderr, 6), round(found.df, 2)
+    (1.0, 0.3, 17.78)
     """
-    return Slopes(float(treatment - control) * scale, scale, -scale)
-
-
-def relative(treatment: Fraction, control: Fraction, scale: float) -> Slopes | str:
-    """ln(R_t / R_c), of values above 0.
-
-    >>> relative(Fraction(3), Fraction(2), 0.5)
-    Slopes(value=0.4054651081081644, treatment=0.3333333333333333, control=-0.5, is_log=True)
-    """
-    if control <= 0:
-        return "control: the value is not above 0"
-    if treatment <= 0:
-        return "treatment: the value is not above 0"
-    value = log1p(float(treatment / control - 1))
-    return Slopes(value, float(1 / treatment), -float(1 / control), is_log=True)
-
-
-def lift(contrast: Contrast, treatment: Ratio, control: Ratio, scale: float = 1.0) -> Lift:
-    """The lift of two arms, with one unit worth ``scale``."""
-    arms = {"control": control, "treatment": treatment}
+    arms = {"control": pair.control, "treatment": pair.treatment}
     for name, arm in arms.items():
         if arm.value is None:
             return Lift(None, None, None, f"{name}: {arm.reason}")
-    assert treatment.value is not None
-    assert control.value is not None
-    slopes = contrast(treatment.value, control.value, scale)
-    if isinstance(slopes, str):
-        return Lift(None, None, None, slopes)
+    assert pair.treatment.value is not None
+    assert pair.control.value is not None
+    exact = pair.treatment.value - Fraction(weight) * pair.control.value
     for name, arm in arms.items():
         if arm.variance is None:
-            return Lift(slopes.value, None, None, f"{name}: {arm.reason}", slopes.is_log)
-    assert treatment.variance is not None
-    assert control.variance is not None
-    parts = slopes.treatment**2 * treatment.variance, slopes.control**2 * control.variance
-    return of_parts(slopes.value, parts, (treatment.users, control.users), slopes.is_log)
+            return Lift(float(exact) * pair.scale, None, None, f"{name}: {arm.reason}")
+    theta = _theta(pair, weight)
+    value = (float(exact) - theta * _difference_before(pair)) * pair.scale
+    users = pair.treatment.users, pair.control.users
+    return of_parts(value, _parts(pair, weight, theta), users)
 
 
-def of_parts(
-    value: float, parts: tuple[float, float], users: tuple[int, int], is_log: bool
-) -> Lift:
-    """A lift from the parts p_t and p_c that both arms have in its variance.
+def _theta(pair: Pair, weight: float) -> float:
+    if pair.before is None:
+        return 0.0
+    treatment, control = pair.before
+    together = treatment.covariance + weight * control.covariance
+    return together / (treatment.variance + control.variance)
+
+
+def _difference_before(pair: Pair) -> float:
+    return float(pair.before[0].value - pair.before[1].value) if pair.before else 0.0
+
+
+def _parts(pair: Pair, weight: float, theta: float) -> tuple[float, float]:
+    """What both arms have in the variance of the contrast."""
+    parts = [pair.treatment.variance or 0.0, weight**2 * (pair.control.variance or 0.0)]
+    if pair.before is not None:
+        for i, (before, steep) in enumerate(zip(pair.before, (1.0, weight), strict=True)):
+            parts[i] += theta * (theta * before.variance - 2 * steep * before.covariance)
+    return parts[0] * pair.scale**2, parts[1] * pair.scale**2
+
+
+def of_parts(value: float, parts: tuple[float, float], users: tuple[int, int]) -> Lift:
+    """A contrast from the parts p_t and p_c that both arms have in its variance.
 
     Degrees of freedom by Welch (1947) and Satterthwaite (1946):
     (p_t + p_c)² / (p_t² / (n_t - 1) + p_c² / (n_c - 1)).
     """
     variance = sum(parts)
     if not variance > 0:
-        return Lift(value, None, None, "the standard error is 0", is_log)
+        return Lift(value, None, None, "the standard error is 0")
     shares = [part / variance for part in parts]
     df = 1 / sum(share**2 / (n - 1) for share, n in zip(shares, users, strict=True))
-    return Lift(value, sqrt(variance), df, "", is_log)
+    return Lift(value, sqrt(variance), df)

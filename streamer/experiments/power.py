@@ -10,7 +10,6 @@ sequence this is the power of the last look alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 from streamer.experiments.anytime import critical
 from streamer.experiments.distributions import normal_quantile
@@ -66,14 +65,3 @@ def users_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if finds(middle) else (middle, high)
     return high
-
-
-def days_to_reach(needed: int, users: int, users_per_day: float) -> int:
-    """Whole days from now, with ``users`` in both arms, to ``needed`` (of ``users_needed``).
-
-    >>> days_to_reach(31396, 1000, 4000.0)
-    8
-    """
-    if not users_per_day > 0:
-        raise ValueError(f"users_per_day is {users_per_day!r}: must be above 0")
-    return max(0, ceil((needed - users) / users_per_day))

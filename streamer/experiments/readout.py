@@ -15,16 +15,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from streamer.experiments import power, srm
-from streamer.experiments.cuped import adjusted
-from streamer.experiments.estimate import Estimate, estimates
-from streamer.experiments.lift import Contrast, absolute, lift, relative
+from streamer.experiments import power, srm, support
+from streamer.experiments.cuped import Adjusted, adjusted
+from streamer.experiments.estimate import Estimate, Inference, Lifts, estimates, guardrails
+from streamer.experiments.lift import Pair
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.ratio import ratio
 from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Evidence, Verdict, verdict
-
-_CONTRASTS: tuple[Contrast, Contrast] = (absolute, relative)
+from streamer.experiments.verdict import Evidence, Scale, Verdict, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +64,20 @@ class Detectable:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One treatment against the control. ``adjusted`` is None without sums of the time before;
-    otherwise, and if the rule says so, it is what ``detectable`` and ``verdict`` speak of."""
+    otherwise, and if the rule says so, it is what ``guardrail``, ``detectable`` and ``verdict``
+    speak of.
+
+    ``guardrail``, with a margin: R_t - (1 - margin) R_c at any time, in the unit of the metric;
+    above 0 a loss as large as the margin is excluded. Where lower is better it is
+    R_t - (1 + margin) R_c, and excluded below 0.
+    """
 
     arm: str
     users: int
     absolute: Estimate
     relative: Estimate
     adjusted: AdjustedLifts | None
+    guardrail: Inference | None
     detectable: Detectable
     verdict: Verdict
 
@@ -95,13 +100,22 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
     every = _complete(plan, sums)
     arms = {name: _arm(name, its) for name, its in every.items()}
     split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
-    pairs = [(every[name], every[plan.control]) for name in plan.treatments]
-    raw = zip(*(_raw(plan, contrast, pairs) for contrast in _CONTRASTS), strict=True)
-    sharper = _adjusted(plan, pairs)
-    comparisons = [
-        _comparison(plan, rule, split, (arms[name], arms[plan.control]), its_raw, its_sharper)
-        for name, its_raw, its_sharper in zip(plan.treatments, raw, sharper, strict=True)
-    ]
+    sums_of = [(every[name], every[plan.control]) for name in plan.treatments]
+    pairs = [_pair(rule, *both) for both in sums_of]
+    raw, sharper = estimates(plan, pairs), _adjusted(plan, pairs, sums_of)
+    decides = [its.lifts for its in sharper] if sharper and rule.adjust else raw
+    chosen = [its.made.pair for its in sharper] if sharper and rule.adjust else pairs
+    limits = _guardrails(plan, rule, chosen)
+    comparisons = []
+    for i, name in enumerate(plan.treatments):
+        its_arms = arms[name], arms[plan.control]
+        least, its_verdict = _judged(plan, rule, split, its_arms, decides[i], limits[i])
+        users = sum(arm.users for arm in its_arms)
+        adjustment = sharper[i].shown if sharper else None
+        lifts = raw[i].absolute, raw[i].relative
+        comparisons.append(
+            Comparison(name, users, *lifts, adjustment, limits[i], least, its_verdict)
+        )
     return Readout(plan.control, split, list(arms.values()), comparisons)
 
 
@@ -125,53 +139,62 @@ def _arm(name: str, sums: ArmSums) -> Arm:
     return Arm(name, sums.n, value, stderr, its.reason)
 
 
-Pairs = Sequence[tuple[ArmSums, ArmSums]]
-"""Sums of each treatment, and of the control."""
+def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
+    return Pair(
+        ratio(treatment),
+        ratio(control),
+        control.scale,
+        no_interval=support.no_interval(treatment, control),
+        no_anytime=support.no_anytime(treatment, control, rule.min_users),
+        no_relative=support.no_relative(treatment, control),
+    )
 
 
-def _users(pairs: Pairs) -> list[int]:
-    return [treatment.n + control.n for treatment, control in pairs]
+@dataclass(frozen=True, slots=True)
+class _Sharper:
+    """A pair with its time before, and its lifts."""
+
+    made: Adjusted
+    lifts: Lifts
+
+    @property
+    def shown(self) -> AdjustedLifts:
+        lifts, made = self.lifts, self.made
+        return AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
 
 
-def _raw(plan: Plan, contrast: Contrast, pairs: Pairs) -> list[Estimate]:
-    lifts = [lift(contrast, ratio(t), ratio(c), c.scale) for t, c in pairs]
-    return estimates(plan, lifts, _users(pairs))
+def _adjusted(
+    plan: Plan, pairs: Sequence[Pair], sums_of: Sequence[tuple[ArmSums, ArmSums]]
+) -> list[_Sharper]:
+    """Of all treatments; none without sums of the time before."""
+    if any(control.before is None for _, control in sums_of):
+        return []
+    made = [adjusted(pair, *both) for pair, both in zip(pairs, sums_of, strict=True)]
+    lifts = estimates(plan, [its.pair for its in made])
+    return [_Sharper(*both) for both in zip(made, lifts, strict=True)]
 
 
-def _adjusted(plan: Plan, pairs: Pairs) -> Sequence[AdjustedLifts | None]:
-    if any(control.before is None for _, control in pairs):
+def _guardrails(plan: Plan, rule: Rule, pairs: Sequence[Pair]) -> Sequence[Inference | None]:
+    if rule.margin is None:
         return [None] * len(pairs)
-    found = [[adjusted(contrast, t, c) for t, c in pairs] for contrast in _CONTRASTS]
-    shown = [estimates(plan, [its.lift for its in one], _users(pairs)) for one in found]
-    return [
-        AdjustedLifts(a, r, its.explained, its.reason)
-        for a, r, its in zip(*shown, found[0], strict=True)
-    ]
+    weight = 1 - rule.margin if rule.higher_is_better else 1 + rule.margin
+    return guardrails(plan, pairs, weight)
 
 
-def _comparison(
+def _judged(
     plan: Plan,
     rule: Rule,
     split: srm.Split,
     arms: tuple[Arm, Arm],
-    raw: tuple[Estimate, Estimate],
-    sharper: AdjustedLifts | None,
-) -> Comparison:
+    lifts: Lifts,
+    guardrail: Inference | None,
+) -> tuple[Detectable, Verdict]:
     treatment, control = arms
-    absolute_lift, relative_lift = raw
-    if sharper is not None and rule.adjust:
-        absolute_lift, relative_lift = sharper.absolute, sharper.relative
-    users = control.users + treatment.users
-    least = _detectable(plan, absolute_lift, users, control.value)
-    evidence = Evidence(
-        treatment.name,
-        (control.users, treatment.users),
-        absolute_lift,
-        relative_lift,
-        least.absolute_anytime if relative_lift.anytime is None else least.relative_anytime,
-    )
-    its_verdict = verdict(plan, rule, split, evidence)
-    return Comparison(treatment.name, users, *raw, sharper, least, its_verdict)
+    both = (control.users, treatment.users)
+    least = _detectable(plan, lifts.absolute, sum(both), control.value)
+    by_scale = {Scale.RELATIVE: least.relative_anytime, Scale.ABSOLUTE: least.absolute_anytime}
+    evidence = Evidence(treatment.name, both, lifts, guardrail, by_scale)
+    return least, verdict(plan, rule, split, evidence)
 
 
 def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) -> Detectable:

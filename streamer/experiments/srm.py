@@ -13,8 +13,16 @@ from math import exp, fsum, lgamma, log
 
 from streamer.experiments.distributions import chi2_upper
 
-CONCENTRATION = 10_000.0
-"""Weight of the prior around the planned split, in users: that of Lindon and Malek's package."""
+CONCENTRATION = 1_000.0
+"""Weight of the prior around the planned split, in users. Lindon and Malek's package has 10,000,
+with which a split of 60 : 40 takes two to three times as many users to be found."""
+ALPHA = 0.001
+"""p of the sequential test below which the split is wrong."""
+ALPHA_FIXED = 1e-6
+"""p of Pearson's test below which the split is wrong, too: so small that looking again and again
+adds next to nothing to the false alarms (docs/experiments_statistics.md has measured both)."""
+MIN_EXPECTED = 10.0
+"""Users that Pearson's test must expect in every arm: with fewer its p is far too small."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +30,27 @@ class Split:
     """Users by arm, ``expected`` their planned shares, and how likely that is.
 
     ``p_value`` is valid at any number of looks, ``p_value_fixed`` (Pearson) at one alone.
+    ``is_wrong``: the arms cannot be compared.
     """
 
     users: dict[str, int]
     expected: dict[str, float]
     p_value: float
     p_value_fixed: float
+    is_wrong: bool
 
 
 def split(users: Mapping[str, int], shares: Mapping[str, float]) -> Split:
-    """Users by arm against their planned shares, which add up to 1."""
+    """Users by arm against their planned shares, which add up to 1.
+
+    >>> split({"A": 420, "B": 180}, {"A": 0.5, "B": 0.5}).is_wrong
+    True
+    """
     counts, planned = list(users.values()), [shares[arm] for arm in users]
-    return Split(dict(users), dict(shares), sequential(counts, planned), pearson(counts, planned))
+    p_value, fixed = sequential(counts, planned), pearson(counts, planned)
+    is_asked = sum(counts) * min(planned) >= MIN_EXPECTED
+    is_wrong = p_value < ALPHA or (is_asked and fixed < ALPHA_FIXED)
+    return Split(dict(users), dict(shares), p_value, fixed, is_wrong)
 
 
 def pearson(counts: Sequence[int], shares: Sequence[float]) -> float:
@@ -51,11 +68,13 @@ def pearson(counts: Sequence[int], shares: Sequence[float]) -> float:
     return chi2_upper(fsum(terms), len(counts) - 1)
 
 
-def sequential(counts: Sequence[int], shares: Sequence[float]) -> float:
+def sequential(
+    counts: Sequence[int], shares: Sequence[float], weight: float = CONCENTRATION
+) -> float:
     """p that holds whenever one looks: 1 / BF, the Bayes factor of any split against the planned.
 
     Lindon and Malek 2022, "Anytime-valid inference for multinomial count data" (arXiv 2011.03567):
-    with a Dirichlet(a) prior, a_i = 10,000 s_i, and A = Σ a_i,
+    with a Dirichlet(a) prior, a_i = ``weight`` · s_i, and A = Σ a_i,
 
         BF = Γ(A) / Γ(A + n) · Π Γ(a_i + n_i) / Γ(a_i) / Π s_i^n_i
 
@@ -67,11 +86,11 @@ def sequential(counts: Sequence[int], shares: Sequence[float]) -> float:
     >>> sequential([50, 50], [0.5, 0.5])
     1.0
     >>> round(sequential([5200, 4800], [0.5, 0.5]), 6)
-    0.02589
+    0.002298
     """
     n = sum(counts)
-    terms = [lgamma(CONCENTRATION), -lgamma(CONCENTRATION + n)]
+    terms = [lgamma(weight), -lgamma(weight + n)]
     for count, share in zip(counts, shares, strict=True):
-        prior = CONCENTRATION * share
+        prior = weight * share
         terms += [lgamma(prior + count), -lgamma(prior), -count * log(share)]
     return exp(min(0.0, -fsum(terms)))

@@ -36,7 +36,8 @@ class ArmSums:
     """Sums over the n users of an arm, with numerator x and denominator y of the metric each.
 
     ``x_scale`` and ``y_scale`` are what one unit of x and of y is worth (1e-6 for micros). A metric
-    per user has y = 1 for everybody. Users are added, and taken back, exactly:
+    per user has y = 1 for everybody. ``nonzero`` counts the users with x ≠ 0. Users are added, and
+    taken back, exactly:
 
     >>> a = ArmSums.of([(1, 10), (0, 20)])  # 1 click of 10 impressions, and 0 of 20
     >>> a + ArmSums.of([(2, 5)]) == ArmSums.of([(0, 20), (2, 5), (1, 10)])
@@ -51,6 +52,7 @@ class ArmSums:
     y: int = 0
     yy: int = 0
     xy: int = 0
+    nonzero: int = 0
     x_scale: float = 1.0
     y_scale: float = 1.0
     before: BeforeSums | None = None
@@ -70,7 +72,8 @@ class ArmSums:
             if then:
                 u, v = then
                 before = BeforeSums(u, v, u * u, u * v, v * v, x * u, x * v, y * u, y * v)
-            one = ArmSums(1, x, x * x, y, y * y, x * y, x_scale, y_scale, before)
+            squares = x * x, y, y * y, x * y
+            one = ArmSums(1, x, *squares, int(x != 0), x_scale, y_scale, before)
             total = total + one if i else one
         return total
 
@@ -108,7 +111,7 @@ class ArmSums:
                 f"sums of {self.kind} and of {other.kind} (x_scale, y_scale, with a time before): "
                 "must be of one kind to be added"
             )
-        names = ("n", "x", "xx", "y", "yy", "xy")
+        names = ("n", "x", "xx", "y", "yy", "xy", "nonzero")
         added = {name: getattr(self, name) + sign * getattr(other, name) for name in names}
         before = self.before.plus(other.before, sign) if self.before and other.before else None
         return replace(self, **added, before=before)

@@ -1,6 +1,8 @@
 """The verdict on one metric of one arm, in words for who decides.
 
-It is read off the anytime-valid intervals, for people look whenever they like.
+It is read off the anytime-valid intervals, for people look whenever they like. The interval that is
+shown and the sentence are those that decide: the relative interval and the absolute one are two
+scales of one test (relative.py), and the relative one is shown wherever there is one.
 """
 
 from __future__ import annotations
@@ -9,13 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from streamer.experiments.estimate import Estimate
+from streamer.experiments.estimate import Estimate, Inference, Lifts
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.srm import Split
-
-SPLIT_ALPHA = 0.001
-"""p of the sequential test below which the split is wrong: one honest experiment in a thousand is
-ever called so. A broken split is found by thousands of users, whatever the level."""
 
 
 class Outcome(StrEnum):
@@ -28,59 +26,89 @@ class Outcome(StrEnum):
     INVALID = "invalid: traffic split"
 
 
+class Scale(StrEnum):
+    """In which of its two scales a lift is shown: relative where that has an interval."""
+
+    RELATIVE = "relative"
+    ABSOLUTE = "absolute"
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
+    """``scale`` is that of the interval which ``reason`` speaks of, and which is to be shown."""
+
     outcome: Outcome
     reason: str
+    scale: Scale
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one treatment: users of control and treatment, the lift that decides, and
-    the least relative (if there is none: absolute) lift that these users could show."""
+    """What is known of one treatment: users of control and treatment, the lifts that decide, the
+    interval at any time of R_t - (1 - margin) R_c (of R_t - (1 + margin) R_c where lower is better;
+    None without a margin), and the least lifts that these users could show, by scale."""
 
     arm: str
     users: tuple[int, int]
-    absolute: Estimate
-    relative: Estimate
-    detectable: float | None
+    lifts: Lifts
+    guardrail: Inference | None
+    detectable: dict[Scale, float | None]
+
+    @property
+    def scale(self) -> Scale:
+        """Relative where there is an interval of it, or of neither."""
+        relative, absolute = self.lifts.relative, self.lifts.absolute
+        is_missing = relative.anytime is None and absolute.anytime is not None
+        return Scale.ABSOLUTE if is_missing or relative.value is None else Scale.RELATIVE
+
+    @property
+    def shown(self) -> Estimate:
+        """The lift in that scale."""
+        is_relative = self.scale is Scale.RELATIVE
+        return self.lifts.relative if is_relative else self.lifts.absolute
 
 
 def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict:
-    """Better or worse by the interval of the absolute lift, which is defined for every control; no
-    harm by that of the relative one, which comes before worse: a loss below the margin is allowed.
-    """
-    if split.p_value < SPLIT_ALPHA:
-        return Verdict(Outcome.INVALID, _split(split))
+    """No harm comes before worse: a loss below the margin is allowed."""
+    outcome, reason = _judged(plan, rule, split, evidence)
+    return Verdict(outcome, reason, evidence.scale)
+
+
+def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[Outcome, str]:
+    if split.is_wrong:
+        return Outcome.INVALID, _split(split)
     if min(evidence.users) < rule.min_users:
-        return Verdict(Outcome.KEEP_RUNNING, _too_few(plan, rule, evidence))
-    found = evidence.absolute.anytime
-    if found is None:
-        return Verdict(
-            Outcome.KEEP_RUNNING, f"There is no interval yet: {evidence.absolute.reason}."
-        )
-    best, worst = _sided(rule, found.low, found.high)
+        return Outcome.KEEP_RUNNING, _too_few(plan, rule, evidence)
+    shown = evidence.shown.anytime
+    if shown is None:
+        reason = evidence.lifts.absolute.reason
+        return Outcome.KEEP_RUNNING, f"There is no interval yet: {reason}."
+    best, worst = _sided(rule, shown)
     if worst > 0:
-        return Verdict(Outcome.BETTER, _clear(plan, rule, evidence))
-    loss = _largest_loss(rule, evidence.relative)
-    if rule.margin is not None and loss is not None and loss < rule.margin:
-        return Verdict(Outcome.NO_HARM, _harmless(plan, rule.margin, loss, evidence))
+        return Outcome.BETTER, _clear(plan, rule, evidence)
+    if rule.margin is not None and _is_harmless(rule, rule.margin, evidence):
+        return Outcome.NO_HARM, _harmless(plan, rule, rule.margin, evidence)
     if best < 0:
-        return Verdict(Outcome.WORSE, _clear(plan, rule, evidence))
-    return Verdict(Outcome.KEEP_RUNNING, _open(plan, evidence))
+        return Outcome.WORSE, _clear(plan, rule, evidence)
+    return Outcome.KEEP_RUNNING, _open(plan, evidence)
 
 
-def _sided(rule: Rule, low: float, high: float) -> tuple[float, float]:
+def _sided(rule: Rule, inference: Inference) -> tuple[float, float]:
     """Best and worst end of an interval, as gains."""
+    low, high = inference.low, inference.high
     return (high, low) if rule.higher_is_better else (-low, -high)
 
 
-def _largest_loss(rule: Rule, relative: Estimate) -> float | None:
-    """The relative loss at the worst end, below 0 for a gain."""
-    if relative.anytime is None:
-        return None
-    _, worst = _sided(rule, relative.anytime.low, relative.anytime.high)
-    return -worst
+def _is_harmless(rule: Rule, margin: float, evidence: Evidence) -> bool:
+    """By the contrast with the margin. With several treatments its level may be another one than
+    that of the lift: the interval that is shown must not reach beyond the margin, either."""
+    if evidence.guardrail is None or _sided(rule, evidence.guardrail)[1] <= 0:
+        return False
+    shown = evidence.lifts.relative.anytime
+    return shown is None or _sided(rule, shown)[1] > -margin
+
+
+# Words -----------------------------------------------------------------------------------------
 
 
 def _split(split: Split) -> str:
@@ -97,43 +125,62 @@ def _split(split: Split) -> str:
 
 def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     control, treatment = evidence.users
+    noun = "user" if control == 1 else "users"
     return (
-        f"{plan.control} has {control:,} users and {evidence.arm} has {treatment:,}: nothing is "
+        f"{plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}: nothing is "
         f"said below {rule.min_users:,} in each."
     )
 
 
 def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     wanted = "" if rule.higher_is_better else " (lower is better)"
-    shown, write = _shown(evidence)
-    assert shown.value is not None
+    what, write = _what(plan, evidence)
+    value, interval = evidence.shown.value, evidence.shown.anytime
+    assert value is not None
+    assert interval is not None
     return (
-        f"The lift of {evidence.arm} over {plan.control} is {write(shown.value)}{wanted}. If there "
-        f"were none, at most {plan.alpha:.1%} of experiments would ever look like this, however "
-        "often somebody looks."
+        f"{what} is {write(value)}{wanted}, between {write(interval.low)} and "
+        f"{write(interval.high)}. Without any effect at most {plan.alpha:.1%} of experiments "
+        f"would ever look like this, however often somebody looks.{_why_absolute(evidence)}"
     )
 
 
-def _harmless(plan: Plan, margin: float, loss: float, evidence: Evidence) -> str:
+def _harmless(plan: Plan, rule: Rule, margin: float, evidence: Evidence) -> str:
+    shown = evidence.lifts.relative.anytime
+    if shown is None:
+        side = (
+            f"at least {1 - margin:.2%}" if rule.higher_is_better else f"at most {1 + margin:.2%}"
+        )
+        return (
+            f"{evidence.arm} has {side} of the value of {plan.control}: a loss of {margin:.2%} "
+            f"is excluded.{_why_absolute(evidence)}"
+        )
+    loss = -_sided(rule, shown)[1]
     worst = f"at worst {loss:.2%} worse than" if loss > 0 else "not worse than"
     return f"{evidence.arm} is {worst} {plan.control}; {margin:.2%} is allowed."
 
 
 def _open(plan: Plan, evidence: Evidence) -> str:
-    shown, write = _shown(evidence)
-    assert shown.anytime is not None
-    low, high = write(shown.anytime.low), write(shown.anytime.high)
-    text = f"The lift of {evidence.arm} over {plan.control} may be anything from {low} to {high}."
-    if evidence.detectable is not None:
-        least = write(evidence.detectable).lstrip("+")
+    what, write = _what(plan, evidence)
+    interval, least = evidence.shown.anytime, evidence.detectable[evidence.scale]
+    assert interval is not None
+    text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
+    if least is not None:
         text += (
-            f" These users would show a difference of {least} with a chance of {plan.power:.0%}."
+            f" These users would show a difference of {write(least).lstrip('+')} with a chance "
+            f"of {plan.power:.0%}."
         )
-    return text
+    return text + _why_absolute(evidence)
 
 
-def _shown(evidence: Evidence) -> tuple[Estimate, Callable[[float], str]]:
-    """The relative lift, or the absolute one where it is not defined, and how it is written."""
-    if evidence.relative.anytime is not None:
-        return evidence.relative, "{:+.2%}".format
-    return evidence.absolute, "{:+.4g}".format
+def _what(plan: Plan, evidence: Evidence) -> tuple[str, Callable[[float], str]]:
+    """What is shown, and how it is written."""
+    if evidence.scale is Scale.RELATIVE:
+        return f"The lift of {evidence.arm} over {plan.control}", "{:+.2%}".format
+    return f"{evidence.arm} minus {plan.control}", "{:+.4g}".format
+
+
+def _why_absolute(evidence: Evidence) -> str:
+    if evidence.scale is Scale.RELATIVE:
+        return ""
+    return f" No percentage is given: {evidence.lifts.relative.reason}."

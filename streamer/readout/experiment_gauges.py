@@ -1,7 +1,7 @@
 """Experiments as gauges: the readout of every experiment, as of now.
 
-Every lift is the relative one that the verdict speaks of: where there are days before the start to
-compare with, what was there before is taken out of it.
+Every lift is the one that the verdict speaks of: where there are days before the start to compare
+with, what was there before is taken out of it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from streamer.experiments.estimate import Estimate, Inference
+from streamer.experiments.verdict import Scale
 from streamer.readout.counters import Counter, Known, Sample, declaring
 from streamer.readout.experiments import ExperimentReadout, deciding
 
@@ -17,24 +18,28 @@ _declare = declaring(GAUGES, "experiments")
 _OF_ARM = ("experiment", "metric", "arm")
 _OF_LIFT = (*_OF_ARM, "interval")
 _UNDEFINED = "absent where it is not defined, and before the first day"
+_NO_RELATIVE = "absent where too few users count for a relative interval, and before the first day"
 
 
 def _running(known: Known) -> Iterator[ExperimentReadout]:
     return (found for found in known.experiments if found.last is not None)
 
 
-def _lifts(known: Known) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
-    """(labels, relative lift) of every comparison."""
+def _lifts(known: Known, scale: Scale) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
+    """(labels, lift in that scale) of every comparison."""
     for found in _running(known):
         for metric in found.metrics:
             for comparison in metric.found.comparisons:
                 labels = (found.experiment.name, metric.name, comparison.arm)
-                yield labels, deciding(comparison)
+                lifts = deciding(comparison)
+                yield labels, lifts.relative if scale is Scale.RELATIVE else lifts.absolute
 
 
-def _inferences(known: Known) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
+def _inferences(
+    known: Known, scale: Scale
+) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
     """The same for each kind of interval."""
-    for labels, lift in _lifts(known):
+    for labels, lift in _lifts(known, scale):
         for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
             if inference is not None:
                 yield (*labels, interval), lift, inference
@@ -134,17 +139,19 @@ def _gauge(
     *,
     formula: str,
     unit: str = "ratio",
+    scale: Scale = Scale.RELATIVE,
 ) -> None:
     """Declare one value of every lift, beside each kind of its interval."""
+    empty = _NO_RELATIVE if scale is Scale.RELATIVE else _UNDEFINED
 
     def samples(known: Known) -> Iterator[Sample]:
-        for labels, lift, inference in _inferences(known):
+        for labels, lift, inference in _inferences(known, scale):
             value = read(lift, inference)
             assert value is not None
             yield labels, value
 
     samples.__doc__ = doc
-    _declare(name, *_OF_LIFT, formula=formula, unit=unit, empty=_UNDEFINED)(samples)
+    _declare(name, *_OF_LIFT, formula=formula, unit=unit, empty=empty)(samples)
 
 
 _gauge(
@@ -171,6 +178,31 @@ _gauge(
     lambda _, inference: inference.p_adjusted,
     formula="probability of as large a lift, if there were none; Holm over the arms",
     unit="probability",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference",
+    "Value of an arm minus that of the control (the same beside both intervals).",
+    lambda lift, _: lift.value,
+    formula="value of the arm - value of the control",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference_lower",
+    "Lower end of the difference's interval; it is above 0 exactly where that of the lift is.",
+    lambda _, inference: inference.low,
+    formula="lower end of the interval of the difference",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference_upper",
+    "Upper end of the difference's interval.",
+    lambda _, inference: inference.high,
+    formula="upper end of the interval of the difference",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
 )
 
 

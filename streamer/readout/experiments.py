@@ -5,24 +5,31 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from streamer import limits
 from streamer.config import Settings
 from streamer.engine import integers
 from streamer.engine.integers import Columns
-from streamer.engine.trial_sums import Trial, cumulated
+from streamer.engine.trial_sums import USERS, Trial, cumulated
 from streamer.experiment_settings import DAY_MS, Experiment, ExperimentMetric, date_of
 from streamer.experiments import power, readout
+from streamer.experiments.estimate import Estimate
+from streamer.experiments.growth import Growth
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.sums import ArmSums, BeforeSums
+from streamer.experiments.verdict import Scale
 from streamer.metrics.per_user import ExperimentFacts, UserRatio
 from streamer.readout.view import View
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are told."""
+MANY_MIXED = 0.01
+"""Share of users seen in several arms from which on that is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,24 @@ class ExperimentReadout:
     counted_since_ms: int | None
     metrics: Sequence[MetricReadout]
 
+    @property
+    def mixed_ratio(self) -> float:
+        """Share of the users with an impression in an arm who had one in another arm, too."""
+        exposed = self.mixed_users + sum(self.users.values())
+        return self.mixed_users / exposed if exposed else 0.0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be looked into before anything is believed."""
+        if self.mixed_ratio < MANY_MIXED:
+            return []
+        return [
+            f"{counted(self.mixed_users, 'user')} ({self.mixed_ratio:.1%} of all who were in an "
+            "arm) were seen in several arms and are left out. If one arm makes users switch, or "
+            "loses their identity, the users who are left cannot be compared: check that users "
+            "keep their arm."
+        ]
+
 
 @dataclass(frozen=True)
 class Book:
@@ -103,7 +128,7 @@ class Book:
 
     def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
-        days = 0 if last is None else last - first + 1
+        growth = None if last is None else self._growth(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
         return ExperimentReadout(
             experiment=self.experiment,
@@ -114,7 +139,7 @@ class Book:
             outside=self._outside(sums[0]),
             user_sample_ratio=2.0**-self.sample_bits,
             counted_since_ms=self.since_ms if self.is_partial else None,
-            metrics=[self._metric(metric, sums, days) for metric in self.experiment.metrics],
+            metrics=[self._metric(metric, sums, growth) for metric in self.experiment.metrics],
         )
 
     def _outside(self, sums: Mapping[str, int]) -> Outside | None:
@@ -127,7 +152,7 @@ class Book:
         return None if units is None else units / self.ratios[metric.name].unit
 
     def _metric(
-        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], days: int
+        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], growth: Growth | None
     ) -> MetricReadout:
         plan = plan_of(self.experiment)
         rule = Rule(higher_is_better=metric.direction == "higher", margin=metric.margin)
@@ -137,9 +162,31 @@ class Book:
         }
         found = readout.compare(plan, rule, by_arm)
         control = found.arms[0].value
-        waits = [_waits(plan, control, comparison, days) for comparison in found.comparisons]
+        waits = [_waits(plan, control, comparison, growth) for comparison in found.comparisons]
         capped_at = self._capped_at(metric, sums[0])
         return MetricReadout(metric.name, metric.direction, metric.margin, capped_at, found, waits)
+
+    def _growth(self, parts: Sequence[Columns], first: int, last: int) -> Growth | None:
+        """How the users of all arms have grown since the first day; None where that is not known
+        yet, or nobody comes any more."""
+        days = self.stream_ms / DAY_MS - first
+        half = int(days) // 2
+        if last != self.last_day or not half or self.stream_ms >= self.trial.days.stop * DAY_MS:
+            return None
+        then, now = users_of(self.trial, parts, first + half - 1), users_of(self.trial, parts, last)
+        return Growth(half, then, days, now) if now else None
+
+
+def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
+    """Users of all arms up to the end of a day."""
+    chosen = []
+    for found in parts:
+        place, stat = np.divmod(found["key"], trial.stats)
+        at = place % len(trial.days)
+        is_asked = (stat == USERS) & (at <= day - trial.days.start) & (place >= len(trial.days))
+        rows = np.flatnonzero(is_asked)
+        chosen.append((found, rows, np.zeros_like(rows)))
+    return integers.summed(chosen, 1)[0]
 
 
 def plan_of(experiment: Experiment) -> Plan:
@@ -152,25 +199,25 @@ def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums
     """The sums of one arm, as the statistics take them."""
     held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
     main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
-    held.pop("nz")
+    nonzero = held.pop("nz")
     before = BeforeSums(**held) if held else None
-    return ArmSums(n=sums["users"], **main, x_scale=1 / ratio.unit, before=before)
+    return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
 
 
 def _waits(
-    plan: Plan, control: float | None, comparison: readout.Comparison, days: int
+    plan: Plan, control: float | None, comparison: readout.Comparison, growth: Growth | None
 ) -> list[Wait]:
-    """``control``: the value of the control."""
-    lift = (comparison.adjusted or comparison).absolute
-    if lift.stderr is None or lift.anytime is None or not days or not control or control < 0:
+    """``control``: the value of the control. Users of all arms grow alike."""
+    lift = deciding(comparison).absolute
+    if lift.stderr is None or lift.anytime is None or growth is None or not control or control < 0:
         return []
     by = power.anytime(lift.anytime.alpha, plan.rho2)
     waits = []
     for effect in EFFECTS:
         users = comparison.users
         needed = power.users_needed(effect * control, lift.stderr, users, by, plan.power)
-        wait = None if needed is None else power.days_to_reach(needed, users, users / days)
-        waits.append(Wait(effect, wait))
+        of_all = None if needed is None else ceil(needed / users * growth.users)
+        waits.append(Wait(effect, None if of_all is None else growth.days_to(of_all)))
     return waits
 
 
@@ -214,6 +261,8 @@ def document(book: Book, found: ExperimentReadout) -> dict[str, Any]:
         "mixed_users": found.mixed_users,
         "outcomes": experiment.outcomes,
         "outside": msgspec.to_builtins(found.outside),
+        "mixed_user_ratio": found.mixed_ratio,
+        "warnings": found.warnings,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
         "metrics": [_metric_document(metric) for metric in found.metrics],
@@ -236,29 +285,50 @@ def _metric_document(metric: MetricReadout) -> dict[str, Any]:
 
 
 def history(book: Book) -> list[dict[str, Any]]:
-    """For each day the relative lifts as they stood at its end, with both intervals."""
+    """For each day the lifts as they stood at its end, with both intervals: in the scale, relative
+    or absolute, in which they are shown on the last day."""
     last = book.last_day
     if last is None:
         return []
     book = replace(book, parts=[integers.merged(book.parts)])
+    scales = {
+        (metric.name, c.arm): c.verdict.scale
+        for metric in book.read().metrics
+        for c in metric.found.comparisons
+    }
     found = []
     first = max(book.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
     for day in range(first, last + 1):
         as_of = book.read(day)
-        found.append(
-            {
-                "day": date_of(day).isoformat(),
-                "users": dict(as_of.users),
-                "metrics": {metric.name: _lifts(metric) for metric in as_of.metrics},
+        metrics = {
+            metric.name: {
+                c.arm: msgspec.to_builtins(getattr(deciding(c), scales[metric.name, c.arm]))
+                for c in metric.found.comparisons
             }
+            for metric in as_of.metrics
+        }
+        found.append(
+            {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
         )
     return found
 
 
-def _lifts(metric: MetricReadout) -> dict[str, Any]:
-    return {c.arm: msgspec.to_builtins(deciding(c)) for c in metric.found.comparisons}
+def deciding(comparison: readout.Comparison) -> readout.Comparison | readout.AdjustedLifts:
+    """The lifts that the verdict speaks of: adjusted by the days before, if there are."""
+    return comparison.adjusted or comparison
 
 
-def deciding(comparison: readout.Comparison) -> Any:
-    """The relative lift that the verdict speaks of: adjusted by the days before, if there are."""
-    return (comparison.adjusted or comparison).relative
+def shown(comparison: readout.Comparison) -> Estimate:
+    """The one of them that is shown beside the verdict."""
+    lifts = deciding(comparison)
+    is_relative = comparison.verdict.scale is Scale.RELATIVE
+    return lifts.relative if is_relative else lifts.absolute
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "user"), counted(1200, "user")
+    ('1 user', '1,200 users')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -25,7 +25,7 @@ export function scaleOf(items) {
     return 0.1;
   }
   const middle = ends[Math.floor((ends.length - 1) / 2)];
-  return niceAbove(Math.max(Math.min(ends.at(-1), 2 * middle), 0.001), ENDS);
+  return niceAbove(Math.max(Math.min(ends.at(-1), 2 * middle), 1e-9), ENDS);
 }
 
 /** The view of an item's interval. */
@@ -61,7 +61,7 @@ export function bar() {
   return { root, update: (item) => draw(root, { ...parts, ends, marks }, item) };
 }
 
-function draw(root, parts, { lift, scale, metric }) {
+function draw(root, parts, { lift, scale, metric, pair }) {
   root.hidden = lift.anytime === null;
   if (root.hidden) {
     return;
@@ -74,17 +74,19 @@ function draw(root, parts, { lift, scale, metric }) {
   setAttribute(parts.interval, "width", String(Math.max(2, at(high) - at(low))));
   span("value", lift.value, lift.value);
   const harm = metric.direction === "lower" ? metric.margin : -metric.margin;
-  const hasMargin = metric.margin !== null && Math.abs(harm) <= scale;
+  const isRelative = pair.verdict.scale === "relative";
+  const hasMargin = isRelative && metric.margin !== null && Math.abs(harm) <= scale;
   setAttribute(parts.margin, "visibility", hasMargin ? "visible" : "hidden");
   span("margin", hasMargin ? harm : 0, hasMargin ? harm : 0);
-  [-scale, 0, scale].forEach((x, i) => setText(parts.ends[i], format.round(x)));
+  const round = isRelative ? format.round : format.difference;
+  [-scale, 0, scale].forEach((x, i) => setText(parts.ends[i], round(x)));
   parts.marks[0].hidden = low >= -scale;
   parts.marks[1].hidden = high <= scale;
-  setText(parts.title, words(lift, metric, hasMargin));
+  setText(parts.title, words(lift, metric, hasMargin, format.lifts(pair.verdict.scale)));
 }
 
-function words({ value, anytime }, { margin }, hasMargin) {
-  const range = `between ${format.lift(anytime.low)} and ${format.lift(anytime.high)}`;
+function words({ value, anytime }, { margin }, hasMargin, write) {
+  const range = `between ${write(anytime.low)} and ${write(anytime.high)}`;
   const tolerated = hasMargin ? `; the dashed line is the tolerated harm of ${format.share(margin)}` : "";
-  return `Lift ${format.lift(value)}, ${range}${tolerated}`;
+  return `Lift ${write(value)}, ${range}${tolerated}`;
 }

@@ -19,12 +19,13 @@ export function card({ name }) {
     who: element("p", { class: "who" }),
     arms: element("dl", { class: "arms" }),
     split: element("p", { class: "split" }),
+    warnings: element("ul", { class: "warnings" }),
     notes: element("ul", { class: "notes" }),
     comparisons: element("div"),
   };
   root.append(
     element("header", {}, element("h3", { id }, link), parts.who),
-    ...[parts.arms, parts.split, parts.notes, parts.comparisons],
+    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
   );
   let last = "";
   return {
@@ -45,14 +46,23 @@ function fill(parts, found) {
   setText(parts.who, who(found));
   keep(parts.arms, armsOf(found), (arm) => arm.name, armView);
   setNote(parts.split, splitWords(found));
-  parts.split.classList.toggle("wrong", isInvalid(found));
-  const notes = notesOf(found);
-  parts.notes.hidden = !notes.length;
-  keep(parts.notes, notes, (note) => note, () => textView("li"));
+  parts.split.classList.toggle("wrong", isWrong(found));
+  fillList(parts.warnings, found.warnings);
+  fillList(parts.notes, notesOf(found));
   const pairs = found.last === null ? [] : comparisonsOf(found);
-  const scale = scaleOf(pairs);
-  const items = pairs.map((pair) => ({ ...pair, scale }));
+  const scale = scaleOf(pairs.filter((pair) => !isAbsolute(pair)));
+  const items = pairs.map((pair) => ({ ...pair, scale: isAbsolute(pair) ? scaleOf([pair]) : scale }));
   keep(parts.comparisons, items, (item) => item.key, comparison);
+}
+
+function fillList(list, texts) {
+  list.hidden = !texts.length;
+  keep(list, texts, (text) => text, () => textView("li"));
+}
+
+/** Whether there is no lift in percent, but a difference in the unit of the metric. */
+function isAbsolute({ pair }) {
+  return pair.verdict.scale === "absolute";
 }
 
 /** "B against A by variant, since 2 Nov 2026". */
@@ -89,11 +99,9 @@ function armView({ name, role }) {
   return { root, update: ({ text }) => setText(users, text) };
 }
 
-/** Whether the verdict is that the arms cannot be compared. */
-function isInvalid(found) {
-  return found.metrics.some((metric) =>
-    metric.comparisons.some((each) => each.verdict.outcome.startsWith("invalid")),
-  );
+/** Whether the arms cannot be compared. */
+function isWrong(found) {
+  return found.metrics[0]?.split_test.is_wrong ?? false;
 }
 
 function splitWords(found) {
@@ -101,18 +109,22 @@ function splitWords(found) {
   if (!test || found.last === null) {
     return "";
   }
-  const planned = Object.entries(test.expected)
-    .map(([arm, share]) => `${arm} ${format.share(share)}`)
-    .join(", ");
-  const p = `p = ${format.pValue(test.p_value)}, however often one looks`;
-  return isInvalid(found)
-    ? `Users are not split as planned (${planned}; ${p}). The arms cannot be compared.`
-    : `Users are split as planned (${planned}; ${p}).`;
+  const total = Object.values(test.users).reduce((sum, n) => sum + n, 0);
+  const shares = Object.entries(test.expected)
+    .map(([arm, share]) => {
+      const seen = total ? format.percent(test.users[arm] / total) : "no users";
+      return `${arm} ${seen}, planned ${format.share(share)}`;
+    })
+    .join("; ");
+  const p = `p = ${format.pValue(test.p_value)} at any time, ${format.pValue(test.p_value_fixed)} at a single look`;
+  return test.is_wrong
+    ? `Users are not split as planned (${shares}; ${p}). The arms cannot be compared.`
+    : `Users are split as planned (${shares}; ${p}).`;
 }
 
 function notesOf(found) {
   const notes = [];
-  if (found.mixed_users) {
+  if (found.mixed_users && !found.warnings.length) {
     const were = found.mixed_users === 1 ? "was" : "were";
     const users = format.counted(found.mixed_users, "user");
     notes.push(`${users} ${were} seen in several arms and left out.`);
@@ -149,7 +161,7 @@ function comparisonsOf(found) {
       found,
       metric,
       pair,
-      lift: (pair.adjusted ?? pair).relative,
+      lift: (pair.adjusted ?? pair)[pair.verdict.scale],
     })),
   );
 }

@@ -10,7 +10,8 @@ const EDGE = { left: 52, right: 10, top: 10, bottom: 24 };
 const LABEL_WIDTH = 72;
 const MIN_WIDTH = 200;
 
-/** The view of {points, name}: points have `day`, `value` and `anytime` (or null). */
+/** The view of {points, name, scale}: points have `day`, `value` and `anytime` (or null); the scale
+ * is "relative" or "absolute". */
 export function chart() {
   const ids = { title: freshId("chart"), desc: freshId("chart"), caption: freshId("chart") };
   const title = shape("title", { id: ids.title });
@@ -23,12 +24,12 @@ export function chart() {
   );
   const caption = element("figcaption", { id: ids.caption }, CAPTION);
   const root = element("figure", { class: "chart", "aria-labelledby": ids.caption }, caption, svg);
-  let shown = { points: [], name: "" };
+  let shown = { points: [], name: "", scale: "relative" };
   const draw = () => {
     const width = Math.max(MIN_WIDTH, Math.floor(root.clientWidth));
     svg.setAttribute("width", width);
     svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
-    drawn.replaceChildren(...(shown.points.length ? marks(shown.points, width) : []));
+    drawn.replaceChildren(...(shown.points.length ? marks(shown, width) : []));
   };
   new ResizeObserver(draw).observe(root);
   return {
@@ -36,24 +37,25 @@ export function chart() {
     update(item) {
       shown = item;
       setText(title, `${item.name}, day by day`);
-      setText(desc, item.points.length ? words(item.points) : format.NO_DATA);
+      setText(desc, item.points.length ? words(item) : format.NO_DATA);
       draw();
     },
   };
 }
 
 /** First and last point in words. */
-function words(points) {
+function words({ points, scale }) {
+  const write = format.lifts(scale);
   const of = ({ day, value, anytime }) => {
-    const range = anytime ? ` (${format.lift(anytime.low)} to ${format.lift(anytime.high)})` : "";
-    return `${value === null ? format.NO_DATA : format.lift(value)}${range} on ${format.day(day)}`;
+    const range = anytime ? ` (${write(anytime.low)} to ${write(anytime.high)})` : "";
+    return `${value === null ? format.NO_DATA : write(value)}${range} on ${format.day(day)}`;
   };
   const [first, last] = [of(points[0]), of(points.at(-1))];
   return points.length > 1 ? `From ${first} to ${last}.` : `${last}.`;
 }
 
 /** The range of the lift: twice the last band, so that the wide bands of the first days are cut. */
-function rangeOf(points) {
+function rangeOf(points, scale) {
   const ends = points.flatMap(({ value, anytime }) =>
     value === null ? [] : [[anytime?.low ?? value, anytime?.high ?? value]],
   );
@@ -61,14 +63,15 @@ function rangeOf(points) {
     return [-0.1, 0.1];
   }
   const [low, high] = ends.at(-1);
-  const most = 2 * Math.max(high, -low, (high - low) / 2, 0.0005);
+  const most = 2 * Math.max(high, -low, (high - low) / 2, scale === "absolute" ? 1e-9 : 0.0005);
   const lowest = Math.min(0, ...ends.map((pair) => pair[0]));
   const highest = Math.max(0, ...ends.map((pair) => pair[1]));
   return [Math.max(lowest, -most), Math.min(highest, most)];
 }
 
-function marks(points, width) {
-  const [low, high] = rangeOf(points);
+function marks({ points, scale }, width) {
+  const round = scale === "absolute" ? format.difference : format.round;
+  const [low, high] = rangeOf(points, scale);
   const step = niceAbove((high - low) / 4 || 0.05);
   const bottom = Math.floor(low / step - 1e-9) * step;
   const top = Math.ceil(high / step + 1e-9) * step;
@@ -83,16 +86,16 @@ function marks(points, width) {
   const at = points.map((point, i) => ({ ...point, x: x(days[i]) }));
   const lines = [];
   for (let i = Math.round(bottom / step); i <= Math.round(top / step); i += 1) {
-    lines.push(...gridLine(i * step, y(i * step), width));
+    lines.push(...gridLine(round(i * step), y(i * step), width));
   }
   const zero = shape("line", { class: "zero", x1: EDGE.left, x2: width - EDGE.right, y1: y(0), y2: y(0) });
   return [...lines, ...dayLabels(at, plot.width), ...bands(at, y), zero, ...curve(at, y)];
 }
 
-function gridLine(value, y, width) {
+function gridLine(text, y, width) {
   return [
     shape("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: y, y2: y }),
-    shape("text", { x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, format.round(value)),
+    shape("text", { x: EDGE.left - 8, y: y + 4, "text-anchor": "end" }, text),
   ];
 }
 

@@ -54,8 +54,9 @@ function fill(parts, { found, metric, pair, lift }) {
   setText(parts.rule, ruleWords(metric));
   setText(parts.verdict, outcome.charAt(0).toUpperCase() + outcome.slice(1));
   parts.verdict.dataset.kind = KINDS[outcome] ?? "warn";
-  setText(parts.lift, lift.value === null ? "" : format.lift(lift.value));
-  setText(parts.range, rangeWords(lift));
+  const write = format.lifts(pair.verdict.scale);
+  setText(parts.lift, lift.value === null ? "" : write(lift.value));
+  setText(parts.range, rangeWords(lift, write));
   setText(parts.reason, reason);
   setText(parts.arms, valueWords(found, metric, pair));
 }
@@ -65,11 +66,11 @@ function ruleWords({ name, direction, margin }) {
   return `${name}: ${direction} is better${allowed}`;
 }
 
-function rangeWords({ anytime, reason }) {
+function rangeWords({ anytime, reason }, write) {
   if (anytime === null) {
     return `no interval: ${reason || "not defined"}`;
   }
-  return `between ${format.lift(anytime.low)} and ${format.lift(anytime.high)}`;
+  return `between ${write(anytime.low)} and ${write(anytime.high)}`;
 }
 
 /** The values of both arms as they were counted, and what was taken out of the lift. */
@@ -80,10 +81,11 @@ function valueWords({ control, covariate_days: days }, metric, pair) {
     return arm.value === null ? `${name} has ${format.NO_DATA}` : `${name} has ${write(arm.value)}`;
   };
   const text = `${of(control)}, ${of(pair.arm)}.`;
-  const raw = pair.relative.value;
+  const raw = pair[pair.verdict.scale].value;
   if (!pair.adjusted || pair.adjusted.explained === null || raw === null) {
     return text;
   }
   const before = format.counted(days, "day");
-  return `${text} As counted that is ${format.lift(raw)}; the lift above is less what was there in the ${before} before the start.`;
+  const counted = format.lifts(pair.verdict.scale)(raw);
+  return `${text} As counted that is ${counted}; the lift above is less what was there in the ${before} before the start.`;
 }

@@ -79,6 +79,11 @@ export function lift(value) {
   return Number(text) === 0 ? "0%" : `${plus(value, signed(text))}%`;
 }
 
+/** How lifts are written: `scale` is "relative" or "absolute". */
+export function lifts(scale) {
+  return scale === "absolute" ? difference : lift;
+}
+
 /** A difference: +0.0251. */
 export function difference(value) {
   return plus(value, number(value));

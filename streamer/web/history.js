@@ -24,12 +24,14 @@ export function pastLifts() {
       const points = pointsOf(found.history, metric.name, pair.arm);
       root.hidden = !points.length;
       const name = `Lift of ${pair.arm} over ${found.control}, ${title(metric.name)}`;
-      drawing.update({ points, name });
+      const { scale } = pair.verdict;
+      drawing.update({ points, name, scale });
       setText(caption, `${name}: as it stood at the end of each day (UTC)`);
       const arms = [found.control, pair.arm];
       const headings = ["Day", ...arms.map((arm) => `Users of ${arm}`), "Lift", "At any time"];
       keep(head, headings, (text) => text, headerView);
-      keep(body, points, (point) => point.day, (point) => rowView(point, arms));
+      const rows = points.map((point) => ({ ...point, write: format.lifts(scale) }));
+      keep(body, rows, (row) => row.day, (row) => rowView(row, arms));
     },
   };
 }
@@ -53,12 +55,12 @@ function rowView(_, arms) {
   const root = element("tr", {}, title, ...cells);
   return {
     root,
-    update({ day, users, value, anytime }) {
+    update({ day, users, value, anytime, write }) {
       setText(title, format.shortDay(day));
-      const range = anytime && `${format.lift(anytime.low)} to ${format.lift(anytime.high)}`;
+      const range = anytime && `${write(anytime.low)} to ${write(anytime.high)}`;
       const texts = [
         ...arms.map((arm) => format.count(users[arm] ?? 0)),
-        value === null ? format.NO_DATA : format.lift(value),
+        value === null ? format.NO_DATA : write(value),
         range || format.NO_DATA,
       ];
       texts.forEach((text, i) => setText(cells[i], text));

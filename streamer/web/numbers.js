@@ -84,6 +84,10 @@ function factsOf({ found, metric, pair }) {
   if (pair.adjusted) {
     facts.push({ title: "Adjusted", text: adjustedWords(pair.adjusted, found.covariate_days) });
   }
+  const why = (pair.adjusted ?? pair).relative.reason;
+  if (why && pair.verdict.scale === "absolute") {
+    facts.push({ title: "No lift in percent", text: `${why}.` });
+  }
   facts.push({ title: "Least lift that these users would show", text: leastWords(pair.detectable) });
   facts.push({ title: "Days until a lift would be found", text: waitWords(pair.waits) });
   return facts;

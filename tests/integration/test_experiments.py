@@ -143,11 +143,20 @@ async def test_the_table_has_a_verdict_for_each_metric(
     code, out, _ = await said(site, capsys, "ranker")
     assert code == 0
     assert "ranker: B against A (variant)" in out
+    words = " ".join(out.split())
+    assert "(planned 50.00%); p = " in words
+    assert "at any time, " in words
+    assert "at a single look (Pearson)" in words
+    assert "lift and intervals are adjusted (CUPED): what users did in the 1 day before" in words
+    assert "B: days until such a lift would be found: 1% " in words
     _, document = await site.get("/api/experiments/ranker")
     for metric in document["metrics"]:
         assert metric["name"] in out
         verdict = metric["comparisons"][0]["verdict"]
         assert f"B: {verdict['outcome']}." in out
+        comparison = metric["comparisons"][0]
+        for lifts in (comparison, comparison["adjusted"]):
+            assert f"{lifts['relative']['value']:+.2%}" in out
     code, out, _ = await said(site, capsys, "later")
     assert (code, "It begins on 2025-07-12" in out) == (0, True)
 
@@ -178,10 +187,17 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
     assert (code, "runs from 2025-06-02 to now" in err) == (2, True)
     code, _, err = await said(site, capsys, "later", "--to", "2025-07-13")
     assert (code, "begins on 2025-07-12" in err) == (2, True)
+    code, _, err = await said(site, capsys, "ranker", "--to", "2025-06-30")
+    told = "--to 2025-06-30: experiment 'ranker' has events up to 2025-06-05 so far"
+    assert (code, told in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--to", "soon")
     assert (code, "'soon' is not a day" in err) == (2, True)
     status, answer = await site.get("/api/experiments/none")
     assert (status, "no experiment 'none'" in answer["error"]) == (404, True)
+    for path in ("/api/experiments", "/api/experiments/ranker"):
+        status, answer = await site.get(f"{path}?surface=home")
+        told = f"unknown parameter 'surface': {path} takes none"
+        assert (status, answer["error"]) == (400, told)
     status, answer = await site.get("/api/explain?metric=cvr")
     assert (status, "ctr_ratio over 24h" in answer["error"]) == (404, True)
     status, answer = await site.get("/api/explain?by=x")

@@ -16,6 +16,11 @@ from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
 from .sink import Sink
 
+RELATIVE = ("experiment_lift_ratio", "experiment_lower_ratio", "experiment_upper_ratio")
+DIFFERENCE = (
+    *("experiment_difference", "experiment_difference_lower"),
+    "experiment_difference_upper",
+)
 EVENTS = ("ctr", "cvr", "clicks_per_user", "positive_rate_ratio")
 """Metrics whose numerators are events; the others' are milliseconds or millionths."""
 
@@ -69,6 +74,7 @@ def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
     )
     return ArmSums(
         **{n: getattr(sums, n) for n in ("n", "x", "xx", "y", "yy", "xy")},
+        nonzero=sums.nz,
         x_scale=1 / unit_of(metric),
         before=before if has_before else None,
     )
@@ -92,11 +98,14 @@ def read_metric(out: Sink, labels: dict[str, str], found: Readout) -> None:
 def read_comparison(out: Sink, labels: dict[str, str], comparison: Comparison) -> None:
     outcome = str(comparison.verdict.outcome)
     out.put("experiment_verdict", {**labels, "verdict": outcome}, 1)
-    lift = (comparison.adjusted or comparison).relative
-    for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
-        if inference is not None and lift.value is not None:
-            of = {**labels, "interval": interval}
-            out.put("experiment_lift_ratio", of, lift.value)
-            out.put("experiment_lower_ratio", of, inference.low)
-            out.put("experiment_upper_ratio", of, inference.high)
-            out.put("experiment_pvalue", of, inference.p_adjusted)
+    lifts = comparison.adjusted or comparison
+    for names, lift in ((RELATIVE, lifts.relative), (DIFFERENCE, lifts.absolute)):
+        for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
+            if inference is not None and lift.value is not None:
+                of = {**labels, "interval": interval}
+                for name, value in zip(
+                    names, (lift.value, inference.low, inference.high), strict=True
+                ):
+                    out.put(name, of, value)
+                if names is DIFFERENCE:
+                    out.put("experiment_pvalue", of, inference.p_adjusted)

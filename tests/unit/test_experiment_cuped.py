@@ -9,18 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from streamer.experiments.cuped import Adjusted, adjusted
-from streamer.experiments.lift import Contrast, absolute, relative
+from streamer.experiments import cuped
+from streamer.experiments.cuped import Adjusted
+from streamer.experiments.lift import Lift, Pair, contrast
+from streamer.experiments.ratio import ratio
+from streamer.experiments.relative import Relative, relative
 from streamer.experiments.sums import ArmSums
 
 Ints = NDArray[np.int64]
 Arm = tuple[Ints, Ints, Ints, Ints]
 """x, y, u, v of the users of one arm."""
-CONTRASTS: list[Contrast] = [absolute, relative]
+WEIGHTS = [1.0, 0.95, 1.3]
 
 
 def sums(arm: Arm) -> ArmSums:
     return ArmSums.of(zip(*(column.tolist() for column in arm), strict=True))
+
+
+def adjusted(t: ArmSums, c: ArmSums) -> Adjusted:
+    return cuped.adjusted(Pair(ratio(t), ratio(c)), t, c)
+
+
+def lift_of(found: Adjusted, weight: float = 1.0) -> Lift:
+    return contrast(found.pair, weight)
 
 
 def of_means(seed: int, n: int, effect: int = 0) -> Arm:
@@ -43,72 +54,86 @@ def of_ratios(seed: int, n: int, rate: float) -> Arm:
 def test_it_is_the_coefficient_of_a_regression(n: int, m: int) -> None:
     """Of the treatment, beside u; with unequal arms each is weighted as in var(D)."""
     t, c = of_means(1, n, 5), of_means(2, m)
-    found = adjusted(absolute, sums(t), sums(c))
+    found = lift_of(adjusted(sums(t), sums(c)))
     treated = np.repeat([1.0, 0.0], [n, m])
     design = np.column_stack([np.ones(n + m), treated, np.concatenate([t[2], c[2]])])
     weights = np.repeat([1 / (n * (n - 1)), 1 / (m * (m - 1))], [n, m])
     fitted = sm.WLS(np.concatenate([t[0], c[0]]), design, weights=weights).fit()
-    assert found.lift.value == pytest.approx(fitted.params[1], rel=1e-10)
-    assert found.theta == pytest.approx(fitted.params[2], rel=1e-10)
+    assert found.value == pytest.approx(fitted.params[1], rel=1e-10)
     robust = fitted.get_robustcov_results("HC1").bse[1]
-    assert found.lift.stderr == pytest.approx(robust, rel=0.02)
+    assert found.stderr == pytest.approx(robust, rel=0.02)
 
 
-@pytest.mark.parametrize("contrast", CONTRASTS)
+@pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("seed", range(4))
-def test_ratios_are_adjusted_as_by_brute_force(seed: int, contrast: Contrast) -> None:
+def test_ratios_are_adjusted_as_by_brute_force(seed: int, weight: float) -> None:
     arms = of_ratios(seed, 800, 0.1), of_ratios(seed + 50, 1100, 0.09)
-    found = adjusted(contrast, *(sums(arm) for arm in arms))
+    made = adjusted(*(sums(arm) for arm in arms))
+    found = lift_of(made, weight)
     parts = [
         ((x - x.sum() / y.sum() * y) / y.mean(), (u - u.sum() / v.sum() * v) / v.mean())
         for x, y, u, v in arms
     ]
     (r_t, q_t), (r_c, q_c) = ((x.sum() / y.sum(), u.sum() / v.sum()) for x, y, u, v in arms)
-    slopes = (1.0, -1.0) if contrast is absolute else (1 / r_t, -1 / r_c)
-    raw = r_t - r_c if contrast is absolute else np.log(r_t / r_c)
-    # The parts of users in the lift and in D, arm by arm.
+    # The parts of users in the contrast and in D, arm by arm.
     pairs = [
         (slope * part, sign * then)
-        for slope, sign, (part, then) in zip(slopes, (1, -1), parts, strict=True)
+        for slope, sign, (part, then) in zip((1.0, -weight), (1, -1), parts, strict=True)
     ]
     matrices = [np.cov(*pair) / len(pair[0]) for pair in pairs]
     together = np.sum(matrices, axis=0)
     theta = together[0, 1] / together[1, 1]
-    assert found.theta == pytest.approx(theta, rel=1e-9)
-    assert found.lift.value == pytest.approx(raw - theta * (q_t - q_c), rel=1e-9)
+    assert found.value == pytest.approx(r_t - weight * r_c - theta * (q_t - q_c), rel=1e-9)
     variances = [np.var(a - theta * b, ddof=1) / len(a) for a, b in pairs]
-    assert found.lift.stderr == pytest.approx(sum(variances) ** 0.5, rel=1e-9)
-    assert found.explained == pytest.approx(1 - sum(variances) / together[0, 0], rel=1e-9)
+    assert found.stderr == pytest.approx(sum(variances) ** 0.5, rel=1e-9)
     degrees = sum(variances) ** 2 / sum(
         v**2 / (len(a) - 1) for v, (a, _) in zip(variances, pairs, strict=True)
     )
-    assert found.lift.df == pytest.approx(degrees, rel=1e-9)
+    assert found.df == pytest.approx(degrees, rel=1e-9)
+    if weight == 1:
+        assert made.explained == pytest.approx(1 - sum(variances) / together[0, 0], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_relative_interval_is_every_adjusted_lift_that_the_test_allows(seed: int) -> None:
+    made = adjusted(*(sums(of_ratios(s, 800, 0.1)) for s in (seed, seed + 50)))
+    its = relative(made.pair, lift_of(made))
+    assert isinstance(its, Relative)
+    ends = its.interval(3.0)
+    assert ends is not None
+    t = [lift_of(made, 1 + r).t for r in (*ends, its.value)]
+    assert t == pytest.approx([3.0, -3.0, 0.0], rel=1e-9, abs=1e-9)
+    steps = [its.value + step for step in (-1e-6, 1e-6)]
+    slope = np.diff([lift_of(made, 1 + r).value or 0.0 for r in steps])[0] / 2e-6
+    stderr = lift_of(made, 1 + its.value).stderr or 0.0
+    assert its.stderr == pytest.approx(stderr / abs(slope), rel=1e-6)
 
 
 rows = st.lists(st.tuples(*[st.integers(0, 30)] * 4), min_size=2, max_size=15)
 
 
-@given(rows, rows, st.sampled_from(CONTRASTS))
+@given(rows, rows, st.sampled_from(WEIGHTS))
 def test_it_is_never_less_exact(
-    t: list[tuple[int, int, int, int]], c: list[tuple[int, int, int, int]], contrast: Contrast
+    t: list[tuple[int, int, int, int]], c: list[tuple[int, int, int, int]], weight: float
 ) -> None:
-    found = adjusted(contrast, ArmSums.of(t), ArmSums.of(c))
-    without = adjusted(contrast, *(ArmSums.of([row[:2] for row in arm]) for arm in (t, c))).lift
-    assert (found.explained is None) == bool(found.reason)
-    if found.explained is None:
-        assert found.lift == without
+    made = adjusted(ArmSums.of(t), ArmSums.of(c))
+    bare = adjusted(*(ArmSums.of([row[:2] for row in arm]) for arm in (t, c)))
+    found, without = lift_of(made, weight), lift_of(bare, weight)
+    assert (made.explained is None) == bool(made.reason)
+    if made.explained is None:
+        assert found == without
     else:
-        assert found.lift.stderr is not None
+        assert found.stderr is not None
         assert without.stderr is not None
-        assert 0 <= round(found.explained, 9) <= 1
-        assert found.lift.stderr <= without.stderr * (1 + 1e-12)
+        assert 0 <= round(made.explained, 9) <= 1
+        assert found.stderr <= without.stderr * (1 + 1e-12)
 
 
 def test_units_of_the_time_before_do_not_matter() -> None:
     t, c = of_ratios(1, 300, 0.1), of_ratios(2, 300, 0.1)
-    plain = adjusted(relative, sums(t), sums(c)).lift
+    plain = lift_of(adjusted(sums(t), sums(c)))
     other = [(x, y, 1000 * u, 7 * v) for x, y, u, v in (t, c)]
-    scaled = adjusted(relative, *(sums(arm) for arm in other)).lift
+    scaled = lift_of(adjusted(*(sums(arm) for arm in other)))
     assert scaled.value == pytest.approx(plain.value, rel=1e-9)
     assert scaled.stderr == pytest.approx(plain.stderr, rel=1e-9)
 
@@ -130,9 +155,8 @@ def test_what_cannot_be_adjusted_stays_as_it_was(
     rows: list[tuple[int, int, int, int]], reason: str
 ) -> None:
     arms = ArmSums.of(rows), ArmSums.of(rows if len(rows) > 1 else SOME)
-    found = adjusted(absolute, *arms)
-    without: Adjusted = adjusted(absolute, *(ArmSums.of([r[:2] for r in rows]) for _ in arms))
+    found = adjusted(*arms)
+    without = adjusted(*(ArmSums.of([r[:2] for r in rows]) for _ in arms))
     assert found.reason == reason
     assert found.explained is None
-    assert found.theta is None
-    assert found.lift.stderr == without.lift.stderr
+    assert lift_of(found).stderr == lift_of(without).stderr

@@ -9,7 +9,7 @@ import pytest
 from statsmodels.stats.power import NormalIndPower
 
 from streamer.experiments.anytime import critical, rho_squared
-from streamer.experiments.power import anytime, days_to_reach, detectable, fixed, users_needed
+from streamer.experiments.power import anytime, detectable, fixed, users_needed
 
 RHO2 = rho_squared(0.05, 5000)
 
@@ -47,14 +47,6 @@ def test_the_power_of_the_sequence_is_that_of_its_last_look() -> None:
     effect = detectable(0.1, n, anytime(0.05, RHO2), 0.8)
     t = np.random.default_rng(0).normal(effect / 0.1, 1, 40_000)
     assert float((t > critical(0.05, n, RHO2)).mean()) == pytest.approx(0.8, abs=0.006)
-
-
-def test_days_are_whole_and_none_are_needed_when_it_is_done() -> None:
-    assert days_to_reach(10_001, 1, 5000.0) == 2
-    assert days_to_reach(10_002, 1, 5000.0) == 3
-    assert days_to_reach(5, 10, 1.0) == 0
-    with pytest.raises(ValueError, match="users_per_day is 0: must be above 0"):
-        days_to_reach(5, 1, 0)
 
 
 def test_what_is_never_found_has_no_number() -> None:

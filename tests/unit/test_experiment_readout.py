@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -15,7 +16,7 @@ from streamer.experiments.estimate import Inference
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.readout import Comparison, Readout, compare
 from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Outcome
+from streamer.experiments.verdict import Outcome, Scale
 
 HALVES = Plan("A", {"A": 1, "B": 1})
 THREE = Plan("A", {"A": 2, "B": 1, "C": 1})
@@ -29,7 +30,8 @@ def clicks(users: int, per_mille: int, shown: int = 10) -> ArmSums:
 
 
 def times(one: ArmSums, n: int) -> ArmSums:
-    return ArmSums(*(n * getattr(one, name) for name in ("n", "x", "xx", "y", "yy", "xy")))
+    names = ("n", "x", "xx", "y", "yy", "xy", "nonzero")
+    return ArmSums(*(n * getattr(one, name) for name in names))
 
 
 def only(found: Readout) -> Comparison:
@@ -77,20 +79,27 @@ def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
 
 
 SENTENCES = {
-    "better": "The lift of B over A is +40.00%. If there were none, at most 5.0% of experiments "
-    "would ever look like this, however often somebody looks.",
-    "lower": "The lift of B over A is +40.00% (lower is better). If there were none, at most 5.0% "
-    "of experiments would ever look like this, however often somebody looks.",
+    "better": "The lift of B over A is +40.00%, between +18.47% and +66.34%. Without any effect at "
+    "most 5.0% of experiments would ever look like this, however often somebody looks.",
+    "lower": "The lift of B over A is +40.00% (lower is better), between +18.47% and +66.34%. "
+    "Without any effect at most 5.0% of experiments would ever look like this, however often "
+    "somebody looks.",
     "guard": "B is at worst 3.56% worse than A; 5.00% is allowed.",
     "few": "A has 99 users and B has 50: nothing is said below 100 in each.",
+    "one": "A has 1 user and B has 2: nothing is said below 100 in each.",
     "none": "There is no interval yet: the standard error is 0.",
     "split": "The split is not the planned one: A has 53.06% of the users (planned 50.00%), B has "
     "46.94% of the users (planned 50.00%). Something assigns, loses or doubles users of one arm, "
     "so the arms cannot be compared.",
-    "open": "The lift of B over A may be anything from -13.30% to +24.75%. These users would show "
+    "open": "The lift of B over A may be anything from -13.37% to +24.95%. These users would show "
     "a difference of 23.64% with a chance of 80%.",
-    "absolute": "The lift of B over A may be anything from -0.0002405 to +0.0006405. These users "
-    "would show a difference of 0.0005595 with a chance of 80%.",
+    "absolute": "B minus A may be anything from -0.0002405 to +0.0006405. These users would show a "
+    "difference of 0.0005595 with a chance of 80%. No percentage is given: the control's value is "
+    "not above 0.",
+    "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. Without any effect at most "
+    "5.0% of experiments would ever look like this, however often somebody looks. No percentage is "
+    "given: only 12 users of the control have a value other than 0, and a relative interval needs "
+    "30 in each arm.",
 }
 
 
@@ -101,10 +110,12 @@ SENTENCES = {
         ("lower", clicks(5000, 100), clicks(5000, 140), LOWER),
         ("guard", clicks(MANY, 100), clicks(MANY, 98), GUARD),
         ("few", clicks(99, 100), clicks(50, 100), Rule()),
+        ("one", clicks(1, 100), clicks(2, 100), Rule()),
         ("none", clicks(500, 0), clicks(500, 0), Rule()),
         ("split", clicks(5200, 100), clicks(4600, 140), Rule()),
         ("open", clicks(5000, 100), clicks(5000, 104), Rule()),
         ("absolute", clicks(1000, 0), clicks(1000, 2), Rule()),
+        ("nonzero", clicks(1000, 12), clicks(1000, 400), Rule()),
     ],
 )
 def test_verdicts_say_why(name: str, a: ArmSums, b: ArmSums, rule: Rule) -> None:
@@ -207,6 +218,112 @@ def test_without_a_difference_before_the_raw_lift_decides() -> None:
     assert found.adjusted is not None
     assert found.adjusted.reason == "users did not differ in the time before"
     assert found.adjusted.absolute == found.absolute
+
+
+# One scale for verdict, interval and sentence ---------------------------------------------------
+
+PERCENT_OR_NUMBER = re.compile(r"between ([-+][\d.e+-]+)(%?) and ([-+][\d.e+-]+)%?")
+
+
+def spenders(seed: int, users: int, buyers: float, more: float, has_before: bool) -> ArmSums:
+    """Few users with values of a long tail, whose past resembles their present."""
+    dice = np.random.default_rng(seed)
+    likes = dice.lognormal(0, 1, users)
+    x, u = (
+        np.rint((dice.random(users) < buyers) * dice.lognormal(4, 1.5, users) * likes * by)
+        for by in (more, 1.0)
+    )
+    rows = zip(x.astype(int).tolist(), u.astype(int).tolist(), strict=True)
+    return ArmSums.of([(a, 1, b, 1) if has_before else (a, 1) for a, b in rows])
+
+
+@settings(max_examples=150)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.02, 0.1, 0.5, 1.0]),
+    st.sampled_from([0.1, 0.6, 1.0, 1.5, 4.0]),
+    st.sampled_from([150, 400, 1500]),
+    st.booleans(),
+    st.sampled_from([Rule(), LOWER, GUARD, LOWER_GUARD]),
+    st.sampled_from([HALVES, THREE]),
+)
+def test_verdict_interval_and_sentence_agree(
+    seed: int, buyers: float, more: float, users: int, has_before: bool, rule: Rule, plan: Plan
+) -> None:
+    made = {
+        arm: spenders(seed + i, int(users * share), buyers, 1.0 if arm == "A" else more, has_before)
+        for i, (arm, share) in enumerate(plan.split.items())
+    }
+    for found in compare(plan, rule, made).comparisons:
+        decides = found.adjusted or found
+        shown = decides.relative if found.verdict.scale is Scale.RELATIVE else decides.absolute
+        outcome, reason = found.verdict.outcome, found.verdict.reason
+        if shown.anytime is None:
+            assert outcome is Outcome.KEEP_RUNNING
+            continue
+        assert shown.value is not None
+        assert shown.anytime.low <= shown.value <= shown.anytime.high
+        low, high = shown.anytime.low, shown.anytime.high
+        gain, loss = (low > 0, high < 0) if rule.higher_is_better else (high < 0, low > 0)
+        assert (outcome is Outcome.BETTER) == gain
+        if outcome is Outcome.WORSE:
+            assert loss
+        if outcome is Outcome.KEEP_RUNNING:
+            assert not gain
+            assert not loss
+            assert "may be anything from" in reason
+        if outcome is Outcome.NO_HARM and found.verdict.scale is Scale.RELATIVE:
+            assert rule.margin is not None
+            assert (low > -rule.margin) if rule.higher_is_better else (high < rule.margin)
+        assert decides.absolute.anytime is not None
+        ends = decides.absolute.anytime.low, decides.absolute.anytime.high
+        assert (ends[0] > 0, ends[1] < 0) == (low > 0, high < 0)
+        if said := PERCENT_OR_NUMBER.search(reason):
+            unit = 0.01 if said[2] else 1.0
+            ends = float(said[1]) * unit, float(said[3]) * unit
+            assert ends == pytest.approx((low, high), rel=1e-2, abs=1e-4)
+            assert bool(said[2]) == (found.verdict.scale is Scale.RELATIVE)
+
+
+def test_one_user_of_many_values_is_no_proof_of_no_harm() -> None:
+    """A: everybody about 10; B: 499 users about 8, and one of 200,000."""
+    dice = np.random.default_rng(1)
+    a = dice.normal(1000, 50, 500).round().astype(int).tolist()
+    b = [*dice.normal(800, 50, 499).round().astype(int).tolist(), 20_000_000]
+    sums = [ArmSums.of([(x, 1) for x in arm]) for arm in (a, b)]
+    found = ab(sums[0], sums[1], GUARD)
+    assert found.verdict.outcome is Outcome.KEEP_RUNNING
+    assert found.relative.anytime is not None
+    assert found.relative.anytime.low < -1 < 100 < found.relative.anytime.high
+
+
+def test_relative_intervals_need_users_who_count() -> None:
+    few = ab(clicks(1000, 29), clicks(1000, 400)).relative
+    assert (few.fixed, few.anytime) == (None, None)
+    assert few.reason.startswith("only 29 users of the control have a value other than 0")
+    enough = ab(clicks(1000, 30), clicks(1000, 400)).relative
+    assert enough.anytime is not None
+    assert enough.reason == ""
+
+
+def test_below_100_users_no_interval_holds_at_every_look() -> None:
+    found = ab(clicks(99, 400), clicks(120, 500))
+    for lift in (found.absolute, found.relative):
+        assert lift.fixed is not None
+        assert lift.anytime is None
+        assert lift.reason == "there are fewer than 100 users in an arm"
+    assert found.verdict.scale is Scale.RELATIVE
+
+
+def test_uneven_arms_need_more_users_who_count() -> None:
+    """At 10 : 90 the lift of rare clicks is skewed, whatever the users of the smaller arm did."""
+    tenth = Plan("A", {"A": 9, "B": 1})
+    for users, is_enough in ((1000, False), (2000, True)):
+        found = ab(clicks(9 * users, 50), clicks(users, 0), GUARD, tenth)
+        assert (found.absolute.anytime is not None) == is_enough
+        assert found.verdict.outcome is (Outcome.WORSE if is_enough else Outcome.KEEP_RUNNING)
+        assert ("the skewness of the lift is at least 0.13" in found.absolute.reason) != is_enough
+    assert ab(clicks(900, 50), clicks(1000, 0)).absolute.anytime is not None
 
 
 SHAPES: list[Mapping[str, ArmSums]] = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamer.experiments.srm import CONCENTRATION, pearson, sequential, split
+from streamer.experiments.srm import ALPHA_FIXED, CONCENTRATION, pearson, sequential, split
 
 Counts = tuple[int, ...]
 Shares = tuple[float, ...]
@@ -25,7 +25,8 @@ OF_THE_PACKAGE: list[tuple[Counts, Shares, float]] = [
     ((0, 7), (0.5, 0.5), 0.002098636029288059),
 ]
 """Counts, shares, and the log of the Bayes factor as ssrm-test 0.1.5 gave it with NumPy 1.26
-(`sequential_posteriors`, the last one). It does not run with NumPy 2."""
+(`sequential_posteriors`, the last one), whose prior has the weight 10,000. It does not run with
+NumPy 2."""
 
 
 @pytest.mark.parametrize(("counts", "shares", "log_bayes_factor"), OF_THE_PACKAGE)
@@ -33,7 +34,7 @@ def test_p_is_that_of_the_authors_package(
     counts: Counts, shares: Shares, log_bayes_factor: float
 ) -> None:
     expected = min(1.0, math.exp(-log_bayes_factor))
-    assert sequential(counts, shares) == pytest.approx(expected, rel=1e-9)
+    assert sequential(counts, shares, 10_000.0) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -78,3 +79,27 @@ def test_nobody_and_everybody() -> None:
     found = split({"A": 5200, "B": 4800}, {"A": 0.5, "B": 0.5})
     assert (found.users, found.expected) == ({"A": 5200, "B": 4800}, {"A": 0.5, "B": 0.5})
     assert found.p_value_fixed < found.p_value == sequential((5200, 4800), (0.5, 0.5))
+
+
+@pytest.mark.parametrize(
+    ("users", "planned", "is_wrong"),
+    [
+        ((420, 180), (0.5, 0.5), True),
+        ((320, 280), (0.5, 0.5), False),
+        ((5200, 4800), (0.5, 0.5), False),  # p = 0.0023 at any time, Pearson's 6e-5
+        ((5250, 4750), (0.5, 0.5), True),
+        ((7, 3), (0.98, 0.02), False),  # Pearson's is below 1e-10, and means nothing of so few
+        ((0, 0), (0.5, 0.5), False),
+    ],
+)
+def test_a_split_is_wrong_by_either_test(users: Counts, planned: Shares, is_wrong: bool) -> None:
+    arms = "AB"
+    found = split(dict(zip(arms, users, strict=True)), dict(zip(arms, planned, strict=True)))
+    assert found.is_wrong is is_wrong
+
+
+def test_pearson_s_test_finds_what_the_prior_does_not_expect() -> None:
+    """An arm that nobody comes to, of a small planned share."""
+    found = split({"A": 600, "B": 0}, {"A": 0.95, "B": 0.05})
+    assert found.p_value_fixed < ALPHA_FIXED
+    assert found.is_wrong

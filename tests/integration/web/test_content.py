@@ -178,7 +178,9 @@ def test_a_card_is_the_experiment(shown: Browser, site: Site) -> None:
         assert f"{arm} {'control' if arm == 'A' else 'treatment'}" in card
         assert f"{count(users)} users, {percent(users / total)}" in card
     assert "B against A (variant), since 2 Jun 2025 (3 days)" in card
-    assert "Users are split as planned (A 50%, B 50%; p = " in card
+    shares = "; ".join(f"{a} {percent(n / total)}, planned 50%" for a, n in found["users"].items())
+    assert f"Users are split as planned ({shares}; p = " in card
+    assert "at any time" in page.text(".split")
     titles = ["Click-through rate", "NDCG@10", "Mean dwell time"]
     assert page.texts(".card h4") == titles
     for section, metric in zip(page.texts(".comparison"), found["metrics"], strict=True):
@@ -219,7 +221,7 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
         of_day = entry["metrics"]["ctr_ratio"]["B"]
         ends = of_day["anytime"]
         users = [count(entry["users"][arm]) for arm in "AB"]
-        range_of_day = f"{lift(ends['low'])} to {lift(ends['high'])}"
+        range_of_day = (ends and f"{lift(ends['low'])} to {lift(ends['high'])}") or "no data"
         assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
 
 

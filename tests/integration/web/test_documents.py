@@ -43,16 +43,18 @@ def estimate(value: float | None, low: float = 0.0, high: float = 0.0) -> dict[s
 
 
 def comparison(arm: str, found: dict[str, Any], outcome: str = "keep running") -> dict[str, Any]:
+    scale = "absolute" if found["anytime"] is None else "relative"
     return {
         "arm": arm,
         "users": 1000,
         "absolute": estimate(0.01, -0.01, 0.03),
         "relative": found,
         "adjusted": None,
+        "guardrail": None,
         "detectable": dict.fromkeys(
             f"{kind}_{when}" for kind in ("absolute", "relative") for when in ("fixed", "anytime")
         ),
-        "verdict": {"outcome": outcome, "reason": "Because."},
+        "verdict": {"outcome": outcome, "reason": "Because.", "scale": scale},
         "waits": [{"effect": 0.01, "days": None}, {"effect": 0.1, "days": 0}],
     }
 
@@ -62,6 +64,7 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     share = dict.fromkeys(arms, 1 / len(arms))
     users = dict.fromkeys(arms, 500)
     test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
+    test["is_wrong"] = any(pair["verdict"]["outcome"].startswith("invalid") for pair in pairs)
     shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
     rules = {
         "direction": "higher",
@@ -73,6 +76,7 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     metric = {"name": "ctr_ratio", **rules, "comparisons": pairs}
     days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
     known = {"users": users, "mixed_users": 0, "user_sample_ratio": 1.0, "counted_since_ms": None}
+    known |= {"mixed_user_ratio": 0.0, "warnings": []}
     what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
     what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
     document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
@@ -159,6 +163,10 @@ def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents
 
 
 def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Documents) -> None:
+    nothing = comparison("C", estimate(None))
+    nothing["absolute"] = estimate(None)
+    pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), nothing]
+    documents.documents[f"/api/experiments/{ODD}"] = 200, experiment(pairs)
     open_page(page, documents)
     first, second = page.texts(".comparison")
     for told in ("Better", "+10.0%", "between +5.00% and +15.0%"):
@@ -168,11 +176,20 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
         False,
         True,
     ]
-    assert not page.is_shown(".course")  # no history yet
+
+
+def test_without_a_lift_in_percent_the_difference_is_shown(
+    page: Browser, documents: Documents
+) -> None:
+    open_page(page, documents)
+    _, second = page.texts(".comparison")
+    assert "+0.0100 between \u22120.0100 and +0.0300" in " ".join(second.split())
+    assert "%" not in second
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     facts = page.texts(".facts")[0]
     assert "Days until a lift would be found: +1%: not in sight; +10%: already" in facts
     assert "Holm's, over 2 treatments" in facts
+    assert "No lift in percent: too few." in page.texts(".facts")[1]
     assert "0.0001" in page.texts(".numbers")[0]
 
 
@@ -185,6 +202,7 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
         ),
         ({"mixed_users": 1}, "1 user was seen in several arms and left out."),
         ({"mixed_users": 1234}, "1,234 users were seen in several arms and left out."),
+        ({"mixed_users": 99, "warnings": ["99 users changed arms."]}, "99 users changed arms."),
         ({"user_sample_ratio": 0.25}, "A sample of 25% of the users is looked at"),
         ({"counted_since_ms": 1_748_900_000_000}, "counted only since 2 Jun 2025, 21:33:20 UTC"),
         ({"last": None}, "begins on 2 Jun 2025"),
