@@ -158,6 +158,9 @@ class Api:
                 **msgspec.to_builtins(w.change),
                 "same_time": w.same_time,
                 "before": w.before,
+                "traffic": msgspec.to_builtins(w.traffic),
+                "reference": msgspec.to_builtins(w.reference),
+                "reference_from": w.reference_from,
             }
             for w in found
         ]

@@ -95,7 +95,7 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     dice = np.random.default_rng(7)
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
-    assert unlike.status == Status.TOO_LITTLE
+    assert unlike.status == Status.DAYS_DIFFER
     assert unlike.reason.endswith("days that differ so much would not show a fall of 20.0%")
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
