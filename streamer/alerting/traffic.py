@@ -4,7 +4,7 @@ Events come in bursts and every day is another: the noise of a count is not Pois
 learned from past windows only. On the scale of logarithms (0 counts as one half), past windows of
 one weekday differ from their mean by e; without four weeks, all past days are taken for one
 weekday. The tails of each are trimmed, so that a day with an incident changes little (Tukey and
-McLaughlin 1963): of n values the k = n / 14, one at least from five values on, at each end count as
+McLaughlin 1963): of n values the k = n / 14, one at least from four values on, at each end count as
 the next ones for the standard deviation, which is divided by 1 - 2 k / n, and are left out of the
 mean. The present window is usual where its logarithm is within
 
@@ -111,7 +111,7 @@ def _trimmed(logs: Sequence[float]) -> tuple[float, int, float, int]:
     """The trimmed mean, how many values it is of, and the sum of squares of the winsorized values
     about their mean, divided by (1 - 2 k / n)²; how many values were changed."""
     ranked, n = sorted(logs), len(logs)
-    k = max(1, n // 14) if n >= 5 else 0
+    k = max(1, n // 14) if n >= 4 else 0
     inner = ranked[k : n - k]
     mean = sum(inner) / len(inner)
     every = [inner[0]] * k + inner + [inner[-1]] * k
