@@ -194,6 +194,11 @@ class Api:
                 "metric": alert.metric,
                 "window": alert.window,
                 "baseline": alert.baseline,
+                "compared": windows.compared,
+                "traffic": [
+                    {"segment": name, "now": now, "usual": usual}
+                    for name, now, usual in windows.explained_traffic()
+                ],
                 "segments_by": alert.segments,
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
             }

@@ -57,9 +57,11 @@ class AlertPanes:
 
     @cached_property
     def has_lost_days(self) -> bool:
-        """Whether days before the first one may have been counted, and are not kept any more."""
+        """Whether days before the first one may have been counted, and are not kept any more:
+        traffic may have paused for less than four weeks at the time that is leaving."""
         oldest = self.oldest_day
-        return oldest is not None and oldest <= self.track.rings[1].oldest(self.stream_ms)
+        left = self.track.rings[1].oldest(self.stream_ms)
+        return oldest is not None and oldest < left + 7 * limits.BASELINE_WEEKS
 
     @cached_property
     def first_day(self) -> int | None:

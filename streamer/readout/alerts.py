@@ -11,13 +11,12 @@ from statistics import median
 
 from streamer import limits
 from streamer.alert_settings import Alert
-from streamer.alerting.baseline import Change, Rule, compare
+from streamer.alerting.baseline import LEAST_DAYS, Change, Rule, compare
 from streamer.alerting.explain import Explanation, explain
 from streamer.alerting.groups import GroupSums
 from streamer.alerting.past import Totals, arrivals, pooled
 from streamer.alerting.reference import against_reference
 from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
-from streamer.batch import I64
 from streamer.config import Settings
 from streamer.engine.tracks import BELOW, HIGH
 from streamer.experiment_settings import DAY_MS
@@ -159,8 +158,8 @@ class Windows:
         day, first = self.alert.reference_day, self.panes.first_day
         if day is None:
             if self.panes.has_lost_days:
-                kept = limits.REFERENCE_DAYS
-                return None, f"the first week is more than {kept} days ago: set a date"
+                kept = f"the {limits.REFERENCE_DAYS} days that are kept"
+                return None, f"the first week is about to leave {kept}, or has: set a date"
             return first, "" if first is not None else "nothing was counted yet"
         if first is None or day < first:
             return None, f"{self.alert.reference} is before the first whole day that is known"
@@ -200,22 +199,62 @@ class Windows:
         return None if value is None else float(value) * self.unit
 
     def explained(self) -> Explanation:
-        """The change from the baseline, split by segment."""
-        then: dict[Segment, I64] = {}
-        for window in [self.before] if self.alert.baseline == "before" else self.days:
-            for segment, sums in window.items():
-                then[segment] = then.get(segment, 0) + sums
-        return explain(*(self._by_name(window) for window in (self.present, then)))
+        """The change from the baseline of everything together, split by segment."""
+        return explain(_by_name(_totals(self.present)), _by_name(_added(self._compared)))
 
-    def _by_name(self, window: Mapping[Segment, I64]) -> dict[str, tuple[int, int]]:
-        """(numerator, denominator) of each segment, called by its values."""
-        return {
-            " · ".join(value for value in segment if value != ALL) or ALL: (
-                sum(above(sums)),
-                int(sums[BELOW:HIGH].sum()),
-            )
-            for segment, sums in window.items()
-        }
+    @property
+    def compared(self) -> str:
+        """What everything together is compared with: `before`, `days` or `weeks`."""
+        if self.alert.baseline == "before":
+            return "before"
+        own = self.weekdays[0] if self.weekdays else []
+        is_enough = sum(any(y for _, y in window.values()) for window in own) >= LEAST_DAYS
+        return "weeks" if is_enough else "days"
+
+    @property
+    def _compared(self) -> list[Mapping[Segment, Totals]]:
+        """Totals of the windows that the present one is compared with."""
+        if self.compared == "weeks":
+            return self.weekdays[0]
+        return [_totals(w) for w in ([self.before] if self.compared == "before" else self.days)]
+
+    def explained_traffic(self) -> list[tuple[str, int, float]]:
+        """Segments, their events in the last whole panes, and the mean of them at the same time on
+        past days, where any are known; those that moved the whole most first."""
+        past = self.usual[0]
+        if not past:
+            return []
+        now, then = _by_name(self._last_whole), _by_name(_added(past))
+        found = [
+            (name, now.get(name, (0, 0))[1], then.get(name, (0, 0))[1] / len(past))
+            for name in dict.fromkeys((*now, *then))
+        ]
+        return sorted(found, key=lambda part: (-abs(part[1] - part[2]), part[0]))
+
+
+def _totals(window: Sums) -> dict[Segment, Totals]:
+    """The same without groups."""
+    return {
+        segment: (sum(above(sums)), int(sums[BELOW:HIGH].sum())) for segment, sums in window.items()
+    }
+
+
+def _added(windows: Sequence[Mapping[Segment, Totals]]) -> dict[Segment, Totals]:
+    """Several windows together."""
+    found: dict[Segment, Totals] = {}
+    for window in windows:
+        for segment, (x, y) in window.items():
+            before = found.get(segment, (0, 0))
+            found[segment] = before[0] + x, before[1] + y
+    return found
+
+
+def _by_name(window: Mapping[Segment, Totals]) -> dict[str, Totals]:
+    """Segments called by their values."""
+    return {
+        " · ".join(value for value in segment if value != ALL) or ALL: totals
+        for segment, totals in window.items()
+    }
 
 
 def _date(day: int) -> str:
