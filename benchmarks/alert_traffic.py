@@ -41,9 +41,10 @@ beyond 1,000 impressions a second there are no more people, who come more often.
 class World:
     """What is simulated: ``per_second`` impressions, of which the share ``ctr`` is clicked.
 
-    ``drift`` is the standard deviation of the rate's drift, ``weekend`` the change of the rate on
-    two days of seven, ``trend`` that of every day from day ``trend_from`` on. With ``exact`` every session is drawn, and else the sums of each pane and
-    group: normal, with the exact mean and covariance that such sessions of such people have.
+    ``drift`` is the standard deviation of the rate's drift, ``weekend`` the change of the rate
+    on two days of seven, ``trend`` that of every day from day ``trend_from`` on. With ``exact``
+    every session is drawn, and else the sums of each pane and group: normal, with the exact
+    mean and covariance that such sessions of such people have.
     """
 
     per_second: float

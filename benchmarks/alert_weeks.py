@@ -136,8 +136,8 @@ def drift() -> None:
         rows.append((what, f"{trend:.1%}", *row, f"{of_days / 3:.1f}"))
     head = ("case", "a day", *(f"tolerates {drop:.0%}" for drop in DROPS), "past days, 10%")
     title = (
-        "Days of drift until the reference week's verdict is a fall: median (share within 76 days); "
-        "and alarms of past days alone in 48 days"
+        "Days of drift until the reference week's verdict is a fall: median (share within 76 "
+        "days); and alarms of past days alone in 48 days"
     )
     table(title, head, rows)
 
