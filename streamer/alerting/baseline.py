@@ -206,7 +206,7 @@ def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
     if is_within or _would_show(rule, noise, baseline):
         return Status.FINE
     would_more_traffic_help = _would_show(rule, noise.of_days_alone, baseline)
-    if noise.is_of_days or not would_more_traffic_help:
+    if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
         return Status.DAYS_DIFFER
     return Status.TOO_LITTLE
 

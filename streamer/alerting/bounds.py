@@ -25,14 +25,16 @@ from streamer.alerting.past import Past
 @dataclass(frozen=True, slots=True)
 class Noise:
     """The parts of the variance at one window: ``sampling`` is v / y, ``own`` var(R) by its own
-    groups, ``common`` is τ² + var(B), of which ``day`` is what days differ by; ``t`` is how many
-    standard errors the interval reaches."""
+    groups, ``common`` is τ² + var(B), of which ``day`` is what days differ by, and
+    ``are_unlike`` whether that is more than chance; ``t`` is how many standard errors the
+    interval reaches."""
 
     sampling: float
     own: float
     common: float
     t: float
     day: float = 0.0
+    are_unlike: bool = False
 
     @staticmethod
     def of(now: GroupSums, past: Past, level: float) -> Noise:
@@ -46,11 +48,13 @@ class Noise:
         sampling = unit / now.support
         people = sampling + unit / past.support
         t = student_t(level, (people, past.df), (day, past.between_df))
-        return Noise(sampling, now.variance or 0.0, unit / past.support + day, t, day)
+        return Noise(
+            sampling, now.variance or 0.0, unit / past.support + day, t, day, past.are_unlike
+        )
 
     @property
     def is_of_days(self) -> bool:
-        """Whether days differ by more than chance among users explains."""
+        """Whether what days differ by is most of it."""
         return self.day > max(self.sampling, self.own) + self.common - self.day
 
     @property

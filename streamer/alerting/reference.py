@@ -24,7 +24,7 @@ from operator import add
 from streamer.alerting.baseline import LEAST_DAYS, Change, Rule, Status, judged
 from streamer.alerting.bounds import Noise, student_t
 from streamer.alerting.groups import GroupSums
-from streamer.alerting.past import Past
+from streamer.alerting.past import Past, are_unlike
 
 
 def against_reference(
@@ -77,20 +77,22 @@ def _noise(
     base = float(past.value)
     unit = past.variance * past.support
     people = unit / present.support + past.variance
-    day = base * base * _between_days(present, past, pairs) / len(pairs)
+    between, unlike = _between_days(present, past, pairs)
+    day = base * base * between / len(pairs)
     t = student_t(level, (people, past.occupied - 1), (day, len(pairs) - 1))
     own = present.variance or 0.0
-    return Noise(unit / present.support, own, past.variance + day, t, day)
+    return Noise(unit / present.support, own, past.variance + day, t, day, unlike)
 
 
 def _between_days(
     present: GroupSums, past: GroupSums, pairs: Sequence[tuple[GroupSums, GroupSums]]
-) -> float:
-    """τ², relative; 0 where the present value is not above 0."""
+) -> tuple[float, bool]:
+    """τ², relative, and whether it is more than chance; 0 where the present value is not above
+    0."""
     assert past.value is not None
     assert present.value is not None
     if present.value <= 0:
-        return 0.0
+        return 0.0, False
     means = float(present.value), float(past.value)
     units = [Past.of([pair[i] for pair in pairs]).unit_variance or 0.0 for i in (0, 1)]
     squares, chance = 0.0, 0.0
@@ -100,4 +102,5 @@ def _between_days(
         chance += sum(
             unit / day.support / mean**2 for day, unit, mean in zip(pair, units, means, strict=True)
         )
-    return max(0.0, squares / (len(pairs) - 1) - chance / len(pairs))
+    chance, df = chance / len(pairs), len(pairs) - 1
+    return max(0.0, squares / df - chance), are_unlike(squares, chance, df)

@@ -102,6 +102,16 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     assert few.reason.endswith("so little traffic would not show a fall of 20.0%")
 
 
+def test_little_traffic_is_not_blamed_on_days() -> None:
+    """Few users differ from day to day by chance, of which more traffic would be rid."""
+    dice, said = np.random.default_rng(11), []
+    for _ in range(200):
+        now, *past = days(dice, 100, 8)
+        said.append(compare(now, past, RULE).status)
+    assert said.count(Status.DAYS_DIFFER) <= 8
+    assert said.count(Status.TOO_LITTLE) >= 180
+
+
 def test_nothing_to_compare_with() -> None:
     dice = np.random.default_rng(2)
     one, two, three = days(dice, 1000, 3)
