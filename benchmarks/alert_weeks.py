@@ -18,6 +18,14 @@ DROPS = (0.05, 0.1, 0.2)
 DRIFT_DAYS, REPEATS = 84, 20
 """Days of a world that drifts, and how many of each kind."""
 
+CASES = (
+    (10, 0.0, 0.02, 0.0), (10, -0.2, 0.02, 0.0), (100, -0.2, 0.02, 0.0), (1, 0.0, 0.02, 0.0),
+    (10, 0.0, 0.1, 0.0), (100, -0.4, 0.1, 0.0),
+    (10, 0.0, 0.02, -0.02), (10, -0.2, 0.02, -0.02), (10, -0.2, 0.02, -0.01),
+    (10, -0.2, 0.02, -0.005), (1, 0.0, 0.02, -0.02), (100, -0.2, 0.02, -0.01),
+)  # fmt: skip
+"""Events a second, change on weekends, what the rate wanders by within days, and its trend."""
+
 
 def sums_of(world: World) -> tuple[list[GroupSums], list[tuple[int, int]]]:
     """Windows of an hour by groups, and their totals; the one at t ends with pane t."""
@@ -104,17 +112,13 @@ def weekdays(days: int) -> None:
 def drift() -> None:
     """Days until a slow drift is said, which begins after the reference week; alarms without."""
     rows = []
-    for per_second, weekend, trend in (
-        (10, 0.0, 0.0), (10, -0.2, 0.0), (100, -0.2, 0.0), (1, 0.0, 0.0),
-        (10, 0.0, -0.02), (10, -0.2, -0.02), (10, -0.2, -0.01), (10, -0.2, -0.005),
-        (1, 0.0, -0.02), (100, -0.2, -0.01),
-    ):  # fmt: skip
+    for per_second, weekend, wander, trend in CASES:
         taken: dict[str, list[float]] = {f"{drop:.0%}": [] for drop in DROPS}
         of_days = 0
         for seed in range(REPEATS):
             world = World(
-                per_second, days=DRIFT_DAYS, weekend=weekend, trend=trend, trend_from=8,
-                exact=False, seed=100 + seed,
+                per_second, days=DRIFT_DAYS, weekend=weekend, drift=wander, trend=trend,
+                trend_from=8, exact=False, seed=100 + seed,
             )  # fmt: skip
             x, y = (part.reshape(DRIFT_DAYS, PANES, -1).sum(axis=1) for part in world.traffic)
             days = [
@@ -133,6 +137,7 @@ def drift() -> None:
             if not trend and known.sum() > 1:
                 raise AssertionError(f"{known.sum()} of {REPEATS} worlds without drift: {found}")
         what = f"{per_second:g}/s" + (f", weekends {weekend:.0%}" if weekend else "")
+        what += f", wanders by {wander:.0%}" if wander > 0.02 else ""
         rows.append((what, f"{trend:.1%}", *row, f"{of_days / 3:.1f}"))
     head = ("case", "a day", *(f"tolerates {drop:.0%}" for drop in DROPS), "past days, 10%")
     title = (
