@@ -41,9 +41,10 @@ beyond 1,000 impressions a second there are no more people, who come more often.
 class World:
     """What is simulated: ``per_second`` impressions, of which the share ``ctr`` is clicked.
 
-    ``drift`` is the standard deviation of the rate's drift, ``weekend`` the change of the rate on
-    two days of seven. With ``exact`` every session is drawn, and else the sums of each pane and
-    group: normal, with the exact mean and covariance that such sessions of such people have.
+    ``drift`` is the standard deviation of the rate's drift, ``weekend`` the change of the rate
+    on two days of seven, ``trend`` that of every day from day ``trend_from`` on. With ``exact``
+    every session is drawn, and else the sums of each pane and group: normal, with the exact
+    mean and covariance that such sessions of such people have.
     """
 
     per_second: float
@@ -51,6 +52,8 @@ class World:
     days: int = 107
     drift: float = 0.02
     weekend: float = 0.0
+    trend: float = 0.0
+    trend_from: int = 0
     exact: bool = True
     seed: int = 1
 
@@ -85,6 +88,7 @@ class World:
             drift[i] = keep * drift[i - 1] + np.sqrt(1 - keep**2) * steps[i]
         rate = (1 + 0.15 * np.sin(2 * np.pi * (hour - 15) / 24)) * np.exp(self.drift * drift)
         rate *= np.where(hour // 24 % 7 >= 5, 1 + self.weekend, 1)
+        rate *= (1 + self.trend) ** np.maximum(0.0, hour / 24 - self.trend_from)
         return self.per_second * PANE_S / SESSION * volume, rate
 
 

@@ -1,7 +1,8 @@
 """How often alerts are wrong and how soon they are right, by simulation; no servers.
 
-    python -m benchmarks.alerts             everything, six minutes of one core
+    python -m benchmarks.alerts             everything, a quarter of an hour of one core
     python -m benchmarks.alerts --days 30   the same, coarser
+    python -m benchmarks.alerts --series DATA   real series alone, of a folder as NAB's `data`
 
 Click-through rates over windows of an hour, looked at every ten minutes; a rule fires when it was
 true at two looks in a row. Traffic is that of benchmarks.alert_traffic, and falls of the rate thin
@@ -16,15 +17,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import alert_series, alert_volume, alert_weeks
+from benchmarks.alert_coverage import coverage
 from benchmarks.alert_traffic import PANE_S, PANES, Floats, Ints, World
 from benchmarks.rates import table
 from streamer.alerting.baseline import LEVEL, Rule, Status, compare
-from streamer.alerting.groups import GROUPS, GroupSums
+from streamer.alerting.groups import GroupSums
 from streamer.experiments.distributions import normal_quantile
 
 Flags = NDArray[np.bool_]
@@ -158,7 +161,8 @@ def nothing_happens(worlds: Sequence[World]) -> dict[World, Log]:
     head = ("traffic, CTR", *(f"level {level}" for level in LEVELS), f"half width at {LEVEL}")
     table("Windows whose upper / lower end misses no change", head, missed)
     head = ("traffic, CTR", *(f"tolerates {drop:.0%}" for drop in DROPS))
-    table("What is said: fine / too little to tell / dropped", head, said)
+    title = "What is said: fine / too little to tell / days differ / dropped"
+    table(title, head, said)
     return logs
 
 
@@ -174,7 +178,7 @@ def _said(log: Log, drop: float) -> str:
         compare(log.windows[t], [log.windows[t - ago] for ago in past], Rule(drop)).status
         for t in looks
     )
-    shown = (Status.FINE, Status.TOO_LITTLE, Status.DROPPED)
+    shown = (Status.FINE, Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.DROPPED)
     return " / ".join(f"{found[status] / len(looks):.1%}" for status in shown)
 
 
@@ -330,37 +334,6 @@ def after_an_incident(log: Log) -> None:
     table("A fall of 20 % on the day after an incident (12 hours)", ("baseline", "found"), rows)
 
 
-# 5. Intervals -------------------------------------------------------------------------------------
-
-
-def coverage(runs: int = 4000) -> None:
-    """Intervals of one window's value that contain the truth, by groups and by impressions."""
-    rows = []
-    for likes in ((0.5, 9.5), (0.5, 49.5)):
-        for users in (50, 200, 1000, 5000):
-            dice = np.random.default_rng(users)
-            truth = likes[0] / sum(likes)
-            held = np.zeros((2, 2))
-            group = np.arange(users) % GROUPS
-            for _ in range(runs):
-                y = dice.geometric(1 / np.exp(1.5 + dice.standard_normal(users)).clip(1))
-                x = dice.binomial(y, dice.beta(*likes, users))
-                sums = (np.bincount(group, part, GROUPS).astype(int).tolist() for part in (x, y))
-                window = GroupSums(*map(tuple, sums))
-                value = x.sum() / y.sum()
-                naive = sqrt(value * (1 - value) / y.sum())
-                for i, level in enumerate((0.975, 0.995)):
-                    low, high = window.interval(level) or (truth, truth - 1)
-                    reach = normal_quantile(1 - level) * naive
-                    held[i] += [low <= truth <= high, abs(value - truth) <= reach]
-            shares = (f"{share:.1%}" for share in (held / runs).T.ravel())
-            rows.append((f"{truth:.0%}", f"{users:,}", *shares))
-            if users >= 1000 and held[0, 0] / runs < 0.93:
-                raise AssertionError(f"{users} users: {held[0, 0] / runs:.1%} of 95 %")
-    kinds = ("groups, 95 %", "groups, 99 %", "impressions, 95 %", "impressions, 99 %")
-    table(f"Intervals that contain the truth, {runs} windows each", ("CTR", "users", *kinds), rows)
-
-
 @dataclass
 class Clock:
     began: float
@@ -389,9 +362,20 @@ def main(days: int) -> None:
     clock.lap("after an incident")
     coverage()
     clock.lap("coverage")
+    alert_volume.false_alarms(3 * days)
+    alert_volume.found_changes(days)
+    clock.lap("traffic")
+    alert_weeks.weekdays(days)
+    alert_weeks.drift()
+    clock.lap("weekdays and drift")
 
 
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     options.add_argument("--days", type=int, default=100, help="days without a change")
-    main(options.parse_args().days)
+    options.add_argument("--series", type=Path, metavar="DATA", help="a folder of real series")
+    arguments = options.parse_args()
+    if arguments.series:
+        alert_series.main(arguments.series)
+    else:
+        main(arguments.days)

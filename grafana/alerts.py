@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from grafana_foundation_sdk.builders import dashboard as builders
 from grafana_foundation_sdk.builders import table, timeseries
@@ -11,7 +11,6 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, over_exporters
-from streamer.alert_settings import Alert
 from streamer.config import Settings
 from streamer.metrics.catalogue import PREFIX
 
@@ -37,8 +36,14 @@ class Alerts:
         for variable in self._variables():
             board = board.with_variable(variable)
         rows: dict[str, list[timeseries.Panel | table.Panel]] = {
-            "What is said of every alert": [self._statuses()],
+            "What is said of every alert": [
+                self._statuses("alert_status", "Status"),
+                self._statuses("alert_traffic_status", "Traffic"),
+                self._statuses("alert_reference_status", "Against the reference week"),
+            ],
             "$alert": [self._values(), self._changes()],
+            "Traffic": [self._traffic(), self._traffic_changes()],
+            "Past week and reference week": [self._weeks(), self._week_changes()],
             "What it rests on": [self._supports(), self._windows()],
         }
         return panels.with_rows(board, rows)
@@ -72,11 +77,11 @@ class Alerts:
     def _text(self, names: Sequence[str], note: str) -> str:
         return "\n\n".join([*(self._of(name).description for name in names), note])
 
-    def _statuses(self) -> table.Panel:
-        what = self._of("alert_status")
+    def _statuses(self, name: str, title: str) -> table.Panel:
+        what = self._of(name)
         labels = ("alert", *self._dimensions, "status")
         query = Query(over_exporters(f"{what.name}{{{JOB}}}", *labels))
-        return panels.rows_of("Status", what.description, query, _HIDDEN).span(24)
+        return panels.rows_of(title, what.description, query, _HIDDEN).span(24)
 
     def _values(self) -> timeseries.Panel:
         names = {"alert_value": "", "alert_lower": " low", "alert_upper": " high"}
@@ -87,12 +92,40 @@ class Alerts:
         return panels.dashed_ends(panels.graph(title, text, units.Short, queries, from_zero=False))
 
     def _changes(self) -> timeseries.Panel:
-        ends = {"alert_change_lower_ratio": " low", "alert_change_upper_ratio": " high"}
-        queries = self._queries({"alert_change_ratio": "", **ends})
-        if self._alerts:
-            queries.append(Query(_tolerated(self._alerts), "tolerated"))
-        text = self._text(["alert_change_ratio"], f"{_BAND} {_TOLERATED}")
-        title = "Change from the baseline"
+        tolerated = _tolerated(
+            {a.name: a.drop if a.direction == "lower" else -a.drop for a in self._alerts}
+        )
+        more = [Query(tolerated, "tolerated")] if tolerated else []
+        return self._change("", "Change from the baseline", more)
+
+    def _traffic(self) -> timeseries.Panel:
+        queries = self._queries({"alert_traffic": "", "alert_traffic_usual": " usual"})
+        text = self._text(["alert_traffic", "alert_traffic_usual"], "")
+        return panels.graph("Traffic", text, units.Short, queries)
+
+    def _traffic_changes(self) -> timeseries.Panel:
+        least = _tolerated({a.name: -a.traffic_drop for a in self._alerts if a.traffic_drop})
+        most = _tolerated({a.name: a.traffic_rise for a in self._alerts if a.traffic_rise})
+        more = [Query(line, "tolerated") for line in (least, most) if line]
+        return self._change("traffic_", "Change of traffic", more)
+
+    def _weeks(self) -> timeseries.Panel:
+        queries = self._queries(
+            {"alert_past_week_value": "", "alert_reference_value": " reference week"}
+        )
+        text = self._text(["alert_past_week_value", "alert_reference_value"], "")
+        title = "Past week and reference week"
+        return panels.graph(title, text, units.Short, queries, from_zero=False)
+
+    def _week_changes(self) -> timeseries.Panel:
+        return self._change("reference_", "Change from the reference week", [])
+
+    def _change(self, what: str, title: str, more: Sequence[Query]) -> timeseries.Panel:
+        """A change with the ends of its interval."""
+        name = f"alert_{what}change"
+        ends = {f"{name}_lower_ratio": " low", f"{name}_upper_ratio": " high"}
+        queries = [*self._queries({f"{name}_ratio": "", **ends}), *more]
+        text = self._text([f"{name}_ratio"], f"{_BAND} {_TOLERATED}")
         return panels.dashed_ends(panels.graph(title, text, units.PercentUnit, queries))
 
     def _supports(self) -> timeseries.Panel:
@@ -106,18 +139,19 @@ class Alerts:
         return panels.graph("Windows in the baseline", what.description, units.Short, queries)
 
 
-def _tolerated(alerts: Sequence[Alert]) -> str:
+def _tolerated(by_alert: Mapping[str, float]) -> str:
     """The tolerated change of the chosen alert: it is in the settings, not in a series.
 
-    >>> _tolerated([Alert("ctr")])
+    >>> _tolerated({"ctr": -0.1})
     'max(label_replace(vector(-0.1), "alert", "ctr", "", "") and on (alert) \
 label_replace(vector(1), "alert", "$alert", "", ""))'
     """
+    if not by_alert:
+        return ""
     all_of_them = " or ".join(
-        f"label_replace(vector({a.drop if a.direction == 'lower' else -a.drop:g}), "
-        f'"alert", "{a.name}", "", "")'
-        for a in alerts
+        f'label_replace(vector({change:g}), "alert", "{name}", "", "")'
+        for name, change in by_alert.items()
     )
-    several = f"({all_of_them})" if len(alerts) > 1 else all_of_them
+    several = f"({all_of_them})" if len(by_alert) > 1 else all_of_them
     chosen = 'label_replace(vector(1), "alert", "$alert", "", "")'
     return f"max({several} and on (alert) {chosen})"

@@ -41,7 +41,12 @@ def document(settings: Settings, page: str = _PAGE) -> dict[str, Any]:
 
 
 def _group(alert: Alert, settings: Settings, page: str) -> dict[str, Any]:
-    rules = [_moved(alert, settings), *_silent(alert, settings)]
+    rules = [
+        _moved(alert, settings),
+        *_silent(alert, settings),
+        *_traffic(alert, settings),
+        *_drifted(alert, settings),
+    ]
     for rule in rules:
         rule["annotations"]["dashboard"] = f"{page}/?alert={alert.name}#explain"
     return {"name": f"streamer-metrics-{alert.name}", "rules": rules}
@@ -88,32 +93,58 @@ def _rule(
         "keep_firing_for": alert.for_,  # an exporter that restarts is no recovery
         "labels": {"severity": severity, "alert": alert.name, "metric": alert.metric},
         "annotations": {
-            "summary": f"{alert.metric} {summary}: {_segment(alert)}",
+            "summary": f"{summary}: {_segment(alert)}",
             "description": description,
             "runbook_url": f"{_GUIDE}#{name.lower()}",
         },
     }
 
 
-def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
-    """The regression itself. Of two exporters both have to say so."""
+def _beyond(alert: Alert, what: str, drop: float, rise: float) -> dict[str, str]:
+    """Verb → expression of changes whose whole interval is beyond. Of two exporters both have to
+    say so. ``what`` comes before ``change`` in the names of series; 0: never."""
+    found = {}
+    if drop:
+        found["fell"] = f"{_series(alert, f'{what}change_upper_ratio')} < {-drop:g}"
+    if rise:
+        series = _series(alert, f"{what}change_lower_ratio", fold="min")
+        found["rose"] = f"{series} > {rise:g}"
+    return found
+
+
+def _for_the_worse(alert: Alert, what: str = "") -> tuple[str, str]:
+    """The verb and the expression of the direction that an alert is about."""
+    is_drop = alert.direction == "higher"
+    drop, rise = (alert.drop, 0.0) if is_drop else (0.0, alert.drop)
+    (found,) = _beyond(alert, what, drop, rise).items()
+    return found
+
+
+def _between(verb: str, what: str = "") -> str:
+    """Both ends of the interval of a change: the alert's own value is one of them."""
     end = f"{{{{ $value | {_PERCENT} }}}}"
-    if alert.direction == "higher":
-        expression = f"{_series(alert, 'change_upper_ratio')} < {-alert.drop:g}"
-        verb, ends = "fell", (_queried("change_lower_ratio", _PERCENT), end)
-    else:
-        series = _series(alert, "change_lower_ratio", fold="min")
-        expression = f"{series} > {alert.drop:g}"
-        verb, ends = "rose", (end, _queried("change_upper_ratio", _PERCENT, "no bound"))
-    tolerated = f"{100 * alert.drop:g}%"
+    if verb == "fell":
+        return f"between {_queried(f'{what}change_lower_ratio', _PERCENT)} and {end}"
+    upper = _queried(f"{what}change_upper_ratio", _PERCENT, "no bound")
+    return f"between {end} and {upper}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:g}%"
+
+
+def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
+    """The regression itself."""
+    verb, expression = _for_the_worse(alert)
+    tolerated = _percent(alert.drop)
     description = (
         f"{_selecting(settings)}{alert.metric} over {alert.window} is {_queried('value', _NUMBER)},"
         f" the baseline {_queried('baseline', _NUMBER)}: a change of"
-        f" {_queried('change_ratio', _PERCENT)}, between {ends[0]} and {ends[1]}, where {tolerated}"
+        f" {_queried('change_ratio', _PERCENT)}, {_between(verb)}, where {tolerated}"
         f" is tolerated. It rests on {_queried('support', _COUNT)}, where"
         f" {_queried('expected_support', _COUNT)} is usual."
     )
-    said = f"{verb} by more than {tolerated}", description
+    said = f"{alert.metric} {verb} by more than {tolerated}", description
     return _rule(alert, "StreamerMetricRegression", expression, "warning", alert.for_, said)
 
 
@@ -121,17 +152,26 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
     """Why nothing is said of the metric."""
     usual = f"where {_queried('expected_support', _COUNT)} is usual."
     nothing = f"{_selecting(settings)}Nothing was counted over {alert.window}, {usual}"
-    little = (
+    known = (
         f"{_selecting(settings)}{alert.metric} over {alert.window} is"
         f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
-        f" {_queried('baseline', _NUMBER)}. It rests on {_queried('support', _COUNT)}, {usual}"
-        f" Even a change of {200 * alert.drop:g}% would not show."
+        f" {_queried('baseline', _NUMBER)}."
+    )
+    hidden = f"a change of {_percent(2 * alert.drop)} would not show"
+    little = f"{known} It rests on {_queried('support', _COUNT)}, {usual} Even {hidden}."
+    differ = (
+        f"{known} Past days differ so much that the change may be anything between"
+        f" {_queried('change_lower_ratio', _PERCENT, 'no bound')} and"
+        f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: even {hidden}, and more traffic"
+        " would not help."
     )
     told = (
         ("StreamerMetricNoTraffic", Status.NO_TRAFFIC, "warning", alert.for_,
-         ("has no traffic", nothing)),
+         (f"{alert.metric} has no traffic", nothing)),
         ("StreamerMetricTooLittle", Status.TOO_LITTLE, "info", _TOO_LITTLE_FOR,
-         ("has too little traffic to tell a change", little)),
+         (f"{alert.metric} has too little traffic to tell a change", little)),
+        ("StreamerMetricDaysDiffer", Status.DAYS_DIFFER, "info", _TOO_LITTLE_FOR,
+         (f"Past days of {alert.metric} differ too much to tell a change", differ)),
     )  # fmt: skip
     return [
         _rule(
@@ -144,6 +184,42 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         )
         for name, status, severity, lasting, said in told
     ]
+
+
+def _traffic(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
+    """Far less traffic than usual, and far more."""
+    rules = []
+    for verb, expression in _beyond(
+        alert, "traffic_", alert.traffic_drop, alert.traffic_rise
+    ).items():
+        tolerated = _percent(alert.traffic_drop if verb == "fell" else alert.traffic_rise)
+        name = "StreamerMetricTrafficFell" if verb == "fell" else "StreamerMetricTrafficRose"
+        description = (
+            f"{_selecting(settings)}{alert.metric} over {alert.window} rests on"
+            f" {_queried('traffic', _COUNT)}, where {_queried('traffic_usual', _COUNT)} is usual at"
+            f" this time: a change of {_queried('traffic_change_ratio', _PERCENT)},"
+            f" {_between(verb, 'traffic_')}, where {tolerated} is tolerated."
+        )
+        said = f"Traffic of {alert.metric} {verb} by more than {tolerated}", description
+        rules.append(_rule(alert, name, expression, "warning", alert.for_, said))
+    return rules
+
+
+def _drifted(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
+    """Slow drift away from the reference week."""
+    if alert.reference == "none":
+        return []
+    verb, expression = _for_the_worse(alert, "reference_")
+    tolerated = _percent(alert.drop)
+    week = "its first week" if alert.reference == "first" else f"the week from {alert.reference}"
+    description = (
+        f"{_selecting(settings)}{alert.metric} over the past 7 whole days is"
+        f" {_queried('past_week_value', _NUMBER)}, and was {_queried('reference_value', _NUMBER)}"
+        f" in {week}: a change of {_queried('reference_change_ratio', _PERCENT)},"
+        f" {_between(verb, 'reference_')}, where {tolerated} is tolerated."
+    )
+    said = f"{alert.metric} has drifted by more than {tolerated} from {week}", description
+    return [_rule(alert, "StreamerMetricDrifted", expression, "warning", alert.for_, said)]
 
 
 def text(settings: Settings, page: str = _PAGE) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from functools import cached_property
 
 import msgspec
@@ -24,11 +26,20 @@ class Alert(Section, frozen=True):
     """Dimensions by whose values it is watched, too, besides everything together; changes are
     explained by them."""
     drop: float = 0.1
-    """Relative change for the worse that is tolerated."""
+    """Relative change of the metric for the worse that is tolerated."""
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
     baseline: str = "days"
-    """Compared with: the same time of day on the past `days`, or the window `before`."""
+    """Compared with: the same time of day on the past `days` (on the same weekday of past weeks,
+    once four are known), or the window `before`."""
+    reference: str = "first"
+    """A fixed week that the past 7 days are compared with, too, so that slow drift shows: the
+    `first` whole one that was counted, the one from a date (`2026-11-02`, UTC), or `none`."""
+    traffic_drop: float = 0.5
+    """Relative fall of traffic (of the metric's denominator) below the same time on past days that
+    is tolerated: 0.5 is half; 0: no alert of it."""
+    traffic_rise: float = 1.0
+    """The same of a rise: 1.0 is twice as much; 0: no alert of it."""
     level: float = LEVEL
     """Certainty of the end of the interval that has to be beyond the tolerated change."""
     for_: str = msgspec.field(default="10m", name="for")
@@ -37,6 +48,16 @@ class Alert(Section, frozen=True):
     @cached_property
     def window_ms(self) -> int:
         return duration_ms(self.window, f"alerts.{self.name}.window")
+
+    @cached_property
+    def reference_day(self) -> int | None:
+        """Days from 1970 to the date of ``reference``; None where it is no date. ValueError for
+        anything but `first`, `none` and a date."""
+        if self.reference in ("first", "none"):
+            return None
+        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.reference):
+            raise ValueError(f"{self.reference!r} is no date")
+        return (date.fromisoformat(self.reference) - date(1970, 1, 1)).days
 
     @cached_property
     def for_ms(self) -> int:

@@ -162,6 +162,9 @@ class Api:
                 **msgspec.to_builtins(w.change),
                 "same_time": w.same_time,
                 "before": w.before,
+                "traffic": msgspec.to_builtins(w.traffic),
+                "reference": msgspec.to_builtins(w.reference),
+                "reference_from": w.reference_from,
             }
             for w in found
         ]
@@ -195,6 +198,11 @@ class Api:
                 "metric": alert.metric,
                 "window": alert.window,
                 "baseline": alert.baseline,
+                "compared": windows.compared,
+                "traffic": [
+                    {"segment": name, "now": now, "usual": usual}
+                    for name, now, usual in windows.explained_traffic()
+                ],
                 "segments_by": alert.segments,
                 **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
             }

@@ -70,12 +70,16 @@ PANES_OF_ALERTS = 6
 """Panes of an alert's window: it moves on by a sixth of itself."""
 BASELINE_DAYS = 7
 """Past days whose same time of day is a baseline."""
-MAX_TRACK_PANES = 60_000
-"""Panes of all alerts in a partition: an alert of an hour has a thousand, one of ten minutes six
-thousand, and their names stand in the manifest, some 9 bytes each."""
+BASELINE_WEEKS = 4
+"""Past weeks whose same weekday and time is a baseline, once all of them are known."""
+REFERENCE_DAYS = 400
+"""Days whose sums are kept for comparisons with a reference week."""
+MAX_TRACK_PANES = 90_000
+"""Panes of all alerts in a partition: an alert of an hour has 1,700, one of ten minutes 8,000, and
+their names stand in the manifest, some 9 bytes each."""
 MAX_TRACK_LABELS = 200
 """Combinations of values that an alert watches in a partition; more are `other`. Each takes half a
-kilobyte a pane, of which there are a thousand where the window is an hour."""
+kilobyte a pane, of which there are 1,700 where the window is an hour."""
 MAX_HISTORY_DAYS = 400
 """Days of an experiment whose lifts are shown as they stood: the last ones."""
 MAX_COVARIATE_DAYS = 90

@@ -16,6 +16,7 @@ from streamer.field_settings import validate_fields
 from streamer.redis_url import validate_url
 
 if TYPE_CHECKING:
+    from streamer.alert_settings import Alert
     from streamer.config import Exporter, Kafka, Metrics, Settings
     from streamer.experiment_settings import Experiment
 
@@ -230,8 +231,26 @@ def _validate_alerts(s: Settings) -> None:
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
         )
+        _validate_reference(a, at)
+        _require(
+            0 <= a.traffic_drop < 1,
+            f"traffic_drop = {a.traffic_drop}: 0 (no alert of it) or above, and below 1; {at}",
+        )
+        _require(
+            0 <= a.traffic_rise < math.inf,
+            f"traffic_rise = {a.traffic_rise}: 0 (no alert of it) or above; {at}",
+        )
         _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
         _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
+
+
+def _validate_reference(alert: Alert, at: str) -> None:
+    said = f"reference = {alert.reference!r}: 'first', 'none' or a date as 2026-11-02; {at}"
+    try:
+        day = alert.reference_day
+    except ValueError:
+        raise SettingsError(said) from None
+    _require(day is None or day >= 0, said)
 
 
 def _validate_exporter(exporter: Exporter) -> None:

@@ -1,7 +1,8 @@
 """One window against its baseline: the change with its interval, and what is to be said of it.
 
 A rule fires when the whole interval is beyond what is tolerated, not when the point is; where the
-interval could not show even a change twice as large, it says so.
+interval could not show even a change twice as large, it says so, and whether more traffic would
+help or past days differ too much.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from math import inf, isfinite
 
 from streamer.alerting.bounds import Noise
 from streamer.alerting.groups import GroupSums
-from streamer.alerting.past import Past, is_never_silent
+from streamer.alerting.past import Past, Totals, is_never_silent
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
@@ -31,6 +32,7 @@ class Status(StrEnum):
     DROPPED = "dropped"
     RISEN = "risen"
     TOO_LITTLE = "too little to tell"
+    DAYS_DIFFER = "days differ"
     NO_TRAFFIC = "no traffic"
     NO_BASELINE = "no baseline"
 
@@ -58,8 +60,9 @@ class Change:
     ``value``, ``low``, ``high`` and ``baseline`` are in units of the metric. ``change`` is relative
     (-0.1: a tenth less); ``change_high`` is infinite where nothing bounds it. ``support`` is Σy of
     the window, ``expected_support`` the mean of the compared ones, and ``days`` how many of them
-    had any. ``low`` and ``high`` are about the window alone; the interval of the change also knows
-    that days differ and that the baseline is an estimate.
+    had any; ``compared`` says what they are: `days`, `weeks` (the same weekday), `before` or
+    `reference`. ``low`` and ``high`` are about the window alone; the interval of the change also
+    knows that days differ and that the baseline is an estimate.
     """
 
     value: float | None
@@ -74,6 +77,7 @@ class Change:
     change_high: float | None = None
     status: Status = Status.NO_BASELINE
     reason: str = ""
+    compared: str = "days"
 
     @property
     def is_regression(self) -> bool:
@@ -82,13 +86,19 @@ class Change:
 
 
 def compare(
-    now: GroupSums, then: Sequence[GroupSums] | GroupSums, rule: Rule, unit: float = 1.0
+    now: GroupSums,
+    then: Sequence[GroupSums] | GroupSums,
+    rule: Rule,
+    unit: float = 1.0,
+    weekdays: Sequence[Sequence[Totals]] = (),
 ) -> Change:
     """The window ``now`` against the same window of past days, or the one window before it.
 
     Days of which nothing is known are left out of ``then``; days without traffic belong to it.
-    ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0 the metric cannot be, and no
-    interval goes there.
+    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, if four
+    weeks are known: it is then compared with those of its weekday that had any traffic, where they
+    are three at least. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0 the metric
+    cannot be, and no interval goes there.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
@@ -98,11 +108,20 @@ def compare(
     'dropped'
     >>> compare(GroupSums(), [day] * 7, Rule()).reason
     'nothing was counted, where 16,000 are usual'
+    >>> mondays = [(380, 16000)] * 4
+    >>> compare(half, [day] * 7, Rule(), weekdays=[mondays, *[[(760, 16000)] * 4] * 6]).baseline
+    0.02375
     """
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
     least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
-    past = Past.of(windows)
-    floor = 0.0 if min(min(window.x) for window in (now, *windows)) >= 0 else -inf
+    past, supports = Past.of(windows), [window.support for window in windows]
+    if isinstance(then, GroupSums):
+        past = replace(past, compared="before")
+    elif weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
+        past, supports = past.by_weekday(weekdays), [y for _, y in weekdays[0]]
+    totals = (sum(x for x, _ in weekday) for weekday in weekdays)
+    lowest = min(min(*window.x) for window in (now, *windows))
+    floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
     ends = now.interval(rule.level, unit)
     found = Change(
         value=None if now.value is None else float(now.value) * unit,
@@ -110,26 +129,26 @@ def compare(
         high=None if ends is None else ends[1],
         baseline=None if past.value is None else float(past.value) * unit,
         support=now.support,
-        expected_support=sum(window.support for window in windows) / max(1, len(windows)),
+        expected_support=sum(supports) / max(1, len(supports)),
         days=past.days,
+        compared=past.compared,
     )
     if (obstacle := _obstacle(now, windows, past, least_days)) is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
-    versus = "the window before" if isinstance(then, GroupSums) else f"{past.days} days"
-    return _judged(found, now, past, rule, (floor, unit, versus))
-
-
-def _judged(
-    found: Change, now: GroupSums, past: Past, rule: Rule, written: tuple[float, float, str]
-) -> Change:
-    """The change with its interval; ``written``: where intervals end, the unit, and the words for
-    the past."""
-    assert now.value is not None
     assert past.value is not None
-    floor, unit, versus = written
-    value, baseline = float(now.value), float(past.value)
     noise = Noise.of(now, past, rule.level)
+    return judged(found, float(past.value), noise, rule, (floor, unit))
+
+
+def judged(
+    found: Change, baseline: float, noise: Noise, rule: Rule, written: tuple[float, float]
+) -> Change:
+    """The change with its interval; ``baseline`` is in units of Σx / Σy, ``written``: where
+    intervals end, and what such a unit is worth."""
+    assert found.value is not None
+    floor, unit = written
+    value = found.value / unit
     low, high = noise.factors(value, baseline)
     its_low, its_high = replace(noise, common=0.0).factors(value, baseline)
     found = replace(
@@ -140,8 +159,8 @@ def _judged(
         change_low=max(floor, low) - 1,
         change_high=high - 1,
     )
-    status = _status(rule, found, _would_show(rule, noise, baseline))
-    return replace(found, status=status, reason=_reason(status, rule, found, versus, noise))
+    status = _status(rule, found, noise, baseline)
+    return replace(found, status=status, reason=_reason(status, rule, found))
 
 
 def _obstacle(
@@ -173,7 +192,7 @@ def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
     return noise.factors((1 + 2 * rule.drop) * baseline, baseline)[0] > 1 + rule.drop
 
 
-def _status(rule: Rule, found: Change, would_show: bool) -> Status:
+def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
     if rule.higher_is_better:
@@ -184,14 +203,28 @@ def _status(rule: Rule, found: Change, would_show: bool) -> Status:
         if found.change_low > rule.drop:
             return Status.RISEN
         is_within = found.change_high <= rule.drop
-    return Status.FINE if is_within or would_show else Status.TOO_LITTLE
+    if is_within or _would_show(rule, noise, baseline):
+        return Status.FINE
+    would_more_traffic_help = _would_show(rule, noise.of_days_alone, baseline)
+    if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
+        return Status.DAYS_DIFFER
+    return Status.TOO_LITTLE
 
 
-def _reason(status: Status, rule: Rule, found: Change, versus: str, noise: Noise) -> str:
+_VERSUS = {
+    "days": "{} days",
+    "weeks": "the same weekday, {} weeks",
+    "before": "the window before",
+    "reference": "the reference week",
+}
+
+
+def _reason(status: Status, rule: Rule, found: Change) -> str:
     assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
     side = "below" if found.change < 0 else "above"
+    versus = _VERSUS[found.compared].format(found.days)
     text = (
         f"{found.value:.4g} is {abs(found.change):.1%} {side} the baseline of "
         f"{found.baseline:.4g} ({versus})"
@@ -204,6 +237,5 @@ def _reason(status: Status, rule: Rule, found: Change, versus: str, noise: Noise
     if status is Status.FINE:
         return text
     what = "fall" if rule.higher_is_better else "rise"
-    is_little = max(noise.sampling, noise.own) >= noise.common
-    why = "so little traffic" if is_little else "days that differ so much"
+    why = "so little traffic" if status is Status.TOO_LITTLE else "days that differ so much"
     return f"{text}: {why} would not show a {what} of {2 * rule.drop:.1%}"

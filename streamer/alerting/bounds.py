@@ -15,7 +15,7 @@ past knew, as when somebody new is a tenth of all traffic: u belongs to the inte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor, inf, sqrt
 
 from streamer.alerting.groups import GroupSums, critical
@@ -25,28 +25,42 @@ from streamer.alerting.past import Past
 @dataclass(frozen=True, slots=True)
 class Noise:
     """The parts of the variance at one window: ``sampling`` is v / y, ``own`` var(R) by its own
-    groups, ``common`` is τ² + var(B); ``t`` is how many standard errors the interval reaches."""
+    groups, ``common`` is τ² + var(B), of which ``day`` is what days differ by, and
+    ``are_unlike`` whether that is more than chance; ``t`` is how many standard errors the
+    interval reaches."""
 
     sampling: float
     own: float
     common: float
     t: float
+    day: float = 0.0
+    are_unlike: bool = False
 
     @staticmethod
     def of(now: GroupSums, past: Past, level: float) -> Noise:
         """Of a window with support, and a past with a unit variance.
 
         var(B) = v / Σ y_d + τ² Σ y_d² / (Σ y_d)². Degrees of freedom by Satterthwaite (1946), from
-        those of v and the D - 1 of τ², rounded down.
+        those of v and of τ², rounded down.
         """
         assert past.unit_variance is not None
         unit, day = past.unit_variance, past.between * (1 + past.uneven)
         sampling = unit / now.support
         people = sampling + unit / past.support
-        spread = people**2 / past.df + (day**2 / (past.days - 1) if day else 0.0)
-        df = floor((people + day) ** 2 / spread + 1e-9) if spread else past.df
-        own = now.variance or 0.0
-        return Noise(sampling, own, unit / past.support + day, critical(level, max(1, df)))
+        t = student_t(level, (people, past.df), (day, past.between_df))
+        return Noise(
+            sampling, now.variance or 0.0, unit / past.support + day, t, day, past.are_unlike
+        )
+
+    @property
+    def is_of_days(self) -> bool:
+        """Whether what days differ by is most of it."""
+        return self.day > max(self.sampling, self.own) + self.common - self.day
+
+    @property
+    def of_days_alone(self) -> Noise:
+        """What would be left of it with unlimited traffic."""
+        return replace(self, sampling=0.0, own=0.0, common=self.day)
 
     def factors(self, value: float, baseline: float) -> tuple[float, float]:
         """The lowest and the highest u; infinite where there is no bound.
@@ -77,3 +91,11 @@ class Noise:
         root = sqrt(max(0.0, inside))
         low = c / (h + root) if c > 0 and h > 0 else (h - root) / a if a > 0 else -inf
         return low, (h + root) / a if a > 0 else inf
+
+
+def student_t(level: float, *parts: tuple[float, int]) -> float:
+    """The quantile for a sum of variances, each with its degrees of freedom (Satterthwaite)."""
+    total = sum(variance for variance, _ in parts)
+    spread = sum(variance**2 / df for variance, df in parts if variance)
+    df = floor(total**2 / spread + 1e-9) if spread else parts[0][1]
+    return critical(level, max(1, df))

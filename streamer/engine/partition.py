@@ -284,5 +284,6 @@ class Partition:
     def dropped_by_bounds(self) -> int:
         """Everything that left before its time."""
         ids = sum(log.ids.evicted_early for log in self.logs.values())
-        labels = sum(kept.labels.overflowed for kept in self.tracks.kept)
+        by_users = (kept for kept in self.tracks.kept if not kept.track.is_by_time)
+        labels = sum(kept.labels.overflowed for kept in by_users)
         return ids + sum(self.evicted_early.values()) + self.segments.overflowed + labels

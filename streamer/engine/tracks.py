@@ -1,8 +1,14 @@
-"""Tracks: one metric, kept pane by pane for a week, by groups of users: what alerts compare.
+"""Tracks: the sums of one metric over time that alerts compare. Every alert has two of them.
 
-A group is some bits of the user's hash, so that all that a user did is in one group in every pane,
-and sums of groups vary as users do. A track is kept apart from everything else, so that others
-stay when one comes or goes.
+By groups of users: pane by pane for a week, and day by day for 400 days. A group is some bits of
+the user's hash, so that all that a user did is in one group in every pane, and sums of groups vary
+as users do.
+
+By time: totals without groups for four weeks, which take a sixteenth of the memory. A chunk holds
+16 consecutive panes: its statistics are those of a pane with groups, the place of the group being
+the pane's number modulo 16.
+
+A track is kept apart from everything else, so that others stay when one comes or goes.
 """
 
 from __future__ import annotations
@@ -28,6 +34,8 @@ _GROUP_SHIFT, _GROUP_MASK = np.uint64(40), np.uint64(GROUPS - 1)
 ABOVE, BELOW, HIGH = 0, GROUPS, 2 * GROUPS
 """The first of the statistics by group of users: numerators, denominators, and the high limbs of
 numerators that have one."""
+CHUNK = GROUPS
+"""Panes of a chunk."""
 
 PerUser = tuple[int, U64, I64, I64, I64]
 """Component, users, times, segments and amounts of what a fact adds."""
@@ -36,24 +44,38 @@ PerUser = tuple[int, U64, I64, I64, I64]
 @dataclass(frozen=True)
 class Track:
     """A metric by some dimensions, in panes of a part of its window; ``lag_ms``: how long it
-    changes by feedback still to come."""
+    changes by feedback still to come. ``is_by_time``: totals of four weeks instead of groups."""
 
     measure: Measure
     window_ms: int
     dimensions: tuple[str, ...]
     lag_ms: int
+    is_by_time: bool = False
+
+    @property
+    def pane_ms(self) -> int:
+        return self.window_ms // limits.PANES_OF_ALERTS
 
     @cached_property
-    def ring(self) -> Ring:
-        """Panes for the window now, the one before, and the same on each past day."""
-        pane_ms = self.window_ms // limits.PANES_OF_ALERTS
-        span_ms = limits.BASELINE_DAYS * DAY_MS + self.window_ms + self.lag_ms
-        return Ring(self.measure.name, pane_ms, span_ms // pane_ms + 2)
+    def rings(self) -> tuple[Ring, ...]:
+        """By groups: panes for the window now, the one before, and the same on each past day; days.
+        By time: chunks for the same on each day of the past weeks."""
+        days = 7 * limits.BASELINE_WEEKS if self.is_by_time else limits.BASELINE_DAYS
+        span_ms = days * DAY_MS + self.window_ms + self.lag_ms
+        panes, name = span_ms // self.pane_ms + 2, self.measure.name
+        if self.is_by_time:
+            return (Ring(name, CHUNK * self.pane_ms, panes // CHUNK + 2),)
+        return Ring(name, self.pane_ms, panes), Ring(name, DAY_MS, limits.REFERENCE_DAYS)
 
     @cached_property
     def shape(self) -> str:
         """What its sums depend on; they are stored under it."""
-        return repr((self.measure.name, self.window_ms, self.dimensions, self.lag_ms))
+        kind = "weeks by time" if self.is_by_time else "days by group"
+        return repr((self.measure.name, self.window_ms, self.dimensions, self.lag_ms, kind))
+
+    def place_of(self, user: U64, event_ms: I64) -> I64:
+        """Which of the 16 places of a cell is added to."""
+        return event_ms // self.pane_ms % CHUNK if self.is_by_time else group_of(user)
 
 
 class TrackFacts(Protocol):
@@ -75,18 +97,18 @@ class Kept:
     def __init__(self, track: Track, segments: Segments) -> None:
         self.track = track
         self.labels = Labels(track.dimensions, segments, limits.MAX_TRACK_LABELS)
-        self.cells = Cells((track.ring,))
+        self.cells = Cells(track.rings)
         self.since_ms = 0
         self._deltas = Deltas(self.cells.unit_ms)
 
     def add(self, amounts: PerUser) -> None:
         """Take in what a fact adds."""
         component, user, event_ms, segment, amount = amounts
-        group = group_of(user)
+        at = self.track.place_of(user, event_ms)
         measure = self.track.measure
         for place, first in ((measure.above, ABOVE), (measure.below, BELOW), (measure.high, HIGH)):
             if place == component:
-                self._deltas.add(event_ms, self.labels.of(segment), group + first, amount)
+                self._deltas.add(event_ms, self.labels.of(segment), at + first, amount)
 
     def apply(self, stream_ms: int) -> None:
         """Bring what was taken in into the panes."""

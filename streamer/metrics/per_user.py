@@ -305,33 +305,24 @@ class AlertFacts(UserFacts):
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
                 )
-        tracks = {
-            Track(
-                self.measure(alert.metric),
-                alert.window_ms,
-                tuple(n for n in settings.dimension_names if n in alert.segments),
-                self._lag_ms(alert.metric),
-            ): None
-            for alert in settings.alerts
-        }
-        self.tracks = tuple(tracks)
-        panes = sum(track.ring.panes for track in self.tracks)
+        both = [t for a in settings.alerts for t in (self.track_of(a), self.weeks_of(a))]
+        self.tracks = tuple(dict.fromkeys(both))
+        panes = sum(ring.panes for track in self.tracks for ring in track.rings)
         if panes > limits.MAX_TRACK_PANES:
             raise SettingsError(
-                f"alerts: {len(self.tracks)} different ones have {panes} panes, at most "
+                f"alerts: {len(self.tracks) // 2} different ones have {panes} panes, at most "
                 f"{limits.MAX_TRACK_PANES}: use longer windows, or fewer of them"
             )
 
     def track_of(self, alert: Alert) -> Track:
-        """Where an alert's metric is kept."""
+        """Where an alert's metric is kept by groups of users."""
         segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
-        (found,) = (
-            track
-            for track in self.tracks
-            if (track.measure.name, track.window_ms) == (alert.metric, alert.window_ms)
-            and track.dimensions == segments
-        )
-        return found
+        measure = self.measure(alert.metric)
+        return Track(measure, alert.window_ms, segments, self._lag_ms(alert.metric))
+
+    def weeks_of(self, alert: Alert) -> Track:
+        """Where its totals of four weeks are kept."""
+        return replace(self.track_of(alert), is_by_time=True)
 
     def _lag_ms(self, name: str) -> int:
         """How long after a moment its values can still change by feedback that is to come."""

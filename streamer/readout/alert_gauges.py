@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import isfinite
 
+from streamer.alerting.baseline import Change
+from streamer.alerting.traffic import Traffic
 from streamer.readout.alerts import Watched
 from streamer.readout.counters import Counter, Known, Sample, declaring
 
@@ -40,6 +42,16 @@ def _gauge(
     _declare(name, *_LABELS, formula=formula, unit=unit, empty=empty)(samples)
 
 
+def _of_traffic(read: Callable[[Traffic], float | None]) -> Callable[[Watched], float | None]:
+    """The same of what is said of traffic, where anything is."""
+    return lambda found: None if found.traffic is None else read(found.traffic)
+
+
+def _of_reference(read: Callable[[Change], float | None]) -> Callable[[Watched], float | None]:
+    """The same of the comparison with the reference week."""
+    return lambda found: None if found.reference is None else read(found.reference)
+
+
 _gauge(
     "alert_value",
     "The metric that an alert watches, now: where feedback is still to come, as of when it could "
@@ -63,7 +75,8 @@ _gauge(
     "alert_baseline",
     "What the value is compared with.",
     lambda found: found.change.baseline,
-    formula="the metric at the same time of day on past days, or in the window before",
+    formula="the metric at the same time of day on past days (of the same weekday once four weeks "
+    "are known), or in the window before",
 )
 _gauge(
     "alert_same_time_value",
@@ -124,6 +137,78 @@ _gauge(
 )
 
 
+_gauge(
+    "alert_traffic",
+    "Events (or slates) in the last whole panes: the denominator of the metric that is watched.",
+    _of_traffic(lambda traffic: traffic.events),
+    formula="denominator of the metric in the window without the pane that is not over",
+    unit="events or slates",
+    empty="absent where an alert has no traffic alert",
+)
+_gauge(
+    "alert_traffic_usual",
+    "How many there usually are at the same time.",
+    _of_traffic(lambda traffic: traffic.usual),
+    formula="trimmed mean (geometric) at the same time on past days, of the same weekday once four "
+    "weeks are known",
+    unit="events or slates",
+)
+_gauge(
+    "alert_traffic_change_ratio",
+    "Relative change of traffic from the usual.",
+    _of_traffic(lambda traffic: traffic.change),
+    formula="traffic / usual - 1",
+    unit="ratio",
+)
+_gauge(
+    "alert_traffic_change_lower_ratio",
+    "Lower end of the interval of the change of traffic, as past days differ.",
+    _of_traffic(lambda traffic: traffic.change_low),
+    formula="lower end of the interval",
+    unit="ratio",
+)
+_gauge(
+    "alert_traffic_change_upper_ratio",
+    "Upper end of the interval of the change of traffic.",
+    _of_traffic(lambda traffic: traffic.change_high),
+    formula="upper end of the interval",
+    unit="ratio",
+)
+_gauge(
+    "alert_past_week_value",
+    "The metric over the past 7 whole days (UTC), which is compared with the reference week.",
+    _of_reference(lambda change: change.value),
+    formula="the metric in 7 days",
+)
+_gauge(
+    "alert_reference_value",
+    "The metric in the reference week.",
+    _of_reference(lambda change: change.baseline),
+    formula="the metric in the reference week",
+)
+_gauge(
+    "alert_reference_change_ratio",
+    "Relative change of the past 7 days from the reference week.",
+    _of_reference(lambda change: change.change),
+    formula="past week / reference week - 1",
+    unit="ratio",
+)
+_gauge(
+    "alert_reference_change_lower_ratio",
+    "Lower end of the interval of the change from the reference week.",
+    _of_reference(lambda change: change.change_low),
+    formula="lower end of the interval",
+    unit="ratio",
+)
+_gauge(
+    "alert_reference_change_upper_ratio",
+    "Upper end of the interval of the change from the reference week.",
+    _of_reference(lambda change: change.change_high),
+    formula="upper end of the interval",
+    unit="ratio",
+)
+
+
 @_declare(
     "alert_status",
     *(*_LABELS, "status"),
@@ -132,7 +217,37 @@ _gauge(
     empty="absent for what does not hold",
 )
 def _status(known: Known) -> Iterator[Sample]:
-    """What is said of a watched segment: fine, dropped, risen, too little to tell, no traffic, no
-    baseline."""
+    """What is said of a watched segment: fine, dropped, risen, too little to tell, days differ, no
+    traffic, no baseline."""
     for found in known.watched:
         yield (found.alert.name, *found.segment, str(found.change.status)), 1
+
+
+@_declare(
+    "alert_traffic_status",
+    *(*_LABELS, "status"),
+    formula="1 for what holds",
+    unit="1",
+    empty="absent for what does not hold",
+)
+def _traffic_status(known: Known) -> Iterator[Sample]:
+    """What is said of a watched segment's traffic: fine, dropped, risen, too little to tell, days
+    differ, no baseline."""
+    for found in known.watched:
+        if found.traffic is not None:
+            yield (found.alert.name, *found.segment, str(found.traffic.status)), 1
+
+
+@_declare(
+    "alert_reference_status",
+    *(*_LABELS, "status"),
+    formula="1 for what holds",
+    unit="1",
+    empty="absent for what does not hold",
+)
+def _reference_status(known: Known) -> Iterator[Sample]:
+    """What is said of a watched segment's past 7 days against the reference week: fine, dropped,
+    risen, too little to tell, days differ, no baseline."""
+    for found in known.watched:
+        if found.reference is not None:
+            yield (found.alert.name, *found.segment, str(found.reference.status)), 1

@@ -1,44 +1,49 @@
-"""What alerts compare: a window of a metric and its baseline, for every segment that is watched."""
+"""What alerts compare: a window of a metric and its baseline, its traffic and the usual, and the
+past week and the reference week, for every segment that is watched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
-
-import numpy as np
+from statistics import median
 
 from streamer import limits
 from streamer.alert_settings import Alert
-from streamer.alerting.baseline import Change, Rule, compare
+from streamer.alerting.baseline import LEAST_DAYS, Change, Rule, compare
 from streamer.alerting.explain import Explanation, explain
-from streamer.alerting.groups import GROUPS, GroupSums
-from streamer.alerting.past import pooled
-from streamer.batch import I64
+from streamer.alerting.groups import GroupSums
+from streamer.alerting.past import Totals, arrivals, pooled
+from streamer.alerting.reference import against_reference
+from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.config import Settings
-from streamer.engine.integers import joined
-from streamer.engine.labels import Label
-from streamer.engine.tracks import ABOVE, BELOW, HIGH, Track
+from streamer.engine.tracks import BELOW, HIGH
 from streamer.experiment_settings import DAY_MS
 from streamer.metrics.per_user import AlertFacts
-from streamer.readout.view import TrackView, View
-from streamer.readout.windows import ALL, OTHER, Segment, values_shown
+from streamer.readout.alert_panes import AlertPanes, Sums, above, grouped, total_of
+from streamer.readout.view import View
+from streamer.readout.windows import ALL, Segment
 
-_STATS = 3 * GROUPS
-_RING = 1 << 32
-_DAYS = limits.BASELINE_DAYS
+_DAYS, _WEEK = limits.BASELINE_DAYS, 7
+_PAST_DAYS = 7 * limits.BASELINE_WEEKS
 
 
 @dataclass(frozen=True)
 class Watched:
     """One segment of an alert (``all`` outside of what it is watched by); what is said of it, and
-    the metric on past days and in the window before, whichever of them it is compared with."""
+    the metric on past days and in the window before, whichever of them it is compared with; what is
+    said of its traffic, and of the past week beside the reference week, which begins on
+    ``reference_from`` (None where an alert has no such thing)."""
 
     alert: Alert
     segment: Segment
     change: Change
     same_time: float | None
     before: float | None
+    traffic: Traffic | None
+    reference: Change | None
+    reference_from: str | None
 
 
 class Windows:
@@ -47,130 +52,214 @@ class Windows:
     def __init__(
         self, settings: Settings, alert: Alert, facts: AlertFacts, views: Sequence[View], at_ms: int
     ) -> None:
-        self.settings, self.alert = settings, alert
-        self.track: Track = facts.track_of(alert)
+        self.alert = alert
         self.unit = 1 / facts.ratios[alert.metric].unit
-        self._views = [v.tracks[self.track.shape] for v in views if self.track.shape in v.tracks]
-        self._newest = (at_ms - self.track.lag_ms) // self.track.ring.pane_ms
-        self._shown = dict(
-            zip(settings.dimension_names, values_shown(settings, views), strict=True)
-        )
+        self.panes = AlertPanes(settings, facts.track_of(alert), facts.weeks_of(alert), views)
+        track = self.panes.track
+        self._pane_ms, self._mature_ms = track.pane_ms, at_ms - track.lag_ms
+        self._newest = self._mature_ms // track.pane_ms
+        self._rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+        self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
 
     @cached_property
-    def present(self) -> dict[Segment, I64]:
+    def present(self) -> Sums:
         """The window at stream time, or as far behind it as feedback may still change it."""
-        return self._sums(0)
+        return self.panes.window(self._newest)
 
     @cached_property
-    def before(self) -> dict[Segment, I64]:
+    def before(self) -> Sums:
         """The window before; nothing where it is not known."""
-        shift = limits.PANES_OF_ALERTS
-        return self._sums(shift) if self._is_known(shift) else {}
+        last = self._newest - limits.PANES_OF_ALERTS
+        return self.panes.window(last) if self._is_known(last) else {}
 
     @cached_property
-    def days(self) -> list[dict[Segment, I64]]:
+    def days(self) -> list[Sums]:
         """The same time of day on past days, the last one first, as far back as is known."""
-        shifts = [day * DAY_MS // self.track.ring.pane_ms for day in range(1, _DAYS + 1)]
-        return [self._sums(shift) for shift in shifts if self._is_known(shift)]
+        lasts = [self._same_time(self._newest, day) for day in range(1, _DAYS + 1)]
+        return [self.panes.window(last) for last in lasts if self._is_known(last)]
 
     @cached_property
-    def _segments(self) -> list[list[Segment]]:
-        """The segment of each label of each partition."""
-        return [[self._segment(label) for label in view.labels] for view in self._views]
+    def weekdays(self) -> list[list[Mapping[Segment, Totals]]]:
+        """Totals of the window in past weeks by weekday, the present one first; empty before four
+        weeks are known."""
+        return self._by_weekday(self._newest)
 
     @cached_property
-    def _since_ms(self) -> int:
-        """From when on every partition counts the metric."""
-        return max((view.since_ms for view in self._views), default=0)
+    def usual(self) -> list[list[Mapping[Segment, Totals]]]:
+        """The same of the last whole panes: where four weeks are not known, past days as one."""
+        if weekdays := self._by_weekday(self._newest - 1):
+            return weekdays
+        lasts = [self._same_time(self._newest - 1, day) for day in range(1, _DAYS + 1)]
+        return [[self.panes.totals(last) for last in lasts if self._is_of_whole_days(last)]]
 
-    def _is_known(self, shift: int) -> bool:
-        """Whether a window ``shift`` panes ago was counted from its first pane on."""
-        first = self._newest - shift - limits.PANES_OF_ALERTS + 1
-        return first * self.track.ring.pane_ms >= self._since_ms
+    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, Totals]]]:
+        lasts = [self._same_time(newest, day) for day in range(1, _PAST_DAYS + 1)]
+        if not self._is_of_whole_days(lasts[-1]):
+            return []
+        windows = [self.panes.totals(last) for last in lasts]
+        return [windows[(day - 1) % _WEEK :: _WEEK] for day in range(_WEEK)]
 
-    def _sums(self, shift: int) -> dict[Segment, I64]:
-        """Sums of a window ``shift`` panes ago, by the finest segments."""
-        last = self._newest - shift
-        found: dict[Segment, I64] = {}
-        for view, segments in zip(self._views, self._segments, strict=True):
-            sums = _of_panes(view, range(last - limits.PANES_OF_ALERTS + 1, last + 1))
-            for number in np.flatnonzero(sums.any(axis=1)).tolist():
-                segment = segments[number]
-                found[segment] = found.get(segment, 0) + sums[number]
-        return found
+    def _same_time(self, last: int, day: int) -> int:
+        """The last pane of the same window some days ago."""
+        return last - day * DAY_MS // self._pane_ms
 
-    def _segment(self, label: Label) -> Segment:
-        """Values as readers see them, of all dimensions."""
-        return tuple(
-            ALL if name not in label else label[name] if label[name] in shown else OTHER
-            for name, shown in self._shown.items()
-        )
+    def _begin_ms(self, last: int) -> int:
+        return (last - limits.PANES_OF_ALERTS + 1) * self._pane_ms
+
+    def _is_known(self, last: int) -> bool:
+        """Whether the window with this last pane was counted from its first pane on."""
+        return self._begin_ms(last) >= self.panes.since_ms
+
+    def _is_of_whole_days(self, last: int) -> bool:
+        """Whether its first pane is of a day that was counted as a whole: what is before the first
+        events is no silence."""
+        first = self.panes.first_day
+        return first is not None and self._begin_ms(last) >= first * DAY_MS
 
     def watched(self) -> Iterator[Watched]:
         """What is said of everything together, and of each segment; nothing of a window that began
         before the metric was counted."""
-        if not self._is_known(0):
+        if not self._is_known(self._newest):
             return
-        alert = self.alert
-        rule = Rule(alert.drop, alert.level, alert.direction == "higher")
         finest = {s: None for w in (self.present, self.before, *self.days) for s in w}
-        everything = (ALL,) * len(self._shown)
+        everything = (ALL,) * len(self.panes.shown)
         for segment in dict.fromkeys((everything, *finest)):
-            now = _grouped(self.present, segment)
-            before = _grouped(self.before, segment)
-            days = [_grouped(day, segment) for day in self.days]
-            then = before if alert.baseline == "before" else days
-            change = compare(now, then, rule, self.unit)
-            yield Watched(alert, segment, change, self._pooled(days), self._pooled([before]))
+            now = grouped(self.present, segment)
+            before = grouped(self.before, segment)
+            days = [grouped(day, segment) for day in self.days]
+            if self.alert.baseline == "before":
+                change = compare(now, before, self._rule, self.unit)
+            else:
+                past = [[total_of(w, segment) for w in weeks] for weeks in self.weekdays]
+                change = compare(now, days, self._rule, self.unit, past)
+            same_time, of_before = self._pooled(days), self._pooled([before])
+            traffic = self._judge_traffic(segment, days)
+            reference, begin = self._against_reference(segment)
+            yield Watched(
+                self.alert, segment, change, same_time, of_before, traffic, reference, begin
+            )
+
+    def _judge_traffic(self, segment: Segment, days: Sequence[GroupSums]) -> Traffic | None:
+        """What is said of the events of the last whole panes; None where nothing is to be."""
+        if not (self._traffic.drop or self._traffic.rise):
+            return None
+        _, now = total_of(self._last_whole, segment)
+        past = [[total_of(window, segment)[1] for window in weeks] for weeks in self.usual]
+        usual = median(map(arrivals, days)) if days else 0.0
+        return judge_traffic(now, past, usual, self._traffic)
+
+    @cached_property
+    def _last_whole(self) -> Mapping[Segment, Totals]:
+        return self.panes.totals(self._newest - 1)
+
+    @cached_property
+    def _reference_day(self) -> tuple[int | None, str]:
+        """The first day of the reference week, or why there is none."""
+        day, first = self.alert.reference_day, self.panes.first_day
+        if day is None:
+            if self.panes.has_lost_days:
+                kept = f"the {limits.REFERENCE_DAYS} days that are kept"
+                return None, f"the first week is about to leave {kept}, or has: set a date"
+            return first, "" if first is not None else "nothing was counted yet"
+        if first is None or day < first:
+            return None, f"{self.alert.reference} is before the first whole day that is known"
+        return day, ""
+
+    @cached_property
+    def _weeks(self) -> tuple[list[Sums], list[Sums], str]:
+        """The days of the past week and of the reference week, or why they are not known."""
+        begin, problem = self._reference_day
+        if begin is None:
+            return [], [], problem
+        end = self._mature_ms // DAY_MS
+        if end - _WEEK < begin + _WEEK:
+            return [], [], f"the week from {_date(begin)} and 7 later days are not over yet"
+        past = [self.panes.day(begin + i) for i in range(_WEEK)]
+        shift = (end - begin) // _WEEK * _WEEK
+        lasts = [
+            begin + shift + i - (_WEEK if begin + shift + i >= end else 0) for i in range(_WEEK)
+        ]
+        return [self.panes.day(day) for day in lasts], past, ""
+
+    def _against_reference(self, segment: Segment) -> tuple[Change | None, str | None]:
+        """The past 7 whole days against the reference week, and where that begins."""
+        if self.alert.reference == "none":
+            return None, None
+        begin, _ = self._reference_day
+        now, then, problem = self._weeks
+        named = None if begin is None else _date(begin)
+        if problem:
+            unknown = Change(None, None, None, None, 0, 0.0, 0)
+            return replace(unknown, reason=problem, compared="reference"), named
+        past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
+        return against_reference(past_week, reference, self._rule, self.unit), named
 
     def _pooled(self, windows: Sequence[GroupSums]) -> float | None:
         value = pooled(windows)
         return None if value is None else float(value) * self.unit
 
     def explained(self) -> Explanation:
-        """The change from the baseline, split by segment."""
-        then: dict[Segment, I64] = {}
-        for window in [self.before] if self.alert.baseline == "before" else self.days:
-            for segment, sums in window.items():
-                then[segment] = then.get(segment, 0) + sums
-        return explain(*(self._by_name(window) for window in (self.present, then)))
+        """The change from the baseline of everything together, split by segment."""
+        return explain(_by_name(_totals(self.present)), _by_name(_added(self._compared)))
 
-    def _by_name(self, window: Mapping[Segment, I64]) -> dict[str, tuple[int, int]]:
-        """(numerator, denominator) of each segment, called by its values."""
-        return {
-            " · ".join(value for value in segment if value != ALL) or ALL: (
-                sum(_above(sums)),
-                int(sums[BELOW:HIGH].sum()),
-            )
-            for segment, sums in window.items()
-        }
+    @property
+    def compared(self) -> str:
+        """What everything together is compared with: `before`, `days` or `weeks`."""
+        if self.alert.baseline == "before":
+            return "before"
+        own = self.weekdays[0] if self.weekdays else []
+        is_enough = sum(any(y for _, y in window.values()) for window in own) >= LEAST_DAYS
+        return "weeks" if is_enough else "days"
 
+    @property
+    def _compared(self) -> list[Mapping[Segment, Totals]]:
+        """Totals of the windows that the present one is compared with."""
+        if self.compared == "weeks":
+            return self.weekdays[0]
+        return [_totals(w) for w in ([self.before] if self.compared == "before" else self.days)]
 
-def _of_panes(view: TrackView, panes: range) -> I64:
-    """(labels, statistics) of some panes."""
-    flat = np.zeros(len(view.labels) * _STATS, np.int64)
-    for pane in panes:
-        if _RING | pane in view.panes:
-            codes, values = view.panes[_RING | pane]
-            np.add.at(flat, (codes >> 14) * _STATS + (codes & 0x3FFF), values)
-    return flat.reshape(-1, _STATS)
-
-
-def _grouped(window: Mapping[Segment, I64], segment: Segment) -> GroupSums:
-    """The sums of one segment, or of all where it is everything."""
-    if all(value == ALL for value in segment):
-        chosen = list(window.values())
-    else:
-        chosen = [window[segment]] if segment in window else []
-    if not chosen:
-        return GroupSums()
-    sums = np.sum(chosen, axis=0)
-    return GroupSums(tuple(_above(sums)), tuple(max(0, y) for y in sums[BELOW:HIGH].tolist()))
+    def explained_traffic(self) -> list[tuple[str, int, float]]:
+        """Segments, their events in the last whole panes, and the mean of them at the same time on
+        past days, where any are known; those that moved the whole most first."""
+        past = self.usual[0]
+        if not past:
+            return []
+        now, then = _by_name(self._last_whole), _by_name(_added(past))
+        found = [
+            (name, now.get(name, (0, 0))[1], then.get(name, (0, 0))[1] / len(past))
+            for name in dict.fromkeys((*now, *then))
+        ]
+        return sorted(found, key=lambda part: (-abs(part[1] - part[2]), part[0]))
 
 
-def _above(sums: I64) -> list[int]:
-    """The numerators by group."""
-    return joined(sums[HIGH:], sums[ABOVE:BELOW])
+def _totals(window: Sums) -> dict[Segment, Totals]:
+    """The same without groups."""
+    return {
+        segment: (sum(above(sums)), int(sums[BELOW:HIGH].sum())) for segment, sums in window.items()
+    }
+
+
+def _added(windows: Sequence[Mapping[Segment, Totals]]) -> dict[Segment, Totals]:
+    """Several windows together."""
+    found: dict[Segment, Totals] = {}
+    for window in windows:
+        for segment, (x, y) in window.items():
+            before = found.get(segment, (0, 0))
+            found[segment] = before[0] + x, before[1] + y
+    return found
+
+
+def _by_name(window: Mapping[Segment, Totals]) -> dict[str, Totals]:
+    """Segments called by their values."""
+    return {
+        " · ".join(value for value in segment if value != ALL) or ALL: totals
+        for segment, totals in window.items()
+    }
+
+
+def _date(day: int) -> str:
+    """The date of a day from 1970."""
+    return datetime.fromtimestamp(day * DAY_MS / 1000, UTC).date().isoformat()
 
 
 def watched(

@@ -77,9 +77,24 @@ function valueOf(row, value) {
   return value === null ? null : row.write(value);
 }
 
-function wordsOf({ metric, window, baseline, then, now }, write) {
-  const before = baseline === "days" ? "at the same time on past days" : "in the window before";
-  return `${title(metric)} over ${window} is ${write(now)}; ${before} it was ${write(then)}.`;
+const THEN = {
+  days: "at the same time on past days",
+  weeks: "at the same time on this weekday in past weeks",
+  before: "in the window before",
+};
+
+function wordsOf({ metric, window, compared, then, now, traffic }, write) {
+  const words = `${title(metric)} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
+  return [words, ...trafficOf(traffic)].join(" ");
+}
+
+/** Where traffic has moved most, of several segments. */
+function trafficOf(traffic) {
+  if (traffic.length < 2) {
+    return [];
+  }
+  const [{ segment, now, usual }] = traffic;
+  return [`Traffic has moved most in ${segment}: ${format.count(now)}, usually ${format.count(usual)}.`];
 }
 
 function noteOf(found, whole, dimensions) {

@@ -8,7 +8,9 @@ import { ROLLUP } from "./segments.js";
 
 const MAX_ROWS = 200;
 const KINDS = { fine: "good", dropped: "bad", risen: "bad", "no traffic": "warn" };
-const URGENT = ["dropped", "risen", "no traffic", "too little to tell", "no baseline", "fine"];
+const URGENT = [
+  "dropped", "risen", "no traffic", "too little to tell", "days differ", "no baseline", "fine",
+];
 
 const COLUMNS = [
   { title: "Watched", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
@@ -17,7 +19,11 @@ const COLUMNS = [
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
   { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
   { title: "Support", texts: (w) => [format.count(w.support), `usually ${format.count(w.expected_support)}`] },
+  { title: "Traffic", isText: true, texts: (w) => verdict(w.traffic), kind: (w) => kindOf(w.traffic ?? {}) },
+  { title: "Reference week", isText: true, texts: (w) => verdict(w.reference), kind: (w) => kindOf(w.reference ?? {}) },
 ];
+
+const CHANGES = ["dropped", "risen"];
 
 /** Show the entries of /api/alerts. */
 export function showWatched(entries) {
@@ -47,12 +53,23 @@ function aboutOf({ metric, window, drop }) {
   return `${title(metric)}, ${window}; ${format.share(drop)} tolerated`;
 }
 
-function urgency({ status }) {
-  return URGENT.indexOf(status);
+/** The most urgent of what is said of the metric, its traffic and the reference week. Of the last
+ * two only a change is urgent. */
+function urgency({ status, traffic, reference }) {
+  const others = [traffic?.status, reference?.status].filter((each) => CHANGES.includes(each));
+  return Math.min(...[status, ...others].map((each) => URGENT.indexOf(each)));
 }
 
 function kindOf({ status }) {
   return KINDS[status] ?? "open";
+}
+
+/** What is said of traffic or of the reference week; nothing where the alert has no such thing. */
+function verdict(said) {
+  if (!said) {
+    return ["–", "switched off"];
+  }
+  return [capital(said.status), said.reason];
 }
 
 function capital(text) {

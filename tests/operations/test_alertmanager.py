@@ -32,7 +32,7 @@ def amtool(*words: str) -> str:
 
 
 def test_the_example_is_valid() -> None:
-    assert "2 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.yml"))
+    assert "4 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.yml"))
 
 
 @pytest.mark.parametrize(

@@ -207,8 +207,10 @@ def test_the_alerts_page_shows_all_that_is_told_of_them() -> None:
     assert [g.name for g in alert_gauges.GAUGES if f"{PREFIX}{g.name}{{" not in shown] == []
     names = [v["name"] for v in PAGES["alerts"]["templating"]["list"]]
     assert names == ["datasource", "job", "alert", "variant", "surface"]
-    (table,) = [p for p in panels("alerts") if p["type"] == "table"]
-    assert "$" not in table["targets"][0]["expr"].replace('job="$job"', "")  # of every alert
+    tables = [p for p in panels("alerts") if p["type"] == "table"]
+    assert [p["title"] for p in tables] == ["Status", "Traffic", "Against the reference week"]
+    for table in tables:  # of every alert
+        assert "$" not in table["targets"][0]["expr"].replace('job="$job"', "")
 
 
 def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:

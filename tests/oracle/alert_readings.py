@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import date
 from math import isfinite
+from statistics import median
+from typing import Any
 
 from streamer.alert_settings import Alert
 from streamer.alerting.baseline import Change, Rule, compare
 from streamer.alerting.groups import GroupSums
+from streamer.alerting.past import arrivals
+from streamer.alerting.reference import against_reference
+from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.config import Settings
 from streamer.experiment_settings import DAY_MS
 
@@ -51,32 +57,123 @@ def read_alert(
     out: Sink, settings: Settings, alert: Alert, sums: dict[Key, int], stream_ms: int
 ) -> None:
     per_day = DAY_MS * PANES // alert.window_ms
-    newest = (stream_ms - lag_ms(settings, alert.metric)) * PANES // alert.window_ms
+    mature_ms = stream_ms - lag_ms(settings, alert.metric)
+    newest = mature_ms * PANES // alert.window_ms
     shifts = [day * per_day for day in range(1, DAYS + 1)]
     windows = {shift: window(sums, newest - shift) for shift in (0, PANES, *shifts)}
     known = {values for of_window in windows.values() for values in of_window}
     shown: list[Values | None] = [None, *sorted(known)] if alert.segments else [None]
+    unit = 1 / unit_of(alert.metric)
+    rule = Rule(alert.drop, alert.level, alert.direction == "higher")
     for values in shown:
         now = group_sums(windows[0], values)
         days = [group_sums(windows[shift], values) for shift in shifts]
         before = group_sums(windows[PANES], values)
-        change = compare(
-            now,
-            before if alert.baseline == "before" else days,
-            Rule(alert.drop, alert.level, alert.direction == "higher"),
-            1 / unit_of(alert.metric),
-        )
+        if alert.baseline == "before":
+            change = compare(now, before, rule, unit)
+        else:
+            change = compare(now, days, rule, unit, weekdays(sums, newest, per_day, values))
         named = dict.fromkeys(settings.dimension_names, "all")
         if values is not None:
             by = [name for name in settings.dimension_names if name in alert.segments]
             named |= dict(zip(by, values, strict=True))
-        put(out, {"alert": alert.name, **named}, change)
+        labels = {"alert": alert.name, **named}
+        put(out, labels, change)
         for name, some in (("same_time", days), ("before", [before])):
             counted = [w for w in some if sum(w.y)]
             if counted:
                 value = sum(sum(w.x) for w in counted) / sum(sum(w.y) for w in counted)
-                labels = {"alert": alert.name, **named}
-                out.put(f"alert_{name}_value", labels, value / unit_of(alert.metric))
+                out.put(f"alert_{name}_value", labels, value * unit)
+        if alert.traffic_drop or alert.traffic_rise:
+            put_traffic(out, labels, traffic(alert, sums, newest - 1, per_day, values, days))
+        if alert.reference != "none":
+            week = past_week(alert, sums, mature_ms, per_day, values)
+            put_reference(out, labels, against_reference(*week, rule, unit) if week else None)
+
+
+def first_day(sums: dict[Key, int], per_day: int) -> int | None:
+    """The day after the one on which anything was counted first."""
+    return None if not sums else min(pane // per_day for pane, *_ in sums) + 1
+
+
+def total(sums: dict[Key, int], last: int, values: Values | None) -> tuple[int, int]:
+    """(Σx, Σy) of a window, without groups."""
+    x, y = (
+        sum(
+            amount
+            for (pane, its, _, its_side), amount in sums.items()
+            if last - PANES < pane <= last and its_side == side and values in (None, its)
+        )
+        for side in "xy"
+    )
+    return x, y
+
+
+def weekdays(
+    sums: dict[Key, int], newest: int, per_day: int, values: Values | None
+) -> list[list[tuple[int, int]]]:
+    """By weekday, the present one first, the window in each of the past four weeks; nothing where
+    the oldest began before the first whole day."""
+    begin = first_day(sums, per_day)
+    if begin is None or newest - 28 * per_day - PANES + 1 < begin * per_day:
+        return []
+    return [
+        [total(sums, newest - (day + 7 * week) * per_day, values) for week in range(4)]
+        for day in (7, 1, 2, 3, 4, 5, 6)
+    ]
+
+
+def traffic(
+    alert: Alert,
+    sums: dict[Key, int],
+    last_whole: int,
+    per_day: int,
+    values: Values | None,
+    days: list[GroupSums],
+) -> Traffic:
+    """What is said of the events of the window that ends with the last whole pane."""
+    past = weekdays(sums, last_whole, per_day, values)
+    if not past:
+        begin = first_day(sums, per_day)
+        lasts = [last_whole - day * per_day for day in range(1, DAYS + 1)]
+        known = [t for t in lasts if begin is not None and t - PANES + 1 >= begin * per_day]
+        past = [[total(sums, t, values) for t in known]]
+    rule = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
+    _, now = total(sums, last_whole, values)
+    counts = [[y for _, y in weekday] for weekday in past]
+    return judge_traffic(now, counts, median(arrivals(day) for day in days), rule)
+
+
+def past_week(
+    alert: Alert, sums: dict[Key, int], mature_ms: int, per_day: int, values: Values | None
+) -> tuple[list[GroupSums], list[GroupSums]] | None:
+    """The past 7 whole days in the order of the reference week's weekdays, and that week."""
+    begin = first_day(sums, per_day)
+    if begin is None:
+        return None
+    if alert.reference != "first":
+        first = begin
+        begin = (date.fromisoformat(alert.reference) - date(1970, 1, 1)).days
+        if begin < first:
+            return None
+    today = mature_ms // DAY_MS
+    past = range(today - 7, today)
+    if past[0] < begin + 7:
+        return None
+    matched = [next(day for day in past if (day - begin) % 7 == i) for i in range(7)]
+    return tuple(
+        [day_sums(sums, day, per_day, values) for day in week]
+        for week in (matched, range(begin, begin + 7))
+    )  # type: ignore[return-value]
+
+
+def day_sums(sums: dict[Key, int], day: int, per_day: int, values: Values | None) -> GroupSums:
+    """One day's sums by groups of users."""
+    found: dict[Values, dict[tuple[int, str], int]] = defaultdict(lambda: defaultdict(int))
+    for (pane, its, group, side), amount in sums.items():
+        if pane // per_day == day:
+            found[its][group, side] += amount
+    return group_sums(found, values)
 
 
 def window(sums: dict[Key, int], last: int) -> dict[Values, dict[tuple[int, str], int]]:
@@ -114,7 +211,37 @@ def put(out: Sink, labels: dict[str, str], change: Change) -> None:
         "change_lower_ratio": change.change_low,
         "change_upper_ratio": change.change_high,
     }
+    put_all(out, "alert_", labels, shown)
+    out.put("alert_status", {**labels, "status": str(change.status)}, 1)
+
+
+def put_traffic(out: Sink, labels: dict[str, str], found: Traffic) -> None:
+    shown = {
+        "": found.events,
+        "_usual": found.usual,
+        "_change_ratio": found.change,
+        "_change_lower_ratio": found.change_low,
+        "_change_upper_ratio": found.change_high,
+    }
+    put_all(out, "alert_traffic", labels, shown)
+    out.put("alert_traffic_status", {**labels, "status": str(found.status)}, 1)
+
+
+def put_reference(out: Sink, labels: dict[str, str], found: Change | None) -> None:
+    """Without a whole reference week, and a whole week after it: that there is none."""
+    shown = found and {
+        "past_week_value": found.value,
+        "reference_value": found.baseline,
+        "reference_change_ratio": found.change,
+        "reference_change_lower_ratio": found.change_low,
+        "reference_change_upper_ratio": found.change_high,
+    }
+    put_all(out, "alert_", labels, shown or {})
+    status = str(found.status) if found else "no baseline"
+    out.put("alert_reference_status", {**labels, "status": status}, 1)
+
+
+def put_all(out: Sink, prefix: str, labels: dict[str, str], shown: dict[str, Any]) -> None:
     for name, value in shown.items():
         if value is not None and isfinite(value):
-            out.put(f"alert_{name}", labels, value)
-    out.put("alert_status", {**labels, "status": str(change.status)}, 1)
+            out.put(prefix + name, labels, value)

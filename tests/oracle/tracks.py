@@ -48,3 +48,20 @@ def track(
             if fact.component == component:
                 found[pane, values, group_of(fact.user[1]), side] += fact.amount
     return {key: amount for key, amount in found.items() if amount}
+
+
+def by_day(sums: dict[Key, int], alert: Alert) -> dict[Key, int]:
+    """The same day by day."""
+    per_day = 86_400_000 * PANES // alert.window_ms
+    found: Counter[Key] = Counter()
+    for (pane, values, group, side), amount in sums.items():
+        found[pane // per_day, values, group, side] += amount
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def by_time(sums: dict[Key, int]) -> dict[Key, int]:
+    """Of everybody together; in place of the group stands the pane's number modulo 16."""
+    found: Counter[Key] = Counter()
+    for (pane, values, _, side), amount in sums.items():
+        found[pane, values, pane % 16, side] += amount
+    return {key: amount for key, amount in found.items() if amount}

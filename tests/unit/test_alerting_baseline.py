@@ -95,11 +95,21 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     dice = np.random.default_rng(7)
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
-    assert unlike.status == Status.TOO_LITTLE
+    assert unlike.status == Status.DAYS_DIFFER
     assert unlike.reason.endswith("days that differ so much would not show a fall of 20.0%")
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
     assert few.reason.endswith("so little traffic would not show a fall of 20.0%")
+
+
+def test_little_traffic_is_not_blamed_on_days() -> None:
+    """Few users differ from day to day by chance, of which more traffic would be rid."""
+    dice, said = np.random.default_rng(11), []
+    for _ in range(200):
+        now, *past = days(dice, 100, 8)
+        said.append(compare(now, past, RULE).status)
+    assert said.count(Status.DAYS_DIFFER) <= 8
+    assert said.count(Status.TOO_LITTLE) >= 180
 
 
 def test_nothing_to_compare_with() -> None:

@@ -20,7 +20,7 @@ from tests.agreement import SETTINGS, run_engines, states, to_log
 from tests.journal_suite import commit, start, take_over
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
-from tests.oracle.tracks import track_of
+from tests.oracle.tracks import by_day, by_time, track_of
 
 ALERTS = (
     Alert(name="ctr", segments=("variant", "surface")),
@@ -35,8 +35,8 @@ def with_alerts(name: str, some: Sequence[Alert] = ALERTS) -> Settings:
     return msgspec.structs.replace(SETTINGS[name], alerts=tuple(some))
 
 
-def shown(settings: Settings, views: Sequence[View], track: Any) -> dict[Any, int]:
-    """What readers see, in the oracle's form."""
+def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) -> dict[Any, int]:
+    """What readers see of a ring, in the oracle's form."""
     kept: list[set[str]] = []
     for i, d in enumerate(settings.kept_dimensions):
         named = {text for view in views for text in view.header.kept[i]}
@@ -46,13 +46,18 @@ def shown(settings: Settings, views: Sequence[View], track: Any) -> dict[Any, in
     for view in views:
         seen = view.tracks[track.shape]
         for place, (codes, values) in seen.panes.items():
+            if place >> 32 != ring:
+                continue
             for code, value in zip(codes.tolist(), values.tolist(), strict=True):
                 label, stat = seen.labels[code >> 14], code & 0x3FFF
                 names = tuple(
                     v if v in kept[places[n]] else "other" for n, v in sorted(label.items())
                 )
                 side, worth = (("x", 1), ("y", 1), ("x", 1 << 32))[stat // 16]
-                found[place & 0xFFFFFFFF, names, stat % 16, side] += value * worth
+                pane, slot = place & 0xFFFFFFFF, stat % 16
+                if track.is_by_time:
+                    pane = pane * 16 + slot
+                found[pane, names, slot, side] += value * worth
     return {key: value for key, value in found.items() if value}
 
 
@@ -77,10 +82,12 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
         facts = engines.catalogue.alert_facts
         for alert in settings.alerts:
             track = facts.track_of(alert)
-            oldest = min(track.ring.oldest(v.header.stream_ms) for v in views)
+            oldest = min(track.rings[0].oldest(v.header.stream_ms) for v in views)
             wanted = expected(settings, records, alert)
             assert min(pane for pane, *_ in wanted) >= oldest  # nothing has left yet
             assert shown(settings, views, track) == wanted, alert.name
+            assert shown(settings, views, track, 2) == by_day(wanted, alert)
+            assert shown(settings, views, facts.weeks_of(alert)) == by_time(wanted)
         reference = reference or states(engines)
         assert states(engines) == reference
 
@@ -112,21 +119,26 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
         track = facts.track_of(alert)
         since[alert.name] = reader.views[0].tracks[track.shape].since_ms
         if since[alert.name] == 0:
-            assert shown(more, reader.views, track) == expected(more, records, alert)
+            wanted = expected(more, records, alert)
+            assert shown(more, reader.views, track) == wanted
+            assert shown(more, reader.views, track, 2) == by_day(wanted, alert)
+            assert shown(more, reader.views, facts.weeks_of(alert)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
-    assert len(reader.views[0].tracks) == 4
+    assert len(reader.views[0].tracks) == 8
 
 
-def test_panes_leave_after_a_week() -> None:
+def test_panes_leave_when_no_comparison_needs_them() -> None:
     settings = with_alerts("defaults", ALERTS[:1])
     engines = run_engines(settings, 1, [], 1)
-    partition = engines.partitions[0]
-    (kept,) = partition.tracks.kept
+    users, weeks = engines.partitions[0].tracks.kept
     day_ms = 86_400_000
-    for day in range(20):
+    for day in range(430):
         line = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (10**12 + day * day_ms)
         records = records_of_log([b'{"type":"impression",' + line[1:]], settings)
         (record,) = to_log(records)
         (chunk,) = chunks_of([record], 1)
         engines.feed(chunk)
-    assert 7 <= len(kept.cells.live_panes()) <= 8
+    rings = Counter(pane >> 32 for pane in users.cells.live_panes())
+    assert 7 <= rings[1] <= 8
+    assert rings[2] == 400
+    assert 28 <= len(weeks.cells.live_panes()) <= 29

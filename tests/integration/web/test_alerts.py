@@ -37,12 +37,16 @@ def rows(page: Browser, table: str) -> list[list[str]]:
 # Of an exporter ----------------------------------------------------------------------------------
 
 
+def said(verdict: dict[str, Any]) -> str:
+    return f"{verdict['status'].capitalize()}\n{verdict['reason']}"
+
+
 def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     open_page(page, site)
     found = site.get("/api/alerts")["alerts"]
-    assert {entry["status"] for entry in found} == {"too little to tell"}
+    assert {entry["status"] for entry in found} <= {"too little to tell", "days differ"}
     expected = []
-    for entry in sorted(found, key=lambda entry: -entry["support"]):
+    for entry in sorted(found, key=lambda e: (e["status"] == "days differ", -e["support"])):
         write = percent if entry["alert"] == "ctr" else number
         values = [value for value in entry["segment"].values() if value != "all"]
         name = f"{entry['alert']}: {', '.join(values) or 'all together'}"
@@ -51,14 +55,27 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
         between = f"at least {lift(ends[0])}" if ends[1] is None else " to ".join(map(lift, ends))
         expected.append([
             f"{name}\n{about} tolerated",
-            f"Too little to tell\n{entry['reason']}",
+            said(entry),
             f"{write(entry['value'])}\n{write(entry['low'])} to {write(entry['high'])}",
             write(entry["baseline"]),
             f"{lift(entry['change'])}\n{between}",
             f"{count(entry['support'])}\nusually {count(entry['expected_support'])}",
+            *(said(entry[of]) for of in ("traffic", "reference")),
         ])  # fmt: skip
     assert rows(page, "#alerts") == expected
     assert len(expected) == 5
+
+
+def moved_most(traffic: list[dict[str, Any]]) -> str:
+    if len(traffic) < 2:
+        return ""
+    first, *rest = traffic
+    moved = [abs(part["now"] - part["usual"]) for part in (first, *rest)]
+    assert moved == sorted(moved, reverse=True)
+    return (
+        f" Traffic has moved most in {first['segment']}: {count(first['now'])}, usually"
+        f" {count(first['usual'])}."
+    )
 
 
 def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
@@ -66,7 +83,7 @@ def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
     found = site.get("/api/explain?alert=ctr")
     assert page.text("#why-words") == (
         f"Click-through rate over 24h is {percent(found['now'])}; at the same time on past days it"
-        f" was {percent(found['then'])}."
+        f" was {percent(found['then'])}." + moved_most(found["traffic"])
     )
     for part in ("change", "mix", "rate"):
         assert page.text(f"#why-{part}") == points(found[part])
@@ -125,12 +142,20 @@ def entry(status: str, variant: str = "all", **more: Any) -> dict[str, Any]:
     change = {"change": -0.2, "change_low": -0.3, "change_high": -0.15}
     what = {"alert": "ctr", "metric": "ctr_ratio", "window": "1h", "drop": 0.1}
     rest = {"support": 100, "expected_support": 90.4, "days": 7, "reason": "because"}
-    return {**what, "segment": {"variant": variant}, **known, **change, **rest,
+    nothing = {"traffic": None, "reference": None}
+    return {**what, "segment": {"variant": variant}, **known, **change, **rest, **nothing,
             "status": status} | more  # fmt: skip
 
 
 def explanation(**more: Any) -> dict[str, Any]:
-    what = {"alert": "ctr", "metric": "ctr_ratio", "window": "1h", "baseline": "before"}
+    what = {
+        "alert": "ctr",
+        "metric": "ctr_ratio",
+        "window": "1h",
+        "baseline": "before",
+        "compared": "before",
+        "traffic": [],
+    }
     sums = {"then": 0.5, "now": 0.25, "change": -0.25, "mix": -0.25, "rate": 0.0}
     return {**what, "segments_by": ["variant"], **sums, "segments": [part("A")]} | more
 
@@ -174,13 +199,16 @@ def test_without_alerts_there_is_an_example(page: Browser, served: Documents) ->
 def test_what_needs_somebody_stands_first_and_colours_have_words(
     page: Browser, served: Documents
 ) -> None:
-    states = ["fine", "no baseline", "too little to tell", "no traffic", "risen", "dropped"]
+    states = ["fine", "no baseline", "days differ", "too little to tell", "no traffic", "risen",
+              "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
     assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
-        *("Dropped", "Risen", "No traffic", "Too little to tell", "No baseline", "Fine")
+        *("Dropped", "Risen", "No traffic", "Too little to tell", "Days differ", "No baseline"),
+        "Fine",
     ]
-    kinds = "return [...document.querySelectorAll('#alerts .verdict')].map((e) => e.dataset.kind)"
-    assert page.run(kinds) == ["bad", "bad", "warn", "open", "open", "good"]
+    verdicts = "document.querySelectorAll('#alerts td:nth-child(2) .verdict')"
+    kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
+    assert page.run(kinds) == ["bad", "bad", "warn", "open", "open", "open", "good"]
     assert not page.is_shown("#no-alerts")
 
 
@@ -191,10 +219,27 @@ def test_what_is_not_defined_is_a_dash_and_read_as_no_data(
         ("value", "low", "high", "baseline", "change", "change_low")
     )
     shown(page, served, [entry("no traffic", **none, change_high=0.5, support=0)])
-    ((_, _, value, baseline, change, support),) = rows(page, "#alerts")
+    ((_, _, value, baseline, change, support, traffic, reference),) = rows(page, "#alerts")
+    assert traffic == reference == "–\nswitched off"
     assert value == baseline == "–\nno data"
     assert change == "–\nno data\nat most +50.0%"
     assert support == "0\nusually 90"
+
+
+def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
+    page: Browser, served: Documents
+) -> None:
+    said = {"status": "dropped", "reason": "10 events"}
+    entries = [
+        entry("no traffic", "v0"),
+        entry("fine", "v1", traffic=said, reference={"status": "days differ", "reason": "why"}),
+        entry("fine", "v2", reference={"status": "risen", "reason": "drifted"}),
+    ]
+    shown(page, served, entries)
+    found = rows(page, "#alerts")
+    assert [row[0].split("\n")[0] for row in found] == ["ctr: v1", "ctr: v2", "ctr: v0"]
+    assert found[0][-2:] == ["Dropped\n10 events", "Days differ\nwhy"]
+    assert found[1][-1] == "Risen\ndrifted"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,39 @@
+"""Settings of alerts: what is refused, and what a reference may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamer.config import parse
+from streamer.errors import SettingsError
+
+
+def alert(**more: Any) -> Any:
+    return parse({"alerts": [{"name": "ctr", **more}]}).alerts[0]
+
+
+def test_a_reference_is_the_first_week_a_date_or_none() -> None:
+    assert alert().reference == "first"
+    assert alert(reference="none").reference_day is None
+    assert alert(reference="1970-02-01").reference_day == 31
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"reference": "last"}, "reference = 'last': 'first', 'none' or a date as 2026-11-02"),
+        ({"reference": "2026-02-30"}, "reference = '2026-02-30'"),
+        ({"reference": "20261102"}, "reference = '20261102'"),
+        ({"reference": "1969-12-31"}, "reference = '1969-12-31'"),
+        ({"traffic_drop": 1.0}, "traffic_drop = 1.0: 0 (no alert of it) or above, and below 1"),
+        ({"traffic_rise": -1.0}, "traffic_rise = -1.0: 0 (no alert of it) or above"),
+        ({"traffic_rise": float("inf")}, "traffic_rise = inf"),
+    ],
+)
+def test_what_cannot_hold_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        alert(**more)
+    assert message in str(caught.value)
+    assert "at alerts[0]" in str(caught.value)
