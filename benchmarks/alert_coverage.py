@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 
-from benchmarks.experiments import table
+from benchmarks.rates import table
 from streamer.alerting.groups import GROUPS, GroupSums
 from streamer.experiments.distributions import normal_quantile
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.experiments import table
+from benchmarks.rates import table
 from streamer.alerting.baseline import Rule, Status, compare
 from streamer.alerting.groups import GROUPS, GroupSums
 from streamer.alerting.traffic import TrafficRule, judge_traffic

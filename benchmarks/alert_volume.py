@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.experiments import table
+from benchmarks.rates import table
 from streamer.alerting.baseline import Status
 from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
 

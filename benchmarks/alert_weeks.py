@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.alert_traffic import PANES, World
-from benchmarks.experiments import table
+from benchmarks.rates import table
 from streamer.alerting.baseline import Change, Rule, Status, compare
 from streamer.alerting.groups import GroupSums
 from streamer.alerting.reference import against_reference
