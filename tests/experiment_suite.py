@@ -83,6 +83,8 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "covariates": ({"start": FIRST + datetime.timedelta(days=1)},
                    {"start": FIRST + datetime.timedelta(days=1), "covariate_days": 1}),
     "another metric": ({}, {"metrics": [{"name": "conversion_value_per_user"}]}),
+    "outcomes that are attributed": ({}, {"outcomes": "attributed"}),
+    "outcomes that are not attributed any more": ({"outcomes": "attributed"}, {}),
 }  # fmt: skip
 """What was asked for, and what is asked for later, of which not all was counted."""
 
@@ -190,6 +192,40 @@ class ExperimentSuite:
         reader = await views_of(store)
         book = books(after, run.engines.catalogue.experiment_facts, reader.views)["x"]
         assert book.read().counted_since_ms == stream_ms
+
+    @pytest.mark.parametrize("change", CHANGES)
+    async def test_what_another_experiment_counted_is_no_substitute(
+        self, store: Store, change: str
+    ) -> None:
+        """An experiment on the same arms runs all the time, from before all of them."""
+        early = trial(name="other", start=FIRST - datetime.timedelta(days=1))
+        before, after = (parse({"experiments": [early, trial(**some)]}) for some in CHANGES[change])
+        run = await start(store, before, 1)
+        for day in range(3):
+            shown(run, day, variants="ABC")
+        await commit(store, run, 0)
+        stream_ms = run.engines.partitions[0].stream_ms
+        run = await start(store, after, 1)
+        await commit(store, run, 0)
+        reader = await views_of(store)
+        found = books(after, run.engines.catalogue.experiment_facts, reader.views)
+        assert found["x"].read().counted_since_ms == stream_ms
+        assert found["other"].read().counted_since_ms is None
+
+    async def test_what_was_dropped_does_not_return(self, store: Store) -> None:
+        """Removed and asked for again, while another one goes on."""
+        both = parse({"experiments": [trial(), trial(name="other", outcomes="attributed")]})
+        other = parse({"experiments": [trial(name="other", outcomes="attributed")]})
+        for day, settings in enumerate((both, other, both)):
+            run = await start(store, settings, 1)
+            shown(run, day, users=20 - 5 * day)
+            await commit(store, run, 0)
+        reader = await views_of(store)
+        found = books(both, run.engines.catalogue.experiment_facts, reader.views)
+        assert found["x"].read().users == {"A": 5, "B": 5}
+        assert found["x"].read().counted_since_ms is not None
+        assert found["other"].read().users == {"A": 10, "B": 10}
+        assert found["other"].read().counted_since_ms is None
 
     async def test_what_was_counted_all_along_is_not_told_of(self, store: Store) -> None:
         early, late = (FIRST + datetime.timedelta(days=days) for days in (5, 9))

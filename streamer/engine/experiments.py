@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from streamer.batch import I64, U64, Bools
-from streamer.engine.exposures import ATTRIBUTED, Exposure, Exposures, code_of
+from streamer.engine.exposures import Exposure, Exposures, code_of, part_of
 from streamer.engine.facts import Fact
 from streamer.engine.index import in_sample
 from streamer.engine.labels import Label, Labels
@@ -33,11 +33,11 @@ _FLAG_BITS = 20
 _FLAG_MASK = np.uint64((1 << _FLAG_BITS) - 1)
 
 Scope = tuple[int, int, int]
-"""First day and end of what is wanted of an arm, and since when (ms) it is counted."""
+"""First day and end of what is wanted of an exposure, and since when (ms) it is counted."""
 
 
 def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str, int]:
-    """Component or arm → the stream time (ms) from which on it is counted; 0: always."""
+    """Component or exposure → the stream time (ms) from which on it is counted; 0: always."""
     return {**since, **{name: since_ms for name, (_, _, since_ms) in scopes.items()}}
 
 
@@ -53,9 +53,8 @@ class UserFacts(Protocol):
 class Experiments:
     """The experiments of one partition.
 
-    ``since``: of each component and exposure the stream time (ms) from which on it is counted; 0:
-    always. ``scopes``: of each arm (``dimension=value``) the days that are wanted, as first and
-    end, and the same time.
+    ``since``: of each component the stream time (ms) from which on it is counted; 0: always.
+    ``scopes``: of each exposure the days that are wanted, as first and end, and the same time.
     """
 
     def __init__(self, facts: UserFacts, limit: int, segments: Segments) -> None:
@@ -64,15 +63,10 @@ class Experiments:
         self.is_on = bool(self.trials)
         self.labels = Labels([trial.dimension for trial in self.trials], segments)
         self.wanted = _wanted(self.trials)
-        exposures = [e.name for e in self.wanted if e is not None]
-        self.since = dict.fromkeys([*facts.components, *exposures], 0)
-        self.scopes: dict[str, Scope] = {}
-        for trial in self.trials:
-            first = trial.first_day
-            for arm in trial.arms:
-                name = f"{trial.dimension}={arm}"
-                known = self.scopes.get(name, (first, trial.days.stop, 0))
-                self.scopes[name] = (min(known[0], first), max(known[1], trial.days.stop), 0)
+        self.since = dict.fromkeys(facts.components, 0)
+        self.scopes: dict[str, Scope] = {
+            e.name: (d.start, d.stop, 0) for e, d in self.wanted.items()
+        }
         self._begin()
         self.sums: list[Sums] = [{} for _ in self.trials]
         self.final_ms = 0
@@ -91,7 +85,8 @@ class Experiments:
     def _begin(self) -> None:
         """Empty tables. Sums begun at different times are told apart: what was dropped once does
         not return."""
-        names = [f"{name} since {self.since[name]}" for name in self.facts.components]
+        names = [f"{name} since {since_ms}" for name, since_ms in self.since.items()]
+        self.codes = {e: e.code(self.scopes[e.name][2]) for e in self.wanted}
         self.days, self.pending = UserDays(names), UserDays(names)
         self.exposures = Exposures()
 
@@ -117,7 +112,7 @@ class Experiments:
             return
         for component, user, event_ms, segment, amount in self.facts.per_user(fact):
             label = self.labels.of(segment)
-            part = np.full(len(user), ATTRIBUTED)
+            part = np.zeros(len(user), np.int64)
             self._touches.append(Amounts(component, user, event_ms, label, part, amount))
             self._waiting += len(user)
 
@@ -128,11 +123,9 @@ class Experiments:
             touches = [t.where(self._in_sample(t.user)) for t in touches]
             for exposure, wanted in self.wanted.items():
                 inside = [t.where(_within(t.at // DAY_MS, wanted)) for t in touches]
-                if exposure is None:
-                    self.days.add([t.by_day() for t in inside])
-                else:
+                if not exposure.is_attributed:
                     self._expose(exposure, inside)
-                    self._take(exposure, inside)
+                self._take(exposure, inside)
 
     def _expose(self, exposure: Exposure, touches: Iterable[Amounts]) -> None:
         arm = self.labels.index_of(exposure.dimension, exposure.arms)
@@ -140,17 +133,17 @@ class Experiments:
             if touch.component == SHOWN:
                 is_shown = (arm[touch.label] > 0) & (touch.at >= exposure.first_day * DAY_MS)
                 shown = touch.where(is_shown & (touch.amount > 0))
-                self.exposures.see(shown.user, exposure.code, shown.at)
+                self.exposures.see(shown.user, self.codes[exposure], shown.at)
 
     def _take(self, exposure: Exposure, touches: Iterable[Amounts]) -> None:
         """Add to days where it is known for good whether it counts, else to times."""
         known, open_ = [], []
-        final_ms = max(self.final_ms, exposure.first_day * DAY_MS)
+        final_ms, code = max(self.final_ms, exposure.first_day * DAY_MS), self.codes[exposure]
         for touch in touches:
-            code = np.full(len(touch.user), exposure.code)
-            is_exposed = touch.at >= self.exposures.of(touch.user, code)
+            first_ms = self.exposures.of(touch.user, np.full(len(touch.user), code))
+            is_exposed = (touch.at >= first_ms) | exposure.is_attributed
             is_known = is_exposed | (touch.at < final_ms)
-            taken = replace(touch, part=exposure.part(is_exposed))
+            taken = replace(touch, part=part_of(code, is_exposed))
             known.append(taken.where(is_known).by_day())
             open_.append(taken.where(~is_known))
         self.days.add(known)
@@ -227,10 +220,12 @@ class Experiments:
 
     def _contribute(self, rows: Days, sign: int) -> None:
         arms = [self.labels.index_of(t.dimension, t.arms) for t in self.trials]
-        for part in _chunks(rows):
+        for chunk in _chunks(rows):
+            code = code_of(chunk.part)
             for i, (trial, arm_of) in enumerate(zip(self.trials, arms, strict=True)):
                 change: Sums = {}
-                contribute(trial, part, arm_of, change, sign)
+                its = chunk.where(code == self.codes[trial.exposure])
+                contribute(trial, its, arm_of, change, sign)
                 for key, value in change.items():
                     add(self.sums[i], key, value)
                 if change:
@@ -240,8 +235,9 @@ class Experiments:
         """The sums of an experiment over some of its days, from the rows."""
         sums: Sums = {}
         arm_of = self.labels.index_of(trial.dimension, trial.arms)
-        for part in _chunks(self.rows()):
-            contribute(trial, part, arm_of, sums, within=within)
+        for chunk in _chunks(self.rows()):
+            its = chunk.where(code_of(chunk.part) == self.codes[trial.exposure])
+            contribute(trial, its, arm_of, sums, within=within)
         return sums
 
     def shrink(self) -> bool:
@@ -263,7 +259,7 @@ class Experiments:
 
     @property
     def _held(self) -> int:
-        return len(self.days) + len(self.pending)
+        return max(len(self.days), len(self.pending))
 
     # Stored form ---------------------------------------------------------------------------------
 
@@ -285,7 +281,7 @@ class Experiments:
 
     @property
     def counted_since_ms(self) -> dict[str, int]:
-        """Component, exposure or arm → the stream time from which on it is counted; 0: always."""
+        """Component or exposure → the stream time from which on it is counted; 0: always."""
         return all_since(self.since, self.scopes)
 
     def restore(
@@ -332,8 +328,7 @@ class Experiments:
     ) -> None:
         wanted = np.zeros(len(day), np.bool_)
         for exposure, days in self.wanted.items():
-            its = ATTRIBUTED if exposure is None else exposure.code
-            wanted |= (code == its) & _within(day, days)
+            wanted |= (code == self.codes[exposure]) & _within(day, days)
         wanted &= self._in_sample(columns["user"])
         table.load({name: column[wanted] for name, column in columns.items()})
 
@@ -346,9 +341,9 @@ def _as_noted(rows: Days, place: I64, values: Sequence[Column]) -> Days:
     return replace(rows, amounts=amounts)
 
 
-def _wanted(trials: Sequence[Trial]) -> dict[Exposure | None, range]:
-    """What exposes users (None: events have arms of their own) → the days that are wanted."""
-    wanted: dict[Exposure | None, range] = {}
+def _wanted(trials: Sequence[Trial]) -> dict[Exposure, range]:
+    """What exposes users → the days that are wanted."""
+    wanted: dict[Exposure, range] = {}
     for trial in trials:
         first, end = trial.first_day, trial.days.stop
         known = wanted.get(trial.exposure, range(first, end))

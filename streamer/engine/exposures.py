@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from zlib import crc32
+from hashlib import blake2b
 
 import numpy as np
 
@@ -20,36 +20,38 @@ from streamer.engine.noted import Column, NotedRows
 
 NEVER = np.iinfo(np.int64).max
 """The first exposure of who has none."""
-ATTRIBUTED = 0
-"""Part of rows whose arm is that of each event, whatever its user was exposed to."""
 
 
 @dataclass(frozen=True)
 class Exposure:
     """What exposes a user: an impression under one of these values, on this day (since 1970-01-01)
-    or later."""
+    or later. ``is_attributed``: every event counts whenever it was, to the arm that is its own."""
 
     dimension: str
     arms: tuple[str, ...]
     first_day: int
+    is_attributed: bool = False
 
     @cached_property
     def name(self) -> str:
-        """Under which it is stored since when it is counted."""
-        return f"exposed {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
+        """Under which it is stored what is counted, and since when."""
+        how = "attributed" if self.is_attributed else "exposed"
+        return f"{how} {self.dimension}={'|'.join(sorted(self.arms))} from {self.first_day}"
 
-    @cached_property
-    def code(self) -> int:
-        """A number for good, above 0 and below 2**31."""
-        return crc32(self.name.encode()) >> 1 or 1
+    def code(self, since_ms: int) -> int:
+        """A number below 2**62 for the rows that are counted since then: those counted before, with
+        a gap, are others."""
+        name = f"{self.name} since {since_ms}".encode()
+        return int.from_bytes(blake2b(name, digest_size=8).digest()) >> 2
 
-    def part(self, is_exposed: Bools) -> I64:
-        """The part of rows before and after the exposure."""
-        return 2 * self.code + is_exposed.astype(np.int64)
+
+def part_of(code: int, is_exposed: Bools) -> I64:
+    """The part of rows before and after the exposure."""
+    return 2 * code + is_exposed.astype(np.int64)
 
 
 def code_of(part: I64) -> I64:
-    """The code of the exposure that rows belong to; 0: attributed ones."""
+    """The code of the exposure that rows belong to."""
     return part >> 1
 
 

@@ -7,8 +7,9 @@ is that over users of C(d), C(d)², …: a square of what was clicked on two day
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -18,7 +19,7 @@ from streamer.batch import I64, Bools
 from streamer.engine import integers
 from streamer.engine.caps import EDGES, Cap, Quantile, bucket_of, buckets_of, folded
 from streamer.engine.chains import runs_of
-from streamer.engine.exposures import ATTRIBUTED, Exposure, code_of, is_exposed
+from streamer.engine.exposures import Exposure, is_exposed
 from streamer.engine.integers import Columns
 from streamer.engine.user_days import Days
 
@@ -75,7 +76,7 @@ class Measure:
 class Trial:
     """An experiment as the engine sees it: days since 1970-01-01, its arms (the control first),
     its measures. Without ``covariates`` (days) there are none. ``exposure``: from when on all that
-    a user does counts to his arm; None: events count to the arm that is theirs."""
+    a user does counts to his arm, or that events count to the arm that is theirs."""
 
     name: str
     dimension: str
@@ -83,7 +84,7 @@ class Trial:
     days: range
     covariates: range
     measures: tuple[Measure, ...]
-    exposure: Exposure | None = None
+    exposure: Exposure
 
     @property
     def first_day(self) -> int:
@@ -111,8 +112,7 @@ class Trial:
         days, before = self.days, self.covariates
         spans = (days.start, days.stop, before.start, before.stop)
         measures = [(m.name, m.cap) for m in self.measures]
-        by = None if self.exposure is None else self.exposure.name
-        return repr((self.name, self.dimension, self.arms, spans, measures, by))
+        return repr((self.name, self.dimension, self.arms, spans, measures, self.exposure.name))
 
     @cached_property
     def firsts(self) -> list[int]:
@@ -180,10 +180,10 @@ class _Cumulated:
 def contribute(
     trial: Trial, rows: Days, arm_of: I64, sums: Sums, sign: int = 1, within: range | None = None
 ) -> None:
-    """Add what users contribute. ``rows``: all of theirs, in the order of (user, day); ``arm_of``:
-    the arm of each label, 0 for none; ``within``: the only days that count, except that users seen
-    in several arms on any day are left out."""
-    rows = rows.where(code_of(rows.part) == (trial.exposure.code if trial.exposure else ATTRIBUTED))
+    """Add what users contribute. ``rows``: all of theirs under the trial's exposure, in the order
+    of (user, day); ``arm_of``: the arm of each label, 0 for none; ``within``: the only days that
+    count, except that who was exposed before is in, and who was in several arms on any day is not.
+    """
     arm = arm_of[rows.label]
     in_days = (rows.day >= trial.days.start) & (rows.day < trial.days.stop)
     within = trial.days if within is None else within
@@ -191,10 +191,21 @@ def contribute(
     if member is None:
         return
     chosen, arm = member
-    inside = (chosen.day >= within.start) & (chosen.day < within.stop)
-    chosen, arm = chosen.where(inside), arm[inside]
+    inside = chosen.day < within.stop
+    if trial.exposure.is_attributed:
+        inside &= chosen.day >= within.start
+    chosen, arm = _from(within.start, chosen.where(inside)), arm[inside]
     if len(chosen):
         _add(trial, _cumulated(trial, rows, chosen, arm), sums, sign)
+
+
+def _from(day: int, rows: Days) -> Days:
+    """What was before a day is nothing on it: all that is left is that the user was exposed."""
+    is_early = rows.day < day
+    if not is_early.any():
+        return rows
+    amounts = [np.where(is_early, 0, amount) for amount in rows.amounts]
+    return replace(rows, day=np.maximum(rows.day, day), amounts=amounts)
 
 
 def _members(
@@ -214,16 +225,14 @@ def _members(
         at = np.flatnonzero(is_shown & is_mixed[user])
         for day in rows.day[at[runs_of(user[at])]].tolist():
             add(sums, trial.key(0, day, MIXED), sign)
-    if trial.exposure is None:
+    if trial.exposure.is_attributed:
         mine = (arm > 0) & (arm == last[user]) & ~is_mixed[user]
         return (rows.where(mine), arm[mine]) if mine.any() else None
     counts = is_exposed(rows.part) & (last > 0)[user]
     outside = ~is_mixed[user] & ~counts
     outside &= (rows.day >= within.start) & (rows.day < within.stop)
     _outside(trial, rows.where(outside), last[user][outside], sums, sign)
-    is_within = is_shown & (rows.day >= within.start) & (rows.day < within.stop)
-    is_seen = np.logical_or.reduceat(is_within, starts)
-    mine = counts & (is_seen & ~is_mixed)[user]
+    mine = counts & ~is_mixed[user]
     return (rows.where(mine), last[user][mine]) if mine.any() else None
 
 
@@ -251,6 +260,9 @@ def _cumulated(trial: Trial, every: Days, rows: Days, arm: I64) -> _Cumulated:
         now.append(total)
         before.append(total - amount)
     is_in, was_in = now[SHOWN] > 0, before[SHOWN] > 0
+    if not trial.exposure.is_attributed:  # all rows are of after the exposure
+        is_in, was_in = np.ones_like(is_in), np.ones_like(is_in)
+        was_in[heads] = False
     covariate: list[I64] = []
     if len(trial.covariates):
         covariate = [np.repeat(c, spans) for c in _covariates(trial, every, user[heads])]
@@ -353,15 +365,20 @@ def _of_measure(
 ) -> list[dict[str, int]]:
     """The sums of a measure in no arm and in each."""
     names, size = trial.moments, len(trial.moments)
-    found = []
+    found: list[dict[int, dict[str, int]]] = []
+    users: Counter[int] = Counter()
     for start in range(first, len(total), trial.stats):
-        stops = range(start, start + size * measure.buckets, size)
-        found.append([dict(zip(names, total[i : i + size], strict=True)) for i in stops])
+        buckets = {}
+        for bucket in range(measure.buckets):
+            sums = total[start + bucket * size : start + (bucket + 1) * size]
+            if any(sums) or not bucket:
+                buckets[bucket] = dict(zip(names, sums, strict=True))
+                users[bucket] += buckets[bucket]["y"]
+        found.append(buckets)
     if not isinstance(measure.cap, Quantile):
-        return [its for (its,) in found]
-    users = [sum(its["y"] for its in bucket) for bucket in zip(*found, strict=True)]
+        return [buckets[0] for buckets in found]
     last = measure.cap.bucket(users)
-    result = [folded(its, last) for its in found]
-    if any(users[last + 1 :]):
+    result = [folded(buckets, last) for buckets in found]
+    if max(users, default=0) > last:
         result[0]["cap"] = int(EDGES[last])
     return result

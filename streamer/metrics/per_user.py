@@ -33,7 +33,7 @@ from streamer.engine.integers import split
 from streamer.engine.tracks import PerUser, Track
 from streamer.engine.trial_sums import Measure, Trial
 from streamer.errors import SettingsError
-from streamer.experiment_settings import Experiment, ExperimentMetric
+from streamer.experiment_settings import ExperimentMetric
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.metrics.slates import UNIT, Lists
@@ -268,7 +268,12 @@ class ExperimentFacts(UserFacts):
                 experiment.days,
                 experiment.covariates,
                 tuple(self._capped(metric) for metric in experiment.metrics),
-                self._exposure(experiment),
+                Exposure(
+                    experiment.dimension,
+                    experiment.arms,
+                    experiment.days.start,
+                    experiment.outcomes == "attributed",
+                ),
             )
             for experiment in settings.experiments
         )
@@ -280,17 +285,10 @@ class ExperimentFacts(UserFacts):
             cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
         return replace(self.measure(metric.name), cap=cap)
 
-    def _exposure(self, experiment: Experiment) -> Exposure | None:
-        if experiment.outcomes == "attributed":
-            return None
-        return Exposure(experiment.dimension, experiment.arms, experiment.days.start)
-
     def needs(self, trial: Trial) -> list[str]:
-        """What an experiment needs to be counted: components, arms, and exposures to it."""
+        """What an experiment needs to be counted: components, and the exposure to it."""
         names = [name for m in trial.measures for name in self.ratios[m.name].components]
-        exposed = [] if trial.exposure is None else [OUTCOMES, trial.exposure.name]
-        arms = [f"{trial.dimension}={arm}" for arm in trial.arms]
-        return list(dict.fromkeys([IMPRESSIONS, *names, *exposed, *arms]))
+        return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
 
 class AlertFacts(UserFacts):

@@ -143,7 +143,9 @@ class Book:
         )
 
     def _outside(self, sums: Mapping[str, int]) -> Outside | None:
-        return Outside(sums["early"], sums["unexposed"]) if self.trial.exposure else None
+        if self.trial.exposure.is_attributed:
+            return None
+        return Outside(sums["early"], sums["unexposed"])
 
     def _capped_at(self, metric: ExperimentMetric, sums: Mapping[str, int]) -> float | None:
         if metric.cap is None or metric.cap >= 1:

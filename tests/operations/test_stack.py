@@ -33,7 +33,9 @@ from tests.required import require
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PAST_SECONDS = 1200
-PAST_RATE, YESTERDAYS_RATE = 60, 5
+PAST_RATE, PAST_DAYS_RATE = 60, 2
+PAST_DAYS = 15
+"""A whole week to compare with, and one after it."""
 ARRIVED_SECONDS = 45.0
 """Longest wait for a query to have data; most have it at once."""
 INTERVAL = f"{5 * SCRAPE_SECONDS}s"
@@ -53,16 +55,17 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 
 def send_past(stack: Stack) -> None:
-    """As ``docker compose run -T traffic produce - < past.ndjson``: around this time yesterday, and
-    until now."""
+    """As ``docker compose run -T traffic produce - < past.ndjson``: around this time on past days,
+    and until now."""
     start_ms = int((time.time() - PAST_SECONDS) * 1000)
-    yesterday = Traffic(start_ms=start_ms - DAY_MS, events_per_second=YESTERDAYS_RATE, users=2000)
+    lines: list[bytes] = []
+    for day in range(PAST_DAYS, 0, -1):
+        then_ms = start_ms - day * DAY_MS
+        then = Traffic(start_ms=then_ms, events_per_second=PAST_DAYS_RATE, users=2000)
+        lines += [line for _, line in generate(then, 2 * PAST_SECONDS * PAST_DAYS_RATE)]
     traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
-    lines = [
-        *generate(yesterday, 2 * PAST_SECONDS * YESTERDAYS_RATE),
-        *generate(traffic, PAST_SECONDS * PAST_RATE),
-    ]
-    send(stack, [line for _, line in lines])
+    lines += [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)]
+    send(stack, lines)
 
 
 def send_probes(stack: Stack) -> None:

@@ -204,9 +204,10 @@ class Trial:
         return early, unexposed
 
     def sums(self, days: range) -> dict[tuple[str, str], ArmTruth]:
-        """(metric, arm) → sums over the users who had an impression of the arm on these days."""
+        """(metric, arm) → sums over the users who were exposed to the arm by the end of these days,
+        or had an impression of it on them."""
         members = {
-            arm: [user for user in self.members[arm] if self.arms_of(user, days)]
+            arm: [user for user in self.members[arm] if self.is_in(user, days)]
             for arm in self.experiment.arms
         }
         out: dict[tuple[str, str], ArmTruth] = {}
@@ -219,6 +220,13 @@ class Trial:
                 capped(points, cap, MICROS if ratio[0] == "value" else 1)
             out |= {(metric, arm): summed(its) for arm, its in points.items()}
         return out
+
+    def is_in(self, user: User, days: range) -> bool:
+        """Whether a user is compared on these days."""
+        if self.experiment.outcomes == "attributed":
+            return bool(self.arms_of(user, days))
+        first_ms = self.first_ms(user)
+        return first_ms is not None and first_ms // DAY_MS < days.stop
 
     def point(self, user: User, ratio: tuple[str, str], arm: str, days: range) -> dict[str, int]:
         """x, y, u and v of one user; before the experiment all values of the dimension count."""
@@ -244,12 +252,13 @@ def amount(did: list[Did], component: str) -> int:
 
 
 def capped(points: dict[str, list[dict[str, int]]], cap: float, unit: int) -> None:
-    """Let every x be the cap at most: an amount, or from a quantile over the users of all arms."""
+    """Let every x be the cap at most: an amount, or from a quantile over the users of all
+    arms who have any."""
     users = [point for its in points.values() for point in its]
     if cap >= 1:
         most = round(cap * unit)
     else:
-        values = sorted(point["x"] for point in users)
+        values = sorted(point["x"] for point in users if point["x"] > 0)
         rank = math.ceil(Fraction(str(cap)) * len(values))
         most = two_digits(values[rank - 1]) if values else 0
     for point in users:

@@ -153,7 +153,7 @@ def spent(*values: float) -> Log:
 
 
 @pytest.mark.parametrize(
-    ("cap", "most"), [(50.0, 50), (2e6, 123_456), (0.5, 1), (0.75, 3.5), (0.999, 130_000)]
+    ("cap", "most"), [(50.0, 50), (2e6, 123_456), (0.5, 2), (0.75, 3.5), (0.999, 130_000)]
 )
 def test_a_cap_is_an_amount_or_a_quantile_over_all_arms(cap: float, most: float) -> None:
     values = [0, 0, 1, 2, 3.5, 123_456]
@@ -238,13 +238,16 @@ def test_a_range_of_days() -> None:
     log.click(0, **A).click(DAY_MS, **A).click(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
     settings = made("ctr_ratio")
     found = ranged(log, settings, 1, 2)
+    both = ArmTruth(n=2, nz=2, x=3, xx=5, y=2, yy=4, xy=4)  # w was exposed before
+    assert found == {("ctr_ratio", "A"): both, ("ctr_ratio", "B"): ArmTruth()}
     one = ArmTruth(n=1, nz=1, x=2, xx=4, y=2, yy=4, xy=4)
-    assert found == {("ctr_ratio", "A"): one, ("ctr_ratio", "B"): ArmTruth()}
+    attributed = ranged(log, made("ctr_ratio", outcomes="attributed"), 1, 2)
+    assert attributed["ctr_ratio", "A"] == one
     whole = ranged(log, settings, 0, 2)
     assert whole["ctr_ratio", "A"] == of(truth_of(log.records, settings), "ctr_ratio", 2)
     past = ranged(log, made("ctr_ratio", start=1, covariate_days=1), 2, 2)
     assert past["ctr_ratio", "A"] == ArmTruth(
-        n=1, y=1, yy=1, u=1, uu=1, v=1, vv=1, uv=1, yu=1, yv=1
+        n=2, y=1, yy=1, u=1, uu=1, v=2, vv=2, uv=1, yu=1, yv=1
     )
 
 

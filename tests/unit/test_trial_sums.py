@@ -7,13 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from streamer.engine.exposures import Exposure
 from streamer.engine.integers import columns, split
 from streamer.engine.trial_sums import Measure, Sums, Trial, contribute, cumulated
 from streamer.engine.user_days import Days
 
 MEASURE = Measure("conversion_value_per_impression", above=1, below=0, high=2)
-PLAIN = Trial("x", "variant", ("A", "B"), range(100, 110), range(0), (MEASURE,))
-ADJUSTED = Trial("x", "variant", ("A", "B"), range(100, 110), range(90, 100), (MEASURE,))
+EXPOSURE = Exposure("variant", ("A", "B"), 100, is_attributed=True)
+PLAIN = Trial("x", "variant", ("A", "B"), range(100, 110), range(0), (MEASURE,), EXPOSURE)
+ADJUSTED = Trial("x", "variant", ("A", "B"), range(100, 110), range(90, 100), (MEASURE,), EXPOSURE)
 
 
 def days(rows: Sequence[tuple[int, int, int, int]]) -> Days:
