@@ -76,6 +76,8 @@ class Api:
 
     async def health(self, request: web.Request) -> web.Response:
         """Whether what is shown follows the logs, and how far it is behind."""
+        if refused := _without_parameters(request):
+            return refused
         result = await self.exporter.read()
         reports = self.exporter.reports
         present = [report for report in reports if report.is_present]
@@ -149,6 +151,8 @@ class Api:
 
     async def alerts(self, request: web.Request) -> web.Response:
         """What is said of every segment that an alert watches."""
+        if refused := _without_parameters(request):
+            return refused
         found = (await self.exporter.read()).watched
         names = self.settings.dimension_names
         listed = [

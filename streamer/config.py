@@ -260,7 +260,8 @@ class Limits(Section, frozen=True):
     user_items: int = limits.MAX_USER_ITEMS
     """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
     user_days: int = limits.MAX_USER_DAYS
-    """(user, day, arm) of a partition that experiments need; beyond it users are sampled."""
+    """Rows of a partition for what users did on each day of each experiment, and as many for events
+    of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
     event_ids: int = limits.MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""
 

@@ -38,8 +38,9 @@ class ExperimentMetric(Section, frozen=True):
     margin: float | None = None
     """Of a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
     cap: float | None = None
-    """Of a metric per user: what a user counts for at most. From 1 on an amount; below 1 a quantile
-    over the users of all arms, rounded up to two significant digits, e.g. `0.999`."""
+    """Of a metric per user: what a user counts for at most. 1 or more is an amount; below 1 it is a
+    quantile over the users of all arms whose value is above 0, rounded up to two significant
+    digits, e.g. `0.999`."""
 
 
 class Experiment(Section, frozen=True):

@@ -108,8 +108,9 @@ MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 80 bytes each."""
 MAX_USER_DAYS = 4_000_000
-"""(user, day, arm) within the days of experiments, each with the sums that their metrics need;
-beyond it a sample of the users. About 60 bytes each, and 8 for every sum."""
+"""(user, day, values of dimensions) within the days of each experiment, each with the sums that
+metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it
+a sample of the users. About 75 bytes each, and 8 for every sum."""
 MAX_OPEN_SESSIONS = 2_000_000
 """Sessions that an event can still join, and viewings that a dwell time can."""
 MAX_SESSION_MS = 31 * 24 * 3600 * 1000

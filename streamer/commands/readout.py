@@ -86,9 +86,10 @@ def _range(book: Book, first: datetime.date | None, last: datetime.date | None) 
             f"{date_of(book.last_day)} so far"
         )
     if not (days.start <= start < stop <= days.stop):
+        asked = " ".join(f"--{n} {d}" for n, d in (("from", first), ("to", last)) if d is not None)
         raise UsageError(
-            f"--from {first} --to {last}: experiment {experiment.name!r} runs from "
-            f"{experiment.start} to {experiment.end or 'now'}"
+            f"{asked}: experiment {experiment.name!r} has the days from {experiment.start} to "
+            f"{min(date_of(book.last_day), experiment.end or datetime.date.max)} so far"
         )
     return range(start, stop)
 

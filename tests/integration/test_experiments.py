@@ -184,7 +184,10 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
     code, _, err = await said(site, capsys, "none")
     assert (code, "no experiment 'none'; the settings have ranker, later" in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--from", "2025-06-01")
-    assert (code, "runs from 2025-06-02 to now" in err) == (2, True)
+    assert (code, "--from 2025-06-01: experiment 'ranker' has the days from 2025-06-02" in err) == (
+        2,
+        True,
+    )
     code, _, err = await said(site, capsys, "later", "--to", "2025-07-13")
     assert (code, "begins on 2025-07-12" in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--to", "2025-06-30")
