@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,6 +58,10 @@ class Thread:
         return asyncio.create_task(work(self))
 
 
+def has_rejoined(coordinator: Coordinator, times: int) -> bool:
+    return coordinator.rejoins == times
+
+
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_JOIN_AGAIN_SECONDS", 0.005)
@@ -70,7 +75,7 @@ async def test_an_error_is_taken_and_the_worker_joins_anew(
     for n in (1, 2):
         taken = coordinator.keep(KafkaError("Unexpected error: [Error 15]"))
         await until(taken.done, "the coordinator may go on")
-        await until(lambda n=n: coordinator.rejoins == n, "it joins again")
+        await until(partial(has_rejoined, coordinator, n), "it joins again")
         assert (coordinator.generation, coordinator.member_id) == (-1, "")
         coordinator.generation, coordinator.member_id = 7, "member"
     assert caplog.text.count("did not let the worker join, trying again: KafkaError") == 2

@@ -10,6 +10,7 @@ import pytest
 from streamer import recovery
 from streamer.owned import Phase
 from streamer.store.base import Stored
+from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
 from streamer.witnesses import witness_of
 from tests.scripted import START_MS, TPS, Bench, running, until
@@ -45,12 +46,16 @@ async def test_a_partition_that_stays_is_compared_with_its_logs_again(
     declared: tuple[int, list[tuple[int, int]], int],
 ) -> None:
     """Its log changes while the group rebalances; the worker keeps the partition in memory."""
-    bench = Bench(MemoryStore())
+    store = MemoryStore()
+    bench = Bench(store)
     async with running(bench):
         await count_some(bench)
         partition = bench.owned.partition
         assert partition is not None
         await bench.runner.revoke()
+        assert not bench.owned.dirty
+        assert bench.task is not None
+        bench.task.cancel()  # nothing is applied any more
         change(bench)
         await bench.runner.assign([0])
         await until(lambda: bench.owned.phase is Phase.OWNED, "it goes on")
@@ -58,7 +63,9 @@ async def test_a_partition_that_stays_is_compared_with_its_logs_again(
         assert bench.log.starts[-1][TPS[0]] == goes_on_at
         log = partition.logs["impressions"]
         assert (log.lost, log.gaps, log.restarts) == declared
-        await until(lambda: bench.owned.committed.get("impressions") == goes_on_at, "committed")
+    stored = decode(store.states[0].manifest).topics["impressions"]
+    assert stored.next_offset == goes_on_at
+    assert (stored.lost, stored.gaps, stored.restarts) == declared
 
 
 # Damage counts when it is seen twice --------------------------------------------------------------
