@@ -36,7 +36,7 @@ class Alerts:
         for variable in self._variables():
             board = board.with_variable(variable)
         rows: dict[str, list[timeseries.Panel | table.Panel]] = {
-            "What is said of every alert": [
+            "Status of every alert": [
                 self._statuses("alert_status", "Status"),
                 self._statuses("alert_traffic_status", "Traffic"),
                 self._statuses("alert_reference_status", "Against the reference week"),

@@ -169,9 +169,9 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         ("StreamerMetricNoTraffic", Status.NO_TRAFFIC, "warning", alert.for_,
          (f"{alert.metric} has no traffic", nothing)),
         ("StreamerMetricTooLittle", Status.TOO_LITTLE, "info", _TOO_LITTLE_FOR,
-         (f"{alert.metric} has too little traffic to tell a change", little)),
+         (f"{alert.metric} has too little traffic to detect a change", little)),
         ("StreamerMetricDaysDiffer", Status.DAYS_DIFFER, "info", _TOO_LITTLE_FOR,
-         (f"Past days of {alert.metric} differ too much to tell a change", differ)),
+         (f"Past days of {alert.metric} differ too much to detect a change", differ)),
     )  # fmt: skip
     return [
         _rule(

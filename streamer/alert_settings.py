@@ -1,4 +1,4 @@
-"""Settings of alerts on metrics: what may fall by how much before somebody is told."""
+"""Settings of alerts on metrics: how far they may move before an alert fires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streamer.section import Section
 
 
 class Alert(Section, frozen=True):
-    """[[alerts]]: tell when a metric falls (or rises) by more than is tolerated."""
+    """[[alerts]]: an alert when a metric falls (or rises) by more than is tolerated."""
 
     name: str
     """Its name in rules, pages and labels."""
@@ -37,9 +37,9 @@ class Alert(Section, frozen=True):
     `first` whole one that was counted, the one from a date (`2026-11-02`, UTC), or `none`."""
     traffic_drop: float = 0.5
     """Relative fall of traffic (of the metric's denominator) below the same time on past days that
-    is tolerated: 0.5 is half; 0: no alert of it."""
+    is tolerated: 0.5 is half; 0: no alert on it."""
     traffic_rise: float = 1.0
-    """The same of a rise: 1.0 is twice as much; 0: no alert of it."""
+    """The same for a rise: 1.0 is twice as much; 0: no alert on it."""
     level: float = LEVEL
     """Certainty of the end of the interval that has to be beyond the tolerated change."""
     for_: str = msgspec.field(default="10m", name="for")

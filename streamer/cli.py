@@ -199,7 +199,7 @@ def _add_files(add: _Add) -> None:
 
 
 def _add_look(add: _Add) -> None:
-    check = add("check", "try settings, Kafka and Redis; each finding one line with its mend")
+    check = add("check", "try settings, Kafka and Redis; one line for each finding, with its fix")
     _settings(check)
 
     metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")

@@ -66,8 +66,9 @@ class Experiment(Section, frozen=True):
     """Days before the start in which a user's own behaviour is measured, to take out of the
     comparison what was there before (CUPED); 0: none."""
     outcomes: str = "exposed"
-    """Which events count to an arm. `exposed`: everything a user does from the first impression of
-    the arm on. `attributed`: events that carry the arm's value, or whose impression does."""
+    """Which events count towards an arm. `exposed`: everything a user does from the first
+    impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
+    does."""
     expected_users: int = 5000
     """Users at which the interval that holds at any time is at its narrowest."""
 

@@ -18,7 +18,7 @@ from streamer import cli, docs
 from streamer.config import Settings, parse
 from streamer.errors import UsageError
 from streamer.events import KINDS, LINE_TYPES, REASONS, event_type
-from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.replay import Replay
 
 ROOT = Path(__file__).parents[1]
@@ -190,3 +190,27 @@ def test_the_page_on_events_names_every_field_and_every_reason() -> None:
     replay.finish()
     values = {(r.name, *r.labels.values()): r.value for r in replay.readout().readings}
     assert values["streamer_accepted_total", "impressions"] == 1
+
+
+_SERIES = re.compile(r"\bstreamer_[a-z0-9_]+")
+_OF_A_FAMILY = re.compile("_(total|info|count|sum|bucket)$")
+
+
+def described() -> set[str]:
+    """Families of series: those of the catalogue, and those of the processor and the exporter."""
+    found = {_OF_A_FAMILY.sub("", name) for name in _SERIES.findall(docs.pages()["metrics.md"])}
+    for module in ("processor", "exporter"):
+        text = (ROOT / "streamer" / f"{module}.py").read_text(encoding="utf-8")
+        found |= {PREFIX + name for name in re.findall(r'(?:\{PREFIX\}|\(")([a-z_]+)"', text)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_series_and_alerts_that_pages_name_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    families = described()
+    named = {name for name in _SERIES.findall(text) if not name.endswith("_")}
+    assert {n for n in named if _OF_A_FAMILY.sub("", n) not in families} == set()
+    rules = (ROOT / "grafana" / "prometheus" / "rules").glob("*.yml")
+    alerts = set(re.findall(r"alert: (Streamer\w+)", "".join(p.read_text() for p in rules)))
+    assert set(re.findall(r"`(Streamer[A-Z]\w+)`", text)) <= alerts

@@ -83,7 +83,7 @@ def judge_traffic(
     center, kept, _, _ = _trimmed([_log(n) for n in own])
     found = replace(found, usual=exp(center))
     if arrivals < LEAST_ARRIVALS:
-        why = f"usually as few as {arrivals:.1f} users at a time"
+        why = f"only {arrivals:.1f} independent users in a usual window"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     spread, df = _spread(weekdays)
     reach = critical(rule.level, df) * sqrt(max(spread, 1 / arrivals) * (1 + 1 / kept))

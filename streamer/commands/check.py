@@ -1,4 +1,4 @@
-"""``streamer check``: try settings, Kafka and Redis; each finding one line with its mend."""
+"""``streamer check``: try settings, Kafka and Redis; one line for each finding, with its fix."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _outside(found: ExperimentReadout) -> list[str]:
     if found.outside is None or not (found.outside.before_exposure or found.outside.unexposed):
         return []
     return [
-        f"Outcomes that count to no arm: {found.outside.before_exposure:,} before the first "
+        f"Outcomes that count towards no arm: {found.outside.before_exposure:,} before the first "
         f"exposure of their user, {found.outside.unexposed:,} of users who were not exposed."
     ]
 

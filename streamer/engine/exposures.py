@@ -1,4 +1,4 @@
-"""Who was exposed to an experiment since when: from then on a user's outcomes count to the arm.
+"""Since when each user is exposed to an experiment: later outcomes count towards the arm.
 
 Whether an event counts is known for good once its user was exposed no later than it, or once no
 impression that early can be accepted any more. Until then it is kept by its own time.

@@ -76,7 +76,7 @@ class Measure:
 class Trial:
     """An experiment as the engine sees it: days since 1970-01-01, its arms (the control first),
     its measures. Without ``covariates`` (days) there are none. ``exposure``: from when on all that
-    a user does counts to his arm, or that events count to the arm that is theirs."""
+    a user does counts towards the arm, or that events count towards the arm that is theirs."""
 
     name: str
     dimension: str
@@ -237,7 +237,7 @@ def _members(
 
 
 def _outside(trial: Trial, rows: Days, arm: I64, sums: Sums, sign: int) -> None:
-    """Count the outcomes of rows that count to no arm, of users of these arms (0: of none)."""
+    """Count the outcomes of rows that count towards no arm, of users of these arms (0: of none)."""
     outcomes = rows.amounts[OUTCOMES]
     at = np.flatnonzero(outcomes)
     for day, of_arm, number in zip(

@@ -118,8 +118,8 @@ def _split(split: Split) -> str:
         for arm, count in split.users.items()
     ]
     return (
-        f"The split is not the planned one: {', '.join(shares)}. Something assigns, loses or "
-        "doubles users of one arm, so the arms cannot be compared."
+        f"The split is not the planned one: {', '.join(shares)}. Something misassigns, loses or "
+        "duplicates users of one arm, so the arms cannot be compared."
     )
 
 
@@ -127,8 +127,8 @@ def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     control, treatment = evidence.users
     noun = "user" if control == 1 else "users"
     return (
-        f"{plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}: nothing is "
-        f"said below {rule.min_users:,} in each."
+        f"{plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}: there is "
+        f"no verdict below {rule.min_users:,} in each."
     )
 
 
@@ -167,8 +167,8 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
     if least is not None:
         text += (
-            f" These users would show a difference of {write(least).lstrip('+')} with a chance "
-            f"of {plan.power:.0%}."
+            f" With these users a difference of {write(least).lstrip('+')} would be found with a "
+            f"probability of {plan.power:.0%}."
         )
     return text + _why_absolute(evidence)
 

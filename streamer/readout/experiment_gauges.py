@@ -80,7 +80,7 @@ def _mixed(known: Known) -> Iterator[Sample]:
     empty='absent before the first day, and with outcomes = "attributed"',
 )
 def _outside(known: Known) -> Iterator[Sample]:
-    """Outcomes that count to no arm; those of users in several arms are not among them."""
+    """Outcomes that count towards no arm; those of users in several arms are not among them."""
     for found in _running(known):
         if found.outside is not None:
             yield (found.experiment.name, "before_exposure"), found.outside.before_exposure

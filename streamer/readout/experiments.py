@@ -27,7 +27,7 @@ from streamer.metrics.per_user import ExperimentFacts, UserRatio
 from streamer.readout.view import View
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
-"""Relative lifts for which the days until they would be found are told."""
+"""Relative lifts for which the days until they would be found are forecast."""
 MANY_MIXED = 0.01
 """Share of users seen in several arms from which on that is a warning."""
 
@@ -43,8 +43,9 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Outcomes (feedback, conversions, viewings) that count to no arm: before the first exposure of
-    their user, and of users without one. Those of users in several arms are not among them."""
+    """Outcomes (feedback, conversions, viewings) that count towards no arm: before the first
+    exposure of their user, and of users without one. Those of users in several arms are not among
+    them."""
 
     before_exposure: int
     unexposed: int

@@ -134,7 +134,7 @@ function notesOf(found) {
     const unexposed = format.counted(found.outside.unexposed, "outcome");
     notes.push(
       `${before} before the first exposure of their user and ${unexposed} of users who were not ` +
-        "exposed count to no arm.",
+        "exposed count towards no arm.",
     );
   }
   for (const { name, capped_at } of found.metrics) {

@@ -25,8 +25,8 @@ from streamer.events import KINDS
 from streamer.store.redis import RedisStore
 from tests.agreement import DOCUMENTS
 from tests.integration.conftest import MakeRedis, MakeTopics
+from tests.integration.exporters import fill, settings_of
 from tests.integration.test_check import event, found, send
-from tests.integration.test_exporter import fill, settings_of
 from tests.integration.workers import as_toml, document_of
 from tests.required import require
 

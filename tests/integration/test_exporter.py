@@ -1,13 +1,12 @@
-"""The exporter's pages over a real Redis: what Prometheus and the JSON API get."""
+"""The exporter's pages over a real Redis: what Prometheus gets, and health."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import platform
 import time
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import aiohttp
 import msgspec
@@ -17,94 +16,26 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer import __version__
-from streamer.config import Settings, parse
-from streamer.documents import Documents
 from streamer.embedded import HOST
-from streamer.ends import LogEnds
 from streamer.exporter import Exporter
 from streamer.listener import listen
 from streamer.readout.readout import Readout, readout
-from streamer.store.base import Store
-from streamer.store.reader import Reader, manifests_of
+from streamer.store.reader import Reader
 from streamer.store.redis import RedisStore
 from streamer.telemetry import Telemetry
 from streamer.testing import chunks_of
-from tests.agreement import DOCUMENTS, random_records, to_log
+from tests.agreement import random_records, to_log
 from tests.integration.conftest import MakeRedis
+from tests.integration.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
 from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import until
-from tests.journal_suite import Run, commit, start
-from tests.site import ends_after
-
-NAME, PARTITIONS = "few values", 2
-
-
-def settings_of(url: str, prefix: str) -> Settings:
-    return parse({**DOCUMENTS[NAME], "redis": {"url": url, "prefix": prefix}})
-
-
-async def fill(store: Store, settings: Settings) -> Run:
-    """State of two partitions, and two workers' reports."""
-    records, _ = random_records(3, NAME, 800, PARTITIONS)
-    run = await start(store, settings, PARTITIONS)
-    for chunk in chunks_of(to_log(records), 200, 1):
-        run.engines.feed(chunk)
-    run.engines.finish()
-    for number in range(PARTITIONS):
-        await commit(store, run, number)
-    told = Telemetry("host:1:a", {0: "owned"}, fenced=2)
-    told.commit_took(0.02)
-    await store.report(told)
-    await store.report(Telemetry("host:2:b", {1: "owned"}))
-    return run
-
-
-class Site(NamedTuple):
-    """An exporter that listens, and what it should show."""
-
-    url: str
-    settings: Settings
-    expected: Readout
-    session: aiohttp.ClientSession
-
-    async def get(self, path: str) -> tuple[int, str]:
-        async with self.session.get(self.url + path) as answer:
-            return answer.status, await answer.text()
-
-    async def readings(self, query: str = "") -> list[dict[str, Any]]:
-        status, text = await self.get(f"/api/readings{query}")
-        assert status == 200, text
-        document = json.loads(text)
-        assert document["stream_time_ms"] == self.expected.stream_ms
-        found: list[dict[str, Any]] = document["readings"]
-        return found
+from tests.journal_suite import commit, start
 
 
 @pytest.fixture
 async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
-    settings = settings_of(redis_url, redis_prefix)
-    store = RedisStore(settings.redis)
-    run = await fill(store, settings)
-    manifests, _ = await manifests_of(store, PARTITIONS)
-    bounds = ends_after(manifests, {"clicks/0": 3})
-    exporter = Exporter(settings, store, LogEnds(bounds))
-    runner = web.AppRunner(exporter.app())
-    await runner.setup()
-    port = await listen(runner, HOST, 0)
-    views = exporter.reader.views
-    async with aiohttp.ClientSession() as session:
-        expected = readout(settings, run.engines.catalogue, views)
-        yield Site(f"http://{HOST}:{port}", settings, expected, session)
-    await runner.cleanup()
-
-
-def as_set(readings: list[dict[str, Any]]) -> set[tuple[str, frozenset[tuple[str, str]], float]]:
-    return {(r["name"], frozenset(r["labels"].items()), r["value"]) for r in readings}
-
-
-def expected_of(readout: Readout, **labels: str) -> set[Any]:
-    document: Any = readout.as_json()
-    return as_set([r for r in document["readings"] if labels.items() <= r["labels"].items()])
+    async with serving(redis_url, redis_prefix) as found:
+        yield found
 
 
 async def test_metrics_are_the_readings(site: Site) -> None:
@@ -173,79 +104,6 @@ async def test_formats_and_codings_are_negotiated(site: Site) -> None:
             assert "process_cpu_seconds_total" in found
     _, text = await page()
     await promtool_finds_nothing(text)
-
-
-async def test_the_api_gives_the_readings(site: Site) -> None:
-    assert as_set(await site.readings()) == expected_of(site.expected)
-    assert as_set(await site.readings("?at=stream")) == expected_of(site.expected)
-    chosen = as_set(await site.readings("?window=24h"))
-    assert chosen == expected_of(site.expected, window="24h")
-    assert chosen
-    both = as_set(await site.readings("?window=24h&variant=all"))
-    assert both == expected_of(site.expected, window="24h", variant="all")
-    for name in ("ctr_ratio", "streamer_ctr_ratio"):
-        named = as_set(await site.readings(f"?name={name}"))
-        assert named == {x for x in expected_of(site.expected) if x[0] == "streamer_ctr_ratio"}
-
-
-@pytest.mark.parametrize("query", ["?nothing=1", "?windows=5m", "?window=5m&Variant=A"])
-async def test_an_unknown_parameter_is_refused_with_the_known_ones(site: Site, query: str) -> None:
-    status, text = await site.get(f"/api/readings{query}")
-    assert status == 400
-    error = json.loads(text)["error"]
-    assert "window" in error
-    assert "variant" in error
-
-
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ("window=7m", ["window = '7m' is not there", "1m, 5m, 1h, 24h"]),
-        ("window=1h&window=", ["window = '' is not there"]),
-        ("variant=zz", ["variant = 'zz' is not there", "all, other, unknown, "]),
-        (f"variant={'z' * 5000}", ["is not there"]),
-    ],
-)
-async def test_a_value_that_is_not_there_is_refused_with_those_that_are(
-    site: Site, query: str, words: list[str]
-) -> None:
-    status, text = await site.get(f"/api/readings?{query}")
-    assert status == 400
-    error = json.loads(text)["error"]
-    assert [word for word in words if word not in error] == []
-    assert len(error) < 1000
-
-
-async def test_every_value_that_is_shown_can_be_asked_for(site: Site) -> None:
-    names = site.settings.dimension_names
-    for name in names:
-        shown = {r["labels"].get(name) for r in await site.readings()} - {None}
-        assert shown
-        for value in {*shown, "all", "other", "unknown"}:
-            found = await site.readings(f"?{name}={value}")
-            assert {r["labels"][name] for r in found} == shown & {value}
-
-
-async def test_documents_are_made_once_a_readout(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    body = Documents._body
-
-    def counted(documents: Documents, *of: Any) -> bytes:
-        made.append(str(of[1]))
-        return body(documents, *of)
-
-    monkeypatch.setattr(Documents, "_body", counted)
-    texts = await asyncio.gather(*(site.get("/api/readings?at=stream") for _ in range(20)))
-    assert len({text for _, text in texts}) == 1
-    assert len(made) == 1
-
-
-@pytest.mark.parametrize("query", ["?at=now", "?at="])
-async def test_a_wrong_value_of_at_is_refused(site: Site, query: str) -> None:
-    status, text = await site.get(f"/api/readings{query}")
-    assert (status, "at" in json.loads(text)["error"]) == (400, True)
 
 
 async def test_health_readiness_and_page(site: Site) -> None:

@@ -68,8 +68,9 @@ class ArmTruth:
 
 @dataclass
 class ExperimentTruth:
-    """``sums``: by experiment, metric, arm and day; ``mixed`` users, and outcomes that count to no
-    arm (before the exposure of their user, and of users without one): by experiment and day.
+    """``sums``: by experiment, metric, arm and day; ``mixed`` users, and outcomes that count
+    towards no arm (before the exposure of their user, and of users without one): by experiment and
+    day.
 
     Every day is there, from an experiment's start to its end or to the day of stream time.
     """

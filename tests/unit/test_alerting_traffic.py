@@ -49,7 +49,10 @@ def test_where_nothing_can_be_said_it_says_why() -> None:
     assert judge(1000, [10_000, 9000]).reason == "2 of at least 3 windows are known"
     assert judge(1000, [0] * 7).reason == "nothing was counted in the past windows"
     few = judge(0, arrivals=9.9)
-    assert (few.status, few.reason) == (Status.TOO_LITTLE, "usually as few as 9.9 users at a time")
+    assert (few.status, few.reason) == (
+        Status.TOO_LITTLE,
+        "only 9.9 independent users in a usual window",
+    )
     wild = judge(9000, [1000, 40_000, 6000, 90_000, 700, 30_000, 8000])
     assert wild.status == Status.DAYS_DIFFER
     assert wild.reason.endswith(

@@ -85,17 +85,17 @@ SENTENCES = {
     "Without any effect at most 5.0% of experiments would ever look like this, however often "
     "somebody looks.",
     "guard": "B is at worst 3.56% worse than A; 5.00% is allowed.",
-    "few": "A has 99 users and B has 50: nothing is said below 100 in each.",
-    "one": "A has 1 user and B has 2: nothing is said below 100 in each.",
+    "few": "A has 99 users and B has 50: there is no verdict below 100 in each.",
+    "one": "A has 1 user and B has 2: there is no verdict below 100 in each.",
     "none": "There is no interval yet: the standard error is 0.",
     "split": "The split is not the planned one: A has 53.06% of the users (planned 50.00%), B has "
-    "46.94% of the users (planned 50.00%). Something assigns, loses or doubles users of one arm, "
-    "so the arms cannot be compared.",
-    "open": "The lift of B over A may be anything from -13.37% to +24.95%. These users would show "
-    "a difference of 23.64% with a chance of 80%.",
-    "absolute": "B minus A may be anything from -0.0002405 to +0.0006405. These users would show a "
-    "difference of 0.0005595 with a chance of 80%. No percentage is given: the control's value is "
-    "not above 0.",
+    "46.94% of the users (planned 50.00%). Something misassigns, loses or duplicates users of one "
+    "arm, so the arms cannot be compared.",
+    "open": "The lift of B over A may be anything from -13.37% to +24.95%. With these users a "
+    "difference of 23.64% would be found with a probability of 80%.",
+    "absolute": "B minus A may be anything from -0.0002405 to +0.0006405. With these users a "
+    "difference of 0.0005595 would be found with a probability of 80%. No percentage is given: the "
+    "control's value is not above 0.",
     "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. Without any effect at most "
     "5.0% of experiments would ever look like this, however often somebody looks. No percentage is "
     "given: only 12 users of the control have a value other than 0, and a relative interval needs "

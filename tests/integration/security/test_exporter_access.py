@@ -20,8 +20,8 @@ from streamer.errors import SettingsError
 from streamer.guard import guards, tls_context
 from streamer.store.redis import RedisStore
 from tests.agreement import DOCUMENTS
+from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS, Command
-from tests.integration.test_exporter import NAME, fill, settings_of
 from tests.integration.workers import as_toml, until
 from tests.required import program
 from tests.secured import Certificates

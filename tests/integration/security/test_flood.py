@@ -19,8 +19,8 @@ from streamer import limits
 from streamer.embedded import HOST
 from streamer.store.redis import RedisStore
 from tests.agreement import DOCUMENTS
+from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS
-from tests.integration.test_exporter import NAME, fill, settings_of
 from tests.integration.workers import as_toml
 
 FILES = 256
