@@ -212,6 +212,17 @@ class ExperimentSuite:
         assert found["x"].read().counted_since_ms == stream_ms
         assert found["other"].read().counted_since_ms is None
 
+    @pytest.mark.parametrize("change", ["an end that had passed", "covariates", "another metric"])
+    async def test_what_was_counted_before_a_change_stays(self, store: Store, change: str) -> None:
+        before, after = (parse({"experiments": [trial(**some)]}) for some in CHANGES[change])
+        for day, settings in enumerate((before, before, after)):
+            run = await start(store, settings, 1)
+            shown(run, day, users=20 - 10 * (day == 2))
+            await commit(store, run, 0)
+        reader = await views_of(store)
+        found = books(after, run.engines.catalogue.experiment_facts, reader.views)
+        assert found["x"].read().users == {"A": 10, "B": 10}
+
     async def test_what_was_dropped_does_not_return(self, store: Store) -> None:
         """Removed and asked for again, while another one goes on."""
         both = parse({"experiments": [trial(), trial(name="other", outcomes="attributed")]})

@@ -32,13 +32,14 @@ _SETTLE_MS = 60_000
 _FLAG_BITS = 20
 _FLAG_MASK = np.uint64((1 << _FLAG_BITS) - 1)
 
-Scope = tuple[int, int, int]
-"""First day and end of what is wanted of an exposure, and since when (ms) it is counted."""
+Scope = tuple[int, int, int, int]
+"""First day and end of what is wanted of an exposure, since when (ms) all of it is counted, and
+when it was first counted (rows from before an interruption are others)."""
 
 
 def all_since(since: Mapping[str, int], scopes: Mapping[str, Scope]) -> dict[str, int]:
     """Component or exposure → the stream time (ms) from which on it is counted; 0: always."""
-    return {**since, **{name: since_ms for name, (_, _, since_ms) in scopes.items()}}
+    return {**since, **{name: since_ms for name, (_, _, since_ms, _) in scopes.items()}}
 
 
 class UserFacts(Protocol):
@@ -65,7 +66,7 @@ class Experiments:
         self.wanted = _wanted(self.trials)
         self.since = dict.fromkeys(facts.components, 0)
         self.scopes: dict[str, Scope] = {
-            e.name: (d.start, d.stop, 0) for e, d in self.wanted.items()
+            e.name: (d.start, d.stop, 0, 0) for e, d in self.wanted.items()
         }
         self._begin()
         self.sums: list[Sums] = [{} for _ in self.trials]
@@ -86,7 +87,7 @@ class Experiments:
         """Empty tables. Sums begun at different times are told apart: what was dropped once does
         not return."""
         names = [f"{name} since {since_ms}" for name, since_ms in self.since.items()]
-        self.codes = {e: e.code(self.scopes[e.name][2]) for e in self.wanted}
+        self.codes = {e: e.code(self.scopes[e.name][3]) for e in self.wanted}
         self.days, self.pending = UserDays(names), UserDays(names)
         self.exposures = Exposures()
 
@@ -266,7 +267,7 @@ class Experiments:
     @property
     def oldest_day(self) -> int:
         """The first day that an experiment wants to know of; without one none is."""
-        return min((first for first, _, _ in self.scopes.values()), default=1 << 31)
+        return min((first for first, *_ in self.scopes.values()), default=1 << 31)
 
     def seal(self) -> None:
         """Take in what waits; changes from now on belong to another epoch."""
@@ -299,12 +300,15 @@ class Experiments:
         self.labels.load(labels)
         for name in self.since:
             self.since[name] = since.get(name, stream_ms)
-        for name, (first, end, _) in self.scopes.items():
+        for name, (first, end, *_) in self.scopes.items():
             known = scopes.get(name)
-            is_whole = known is not None and first >= known[0]
-            if known is not None and end > known[1]:  # what came after its end was not counted
+            if known is None:
+                self.scopes[name] = (first, end, stream_ms, stream_ms)
+                continue
+            is_whole = first >= known[0]
+            if end > known[1]:  # what came after its end was not counted
                 is_whole = is_whole and stream_ms // DAY_MS < known[1]
-            self.scopes[name] = (first, end, known[2] if known and is_whole else stream_ms)
+            self.scopes[name] = (first, end, known[2] if is_whole else stream_ms, known[3])
         self._begin()
         self.final_ms = final_ms
         self.is_stale = self.must_file = self.is_on

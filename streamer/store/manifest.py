@@ -98,7 +98,7 @@ class Manifest(msgspec.Struct):
     experiments: dict[str, str]
     labels: list[dict[str, str]]
     counted_since_ms: dict[str, int]
-    scopes: dict[str, tuple[int, int, int]]
+    scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
     day_sample_bits: int
     tracks: dict[str, StoredTrack]
