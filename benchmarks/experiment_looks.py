@@ -7,7 +7,7 @@ held against what streamer.experiments makes of the same sums.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 
 import numpy as np
@@ -18,11 +18,11 @@ from streamer.experiments import support
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.readout import compare
 from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Outcome
+from streamer.experiments.verdict import Outcome, Scale
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-LOOKS, BATCH = 100, 25
+LOOKS, BATCH = 100, 50
 """Looks at each experiment, and experiments that are computed at once."""
 MARGIN, BUYERS = 0.05, 0.1
 RULE = Rule(margin=MARGIN)
@@ -30,31 +30,58 @@ RULE = Rule(margin=MARGIN)
 
 @dataclass(frozen=True)
 class Values:
-    """What one user in ten (or one in a hundred) is worth."""
+    """What a buyer is worth, and the share of the users who buy."""
 
     name: str
-    draw: Callable[[np.random.Generator, tuple[int, int]], Floats]
+    draw: Callable[[np.random.Generator, int], Floats]
     mean: float
     buyers: float = BUYERS
+
+    @property
+    def is_binary(self) -> bool:
+        return self.mean == 1
+
+
+@dataclass(frozen=True)
+class Effect:
+    """By what the treatment multiplies the share of buyers, and what each of them is worth."""
+
+    buyers: float = 1.0
+    worth: float = 1.0
+
+    @property
+    def lift(self) -> float:
+        return self.buyers * self.worth - 1
 
 
 def lognormal(sigma: float) -> Values:
     return Values(
         f"log-normal, σ = {sigma:g}",
-        lambda dice, shape: dice.lognormal(8, sigma, shape),
+        lambda dice, count: dice.lognormal(8, sigma, count),
         exp(8 + sigma**2 / 2),
     )
 
 
+CONVERTS = Values("1 of 100 converts", lambda _, count: np.ones(count), 1.0, 0.01)
 VALUES = [
     *(lognormal(sigma) for sigma in (1, 1.5, 2)),
-    Values("Pareto, 1.5", lambda dice, shape: 1000 * (1 + dice.pareto(1.5, shape)), 3000.0),
-    Values("1 of 100 converts", lambda _, shape: np.ones(shape), 1.0, 0.01),
+    Values("Pareto, 1.5", lambda dice, count: 1000 * (1 + dice.pareto(1.5, count)), 3000.0),
+    CONVERTS,
 ]
 SIZES = [(1000, 1000), (10_000, 10_000), (6000, 14_000), (10_000, 90_000), (90_000, 10_000)]
 """Users of the treatment and of the control at the last look."""
+FACTORS = (1.0, 0.95, 0.8, 0.5, 2.0)
+NOTHING, HALF_LOST = Effect(), Effect(buyers=0.5)
+MOST_LOST, ALL_LOST = Effect(buyers=0.1), Effect(buyers=0.0)
 LARGE = 0.5
-"""A true lift below which no promise is made for the absolute interval of values of long tails."""
+"""A true lift from which on, either way, no promise is made for the absolute interval."""
+
+
+def effects(values: Values) -> list[Effect]:
+    """Of all true lifts, by how many buy, and by what buyers are worth unless all are worth 1."""
+    by_buyers = [Effect(buyers=factor) for factor in FACTORS]
+    by_worth = [Effect(worth=factor) for factor in FACTORS if factor != 1]
+    return by_buyers if values.is_binary else by_buyers + by_worth
 
 
 @dataclass(frozen=True)
@@ -82,16 +109,17 @@ class Arm:
         return ArmSums(n, x, xx, n, n, x, int(self.nonzero[experiment, look]), x_scale=1e-3)
 
 
-def arm(dice: np.random.Generator, values: Values, users: int, more: float) -> Arm:
-    """One arm of BATCH experiments; ``more`` multiplies what each buyer is worth, or, where all are
-    worth 1, how many there are."""
-    shape = BATCH, users
-    is_binary = values.mean == 1
-    buys = dice.random(shape) < values.buyers * (more if is_binary else 1)
-    x = buys * values.draw(dice, shape) * (1 if is_binary else more)
-    n = np.arange(1, LOOKS + 1) * users // LOOKS
-    moments = (np.cumsum(each, axis=1)[:, n - 1] for each in (x, x * x, x != 0))
-    return Arm(n.astype(float), *(each.astype(float) for each in moments))
+def arm(dice: np.random.Generator, values: Values, users: int, effect: Effect = NOTHING) -> Arm:
+    """One arm of BATCH experiments; only the buyers between two looks are drawn."""
+    n = np.arange(LOOKS + 1) * users // LOOKS
+    buyers = dice.binomial(np.diff(n), values.buyers * effect.buyers, (BATCH, LOOKS))
+    x = values.draw(dice, int(buyers.sum())) * effect.worth
+    where = np.repeat(np.arange(BATCH * LOOKS), buyers.ravel())
+    sums = (
+        np.bincount(where, weights, BATCH * LOOKS).reshape(BATCH, LOOKS).cumsum(axis=1)
+        for weights in (x, x * x, np.ones_like(x))
+    )
+    return Arm(n[1:].astype(float), *sums)
 
 
 @dataclass(frozen=True)
@@ -107,6 +135,15 @@ class Said:
     is_worse: Bools
     is_harmless: Bools
 
+    @property
+    def shown(self) -> tuple[Floats, Floats]:
+        """The relative interval where there is one, otherwise the absolute one."""
+        low, high = (
+            np.where(self.has_relative, relative, absolute)
+            for relative, absolute in zip(self.relative, self.absolute, strict=True)
+        )
+        return low, high
+
 
 def said(plan: Plan, t: Arm, c: Arm) -> Said:
     """The formulas of streamer.experiments, over arrays."""
@@ -118,7 +155,9 @@ def said(plan: Plan, t: Arm, c: Arm) -> Said:
     gamma2 = users * (t.xx + c.xx) / (t.x + c.x) ** 2
     skewness = np.sqrt(gamma2 * (t.n - c.n) ** 2 / (t.n * c.n * users))
     is_even = (t.n == c.n) | (skewness <= support.MAX_SKEWNESS)
-    has_interval = (stderr > 0) & is_even & (np.minimum(t.n, c.n) >= RULE.min_users)
+    smaller = np.minimum(t.n, c.n)
+    are_enough = (t.nonzero + c.nonzero) / users * smaller >= support.ANYTIME_NONZERO
+    has_interval = (stderr > 0) & is_even & are_enough & (smaller >= RULE.min_users)
     curvature = c.mean**2 - reach**2 * c.variance
     middle = lift * c.mean + reach**2 * c.variance
     root = np.sqrt(np.maximum(0, middle**2 - curvature * low * high))
@@ -155,6 +194,8 @@ def agrees(plan: Plan, t: Arm, c: Arm, found: Said) -> None:
         )
         for outcome, where in claims:
             assert (theirs.verdict.outcome is outcome) == where[at], (theirs, at)
+        is_relative = theirs.verdict.scale is Scale.RELATIVE
+        assert is_relative == found.has_relative[at] or not found.has_interval[at], (theirs, at)
         for estimate, has, ends in (
             (theirs.absolute, found.has_interval, found.absolute),
             (theirs.relative, found.has_relative, found.relative),
@@ -166,18 +207,25 @@ def agrees(plan: Plan, t: Arm, c: Arm, found: Said) -> None:
                 assert np.allclose(low_high, expected, rtol=1e-3, atol=1e-4), (low_high, expected)
 
 
-KINDS = ("absolute", "relative", "logarithms", "wrong", "harmless", "found", "shown")
+KINDS = (
+    *("absolute", "relative", "logarithms", "shown", "wrong", "harmless", "worse"),
+    *("found", "given", "relative given"),
+)
 
 
-def count(plan: Plan, values: Values, users: tuple[int, int], more: float, runs: int) -> list[int]:
-    """Experiments in which an interval ever misses (absolute, relative, relative by logarithms),
-    that are ever wrongly called better or worse, ever wrongly of no harm, rightly called worse or
-    of no harm at any look, and that have a relative interval at the last look."""
+def count(
+    plan: Plan, values: Values, users: tuple[int, int], effect: Effect, runs: int
+) -> dict[str, int]:
+    """Experiments in which an interval ever misses (absolute, relative, relative by logarithms, and
+    the one that is shown), that are ever wrongly called better or worse, ever wrongly of no harm,
+    ever called worse, rightly called worse or of no harm, and that have an interval and a relative
+    one at the last look."""
     dice = np.random.default_rng(5)
     total = np.zeros(len(KINDS), np.int64)
-    truth = (more - 1) * values.buyers * values.mean
+    lift = effect.lift
+    truth = lift * values.buyers * values.mean
     for batch in range(runs // BATCH):
-        t, c = arm(dice, values, users[0], more), arm(dice, values, users[1], 1.0)
+        t, c = arm(dice, values, users[0], effect), arm(dice, values, users[1])
         with np.errstate(divide="ignore", invalid="ignore"):
             found = said(plan, t, c)
         if batch == 0:
@@ -186,50 +234,125 @@ def count(plan: Plan, values: Values, users: tuple[int, int], more: float, runs:
             has & ~((low <= at) & (at <= high))
             for has, (low, high), at in (
                 (found.has_interval, found.absolute, truth),
-                (found.has_relative, found.relative, more - 1),
-                ((t.x > 0) & (c.x > 0) & (t.n >= 2), found.by_logarithms, more - 1),
+                (found.has_relative, found.relative, lift),
+                ((t.x > 0) & (c.x > 0) & (t.n >= 2), found.by_logarithms, lift),
+                (found.has_interval, found.shown, np.where(found.has_relative, lift, truth)),
             )
         ]
-        is_harm = more <= 1 - MARGIN
-        wrong = found.is_better | (found.is_worse if more == 1 else False)
-        harmless = found.is_harmless if is_harm else np.zeros_like(found.is_harmless)
+        is_harm = lift <= -MARGIN + 1e-9
+        wrong = (found.is_better & (lift <= 0)) | (found.is_worse & (lift >= 0))
+        harmless = found.is_harmless & is_harm
         right = found.is_worse if is_harm else found.is_harmless
-        ever = [each.any(axis=1) for each in (*misses, wrong, harmless, right)]
-        total += [int(each.sum()) for each in (*ever, found.has_relative[:, -1])]
-    return total.tolist()
+        ever = [each.any(axis=1) for each in (*misses, wrong, harmless, found.is_worse, right)]
+        last = [each[:, -1] for each in (found.has_interval, found.has_relative)]
+        total += [int(each.sum()) for each in (*ever, *last)]
+    return dict(zip(KINDS, total.tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The counts of all effects on the same values and users."""
+
+    runs: int
+    counts: dict[Effect, dict[str, int]]
+
+    def worst(self, kind: str, *, least: float = 0.0, below: float = 9.0) -> int:
+        """Of true lifts at least ``least`` and less than ``below`` to either side."""
+        return max(
+            found[kind]
+            for effect, found in self.counts.items()
+            if least <= abs(effect.lift) + 1e-9 < below
+        )
+
+    def share(self, kind: str, effect: Effect, digits: int = 0) -> str:
+        return f"{self.counts[effect][kind] / self.runs:.{digits}%}"
+
+    def covered(self, misses: int) -> str:
+        return f"{1 - misses / self.runs:.1%}"
+
+
+def measured(users: tuple[int, int], values: Values, runs: int) -> Measured:
+    """All true lifts, after what is promised was held."""
+    plan = Plan("A", {"A": users[1], "B": users[0]})
+    its = Measured(
+        runs, {effect: count(plan, values, users, effect, runs) for effect in effects(values)}
+    )
+    name = f"{values.name}, {values.buyers:.1%} buyers, {users}"
+    for kind in ("relative", "shown", "wrong", "harmless"):
+        hold(f"{kind}, {name}", its.worst(kind), runs, plan.alpha)
+    hold(f"absolute, {name}", its.worst("absolute", below=LARGE), runs, plan.alpha)
+    return its
 
 
 def few_buyers(runs: int) -> None:
     """Whether what is said holds at all of 100 looks, for values of long tails; of each column the
-    worst over true lifts of 0, -5 and -20 %."""
+    worst over the true lifts."""
     runs -= runs % BATCH
-    rows = [row(users, values, runs) for users in SIZES for values in VALUES]
+    rows = []
+    for users in SIZES:
+        for values in VALUES:
+            its = measured(users, values, runs)
+            small = (its.worst(kind, below=LARGE) for kind in ("absolute", "logarithms"))
+            wrongs = (f"{its.worst(kind) / runs:.1%}" for kind in ("wrong", "harmless"))
+            fall = Effect(buyers=0.8) if values.is_binary else Effect(worth=0.8)
+            rows.append(
+                (
+                    *(f"{users[0]:,} and {users[1]:,}", values.name),
+                    *map(its.covered, (its.worst("shown"), its.worst("relative"), *small)),
+                    *(*wrongs, its.share("found", fall), its.share("relative given", NOTHING)),
+                    its.covered(its.worst("absolute", least=LARGE)),
+                )
+            )
     table(
-        f"{runs} experiments each, {LOOKS} looks; the worst of true lifts of 0, -5 and -20 %",
+        f"{runs} experiments each, {LOOKS} looks; the worst of true lifts of 0, -5, -20, -50 and "
+        "+100 %, of the absolute interval and the one by logarithms of 0, -5 and -20 %",
         (
-            *("users of B and A", "value of a buyer", "absolute covers", "relative covers"),
-            *("by logarithms", "wrongly better or worse", "wrongly no harm"),
-            *("-20 % found", "relative given at the end", "absolute covers -50 %"),
+            *("users of B and A", "value of a buyer", "shown covers", "relative covers"),
+            *("absolute covers", "by logarithms", "wrongly better or worse", "wrongly no harm"),
+            *("-20 % found", "relative given at the end", "absolute covers -50 and +100 %"),
         ),
         rows,
     )
 
 
-def row(users: tuple[int, int], values: Values, runs: int) -> tuple[str, ...]:
-    """One row, after what is promised was held."""
-    plan = Plan("A", {"A": users[1], "B": users[0]})
-    made = {
-        more: dict(zip(KINDS, count(plan, values, users, more, runs), strict=True))
-        for more in (1.0, 0.95, 0.8, LARGE)
-    }
-    promised = [found for more, found in made.items() if more > LARGE]
-    worst = {kind: max(found[kind] for found in promised) for kind in KINDS}
-    for kind in ("absolute", "relative", "wrong", "harmless"):
-        hold(f"{kind}, {values.name}, {users}", worst[kind], runs, plan.alpha)
-    hold(f"relative, {values.name}, {users}, large", made[LARGE]["relative"], runs, plan.alpha)
-    covers = (f"{1 - worst[kind] / runs:.1%}" for kind in ("absolute", "relative", "logarithms"))
-    wrongs = (f"{worst[kind] / runs:.1%}" for kind in ("wrong", "harmless"))
-    shares = (f"{n / runs:.0%}" for n in (made[0.8]["found"], made[1.0]["shown"]))
-    large = f"{1 - made[LARGE]['absolute'] / runs:.1%}"
-    name = f"{users[0]:,} and {users[1]:,}"
-    return (name, values.name, *covers, *wrongs, *shares, large)
+RARE = {0.1: (3000, 30_000), 0.02: (15_000, 150_000), 0.005: (60_000, 600_000)}
+"""Users of each arm by the share of buyers: 300 and 3,000 buyers."""
+
+
+def rare_buyers(runs: int) -> None:
+    """The same of equal arms, by the share of buyers; and a treatment that loses them."""
+    runs -= runs % BATCH
+    plan = Plan("A", {"A": 1, "B": 1})
+    rows = []
+    for share, sizes in RARE.items():
+        for users in sizes:
+            for kind in (replace(CONVERTS, name="all 1"), *VALUES[:3]):
+                values = replace(kind, buyers=share)
+                both = users, users
+                its = measured(both, values, runs)
+                most, lost = (
+                    count(plan, values, both, effect, runs) for effect in (MOST_LOST, ALL_LOST)
+                )
+                if values.is_binary:
+                    hold(f"all of {share:.1%} lost", runs - lost["worse"], runs, plan.alpha)
+                misses = (its.worst("shown"), its.worst("absolute", below=LARGE))
+                large = its.worst("absolute", least=LARGE)
+                rows.append(
+                    (
+                        *(f"{share:.1%}", f"{users:,}", values.name),
+                        *map(its.covered, (*misses, large)),
+                        *(f"{its.worst('wrong') / runs:.1%}", its.share("worse", HALF_LOST)),
+                        f"{lost['worse'] / runs:.0%}",
+                        *map(its.covered, (most["shown"], lost["shown"])),
+                    )
+                )
+    table(
+        f"{runs} experiments each, {LOOKS} looks, equal arms; the worst of the same true lifts",
+        (
+            *("buyers", "users in each arm", "value of a buyer", "shown covers"),
+            *("absolute covers", "absolute covers -50 and +100 %", "wrongly better or worse"),
+            *("half of the buyers lost: found", "all lost: found"),
+            *("nine of ten lost: shown covers", "all lost: shown covers"),
+        ),
+        rows,
+    )

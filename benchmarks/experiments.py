@@ -20,7 +20,7 @@ from math import exp, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.experiment_looks import few_buyers
+from benchmarks.experiment_looks import few_buyers, rare_buyers
 from benchmarks.rates import hold, rate, table
 from streamer.experiments import srm
 from streamer.experiments.anytime import p_value
@@ -373,8 +373,8 @@ def forecasts(_: int) -> None:
 
 def main(runs: int) -> None:
     parts = (
-        *((looking_again, runs), (coverage, runs), (few_buyers, runs // 2), (power, runs // 4)),
-        *((splits, runs), (forecasts, 1)),
+        *((looking_again, runs), (coverage, runs), (few_buyers, runs // 2)),
+        *((rare_buyers, runs // 2), (power, runs // 4), (splits, runs), (forecasts, 1)),
     )
     for part, its in parts:
         begun = time.perf_counter()

@@ -1,10 +1,19 @@
-"""Numbers of partitions in one line of text."""
+"""Counts, and numbers of partitions, in one line of text."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 _SHOWN = 8
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "user"), counted(1200, "user")
+    ('1 user', '1,200 users')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def partitions_in_words(numbers: Collection[int]) -> str:

@@ -11,7 +11,8 @@ mean. The present window is usual where its logarithm is within
     t · s · sqrt(1 + 1 / h)
 
 of the mean, h being the values that the mean is of, and t Student's with the differences that are
-left as degrees of freedom. s is never below what counts of so many users vary by.
+left as degrees of freedom. s is never below what counts of so many users vary by. Nothing is
+said where they are too few, or the usual itself is (of a weekday on which a shop is closed).
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from math import exp, isfinite, log, sqrt
 
 from streamer.alerting.baseline import LEAST_DAYS, LEVEL, Status
 from streamer.alerting.groups import critical
+from streamer.words import counted
 
 LEAST_ARRIVALS = 10
-"""Independent arrivals in a usual window below which a count says nothing."""
+"""Independent arrivals in a usual window, and usual events, below which a count says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +87,12 @@ def judge_traffic(
     if arrivals < LEAST_ARRIVALS:
         why = f"only {arrivals:.1f} independent users in a usual window"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
+    if exp(center) < LEAST_ARRIVALS:
+        why = f"usually as few as {exp(center):.1f} events at this time"
+        return replace(found, status=Status.TOO_LITTLE, reason=why)
     spread, df = _spread(weekdays)
-    reach = critical(rule.level, df) * sqrt(max(spread, 1 / arrivals) * (1 + 1 / kept))
+    least = 1 / min(arrivals, exp(center))
+    reach = critical(rule.level, df) * sqrt(max(spread, least) * (1 + 1 / kept))
     moved = _log(events) - center
     found = replace(
         found,
@@ -154,8 +160,8 @@ def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
     if found.compared == "weeks":
         past = f"the same weekday, {found.windows} weeks"
     text = (
-        f"{found.events:,} events are {abs(found.change):.1%} {side} the usual {found.usual:,.0f} "
-        f"({past})"
+        f"{counted(found.events, 'event')} {'is' if found.events == 1 else 'are'} "
+        f"{abs(found.change):.1%} {side} the usual {found.usual:,.0f} ({past})"
     )
     if status is Status.DROPPED:
         return f"{text}: by {-found.change_high:.1%} at least, {rule.drop:.1%} is tolerated"

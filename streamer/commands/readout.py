@@ -26,7 +26,6 @@ from streamer.readout.experiments import (
     ExperimentReadout,
     MetricReadout,
     books,
-    counted,
     document,
     history,
     shown,
@@ -34,6 +33,7 @@ from streamer.readout.experiments import (
 from streamer.store.days import sums_of_days
 from streamer.store.reader import Reader
 from streamer.store.redis import RedisStore
+from streamer.words import counted
 
 _WIDTH = 120
 """Characters of a line, where stdout is no terminal."""

@@ -10,6 +10,11 @@ lift of two arms whose users have skewness γ, with the share s of the users in 
 γ² ≥ E x² / (E x)² to leading order (Cauchy and Schwarz; equal for rare conversions), which sums
 tell. Users of both arms are taken together: the smaller arm may have missed what is rare. How far
 this holds is measured in docs/experiments_statistics.md.
+
+At equal arms skewness is no guide, and variances of a few users are too small where the rare large
+value is still to come: an interval that is to hold at every look, the early ones among them, waits
+for users with a value other than 0. They are counted over both arms and spread as users are, so
+that a treatment in which nobody converts any more is found by what the control has.
 """
 
 from __future__ import annotations
@@ -22,6 +27,9 @@ MAX_SKEWNESS = 0.1
 """Of the lift, by the bound above: beyond it intervals were seen to miss the truth too often."""
 MIN_NONZERO = 30
 """Users of each arm with a numerator that is not 0, for a relative interval."""
+ANYTIME_NONZERO = 100
+"""Users with a numerator that is not 0 to be expected in each arm, were the arms alike, for an
+interval that holds at every look."""
 
 
 def skewness(treatment: ArmSums, control: ArmSums) -> float:
@@ -57,10 +65,25 @@ def no_interval(treatment: ArmSums, control: ArmSums) -> str:
 
 
 def no_anytime(treatment: ArmSums, control: ArmSums, min_users: int) -> str:
-    """Why no interval is given that holds at every look, in words; empty if one is."""
-    if min(treatment.n, control.n) >= min_users:
+    """Why no interval is given that holds at every look, in words; empty if one is.
+
+    >>> some, none = ArmSums.of([(1, 1)] * 24 + [(0, 1)] * 976), ArmSums.of([(0, 1)] * 1000)
+    >>> no_anytime(none, some, 100)
+    '24 users of both arms have a value other than 0, which is about 12 in each: an interval that \
+holds at any time needs 100'
+    """
+    smaller, users = min(treatment.n, control.n), treatment.n + control.n
+    if smaller < min_users:
+        return f"there are fewer than {min_users:,} users in an arm"
+    nonzero = treatment.nonzero + control.nonzero
+    if nonzero * smaller >= ANYTIME_NONZERO * users:
         return ""
-    return f"there are fewer than {min_users:,} users in an arm"
+    have = "1 user of both arms has" if nonzero == 1 else f"{nonzero:,} users of both arms have"
+    where = "each" if treatment.n == control.n else "the smaller at their common rate"
+    return (
+        f"{have} a value other than 0, which is about {nonzero * smaller // users} in {where}: an "
+        f"interval that holds at any time needs {ANYTIME_NONZERO}"
+    )
 
 
 def no_relative(treatment: ArmSums, control: ArmSums) -> str:

@@ -25,6 +25,7 @@ from streamer.experiments.sums import ArmSums, BeforeSums
 from streamer.experiments.verdict import Scale
 from streamer.metrics.per_user import ExperimentFacts, UserRatio
 from streamer.readout.view import View
+from streamer.words import counted
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
@@ -326,12 +327,3 @@ def shown(comparison: readout.Comparison) -> Estimate:
     lifts = deciding(comparison)
     is_relative = comparison.verdict.scale is Scale.RELATIVE
     return lifts.relative if is_relative else lifts.absolute
-
-
-def counted(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> counted(1, "user"), counted(1200, "user")
-    ('1 user', '1,200 users')
-    """
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

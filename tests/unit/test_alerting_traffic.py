@@ -53,11 +53,27 @@ def test_where_nothing_can_be_said_it_says_why() -> None:
         Status.TOO_LITTLE,
         "only 9.9 independent users in a usual window",
     )
+    closed = judge_traffic(400, [[0, 0, 0, 50], *[[500, 520, 480, 510]] * 6], 100, RULE)
+    assert closed.status == Status.TOO_LITTLE
+    assert closed.reason == "usually as few as 0.5 events at this time"
+    assert closed.change is None
     wild = judge(9000, [1000, 40_000, 6000, 90_000, 700, 30_000, 8000])
     assert wild.status == Status.DAYS_DIFFER
     assert wild.reason.endswith(
         "days differ so much that twice the tolerated change would not show"
     )
+
+
+def test_one_event_is_singular() -> None:
+    assert judge(1).reason.startswith("1 event is 100.0% below the usual")
+    assert judge(0).reason.startswith("0 events are 100.0% below the usual")
+
+
+def test_a_weekday_of_few_events_varies_as_they_do() -> None:
+    """12 events are usual on this weekday, and 10,000 on others: 36 may be chance."""
+    quiet, others = [12, 12, 12, 12], [[10_000, 10_010, 9990, 10_000]] * 6
+    assert judge_traffic(36, [quiet, *others], 5000, RULE).status != Status.RISEN
+    assert judge_traffic(120, [quiet, *others], 5000, RULE).status == Status.RISEN
 
 
 def test_a_direction_that_is_switched_off_says_nothing() -> None:
