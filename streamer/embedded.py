@@ -20,6 +20,7 @@ members (a rebalance takes 3 to 4 s) work as in Kafka.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import contextlib
 import importlib
@@ -46,6 +47,9 @@ START_SECONDS = 60.0
 """Longest wait for a server to answer: a loaded machine starts a JVM in 20 s."""
 STOP_SECONDS = 10.0
 """Longest wait after SIGTERM before SIGKILL."""
+_LISTED_SECONDS = 10.0
+_EXISTS = 36
+"""Kafka's error code of a topic that is there already."""
 START_ATTEMPTS = 3
 """A free port can be taken by another process before our server binds it."""
 
@@ -267,7 +271,8 @@ class EmbeddedRedis(Server):
 
 
 async def create_topics(brokers: str, names: Iterable[str], partitions: int) -> None:
-    """Create topics with this many partitions; those that exist are left as they are.
+    """Create topics with this many partitions, and wait until the broker lists them; those that
+    exist are left as they are.
 
     They keep their records: retention goes by record timestamps, which are those of the events, so
     that Kafka's default would delete an older log as soon as it is written.
@@ -278,14 +283,24 @@ async def create_topics(brokers: str, names: Iterable[str], partitions: int) -> 
         await admin.start()
         topics = [NewTopic(name, partitions, 1, topic_configs=keep) for name in names]
         answer = await admin.create_topics(topics)
+        refused = [error for error in answer.topic_errors if error[1] not in (0, _EXISTS)]
+        if not refused:
+            await _listed(admin, [topic.name for topic in topics])
     except Exception as error:
         raise BrokerError(f"cannot create topics at {brokers}: {error}") from error
     finally:
         await admin.close()
-    exists = 36
-    for topic, code, *message in answer.topic_errors:
-        if code not in (0, exists):
-            raise BrokerError(f"cannot create topic {topic!r} at {brokers}: error {code} {message}")
+    for topic, code, *message in refused:
+        raise BrokerError(f"cannot create topic {topic!r} at {brokers}: error {code} {message}")
+
+
+async def _listed(admin: AIOKafkaAdminClient, names: list[str]) -> None:
+    """Wait for the broker's metadata, which follows its answer a little later."""
+    async with asyncio.timeout(_LISTED_SECONDS):
+        topics = await admin.describe_topics(names)
+        while any(topic["error_code"] for topic in topics):
+            await asyncio.sleep(0.02)
+            topics = await admin.describe_topics(names)
 
 
 def _wheel(module: str, package: str, what: str) -> ModuleType:
