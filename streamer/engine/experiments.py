@@ -68,6 +68,10 @@ class Experiments:
         self.scopes: dict[str, Scope] = {
             e.name: (d.start, d.stop, 0, 0) for e, d in self.wanted.items()
         }
+        days = self.wanted.values()
+        self._every_day = range(
+            min((d.start for d in days), default=0), max((d.stop for d in days), default=0)
+        )
         self._begin()
         self.sums: list[Sums] = [{} for _ in self.trials]
         self.final_ms = 0
@@ -112,10 +116,14 @@ class Experiments:
         if not self.is_on:
             return
         for component, user, event_ms, segment, amount in self.facts.per_user(fact):
-            label = self.labels.of(segment)
-            part = np.zeros(len(user), np.int64)
-            self._touches.append(Amounts(component, user, event_ms, label, part, amount))
-            self._waiting += len(user)
+            wanted = _within(event_ms // DAY_MS, self._every_day)
+            if not wanted.all():
+                user, event_ms, segment = user[wanted], event_ms[wanted], segment[wanted]
+                amount = amount[wanted]
+            if len(user):
+                label, part = self.labels.of(segment), np.zeros(len(user), np.int64)
+                self._touches.append(Amounts(component, user, event_ms, label, part, amount))
+                self._waiting += len(user)
 
     def absorb(self, is_due: bool = True) -> None:
         """Bring what was taken in into the tables (if it is much, or ``is_due``)."""
@@ -141,8 +149,10 @@ class Experiments:
         known, open_ = [], []
         final_ms, code = max(self.final_ms, exposure.first_day * DAY_MS), self.codes[exposure]
         for touch in touches:
-            first_ms = self.exposures.of(touch.user, np.full(len(touch.user), code))
-            is_exposed = (touch.at >= first_ms) | exposure.is_attributed
+            is_exposed = np.full(len(touch.user), exposure.is_attributed)
+            if not exposure.is_attributed:
+                codes = np.full(len(touch.user), code)
+                is_exposed = touch.at >= self.exposures.of(touch.user, codes)
             is_known = is_exposed | (touch.at < final_ms)
             taken = replace(touch, part=part_of(code, is_exposed))
             known.append(taken.where(is_known).by_day())
