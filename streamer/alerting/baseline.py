@@ -114,11 +114,7 @@ def compare(
     """
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
     least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
-    past, supports = Past.of(windows), [window.support for window in windows]
-    if isinstance(then, GroupSums):
-        past = replace(past, compared="before")
-    elif weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
-        past, supports = past.by_weekday(weekdays), [y for _, y in weekdays[0]]
+    past, supports = _past(then, windows, weekdays)
     totals = (sum(x for x, _ in weekday) for weekday in weekdays)
     lowest = min(min(*window.x) for window in (now, *windows))
     floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
@@ -139,6 +135,20 @@ def compare(
     assert past.value is not None
     noise = Noise.of(now, past, rule.level)
     return judged(found, float(past.value), noise, rule, (floor, unit))
+
+
+def _past(
+    then: Sequence[GroupSums] | GroupSums,
+    windows: Sequence[GroupSums],
+    weekdays: Sequence[Sequence[Totals]],
+) -> tuple[Past, list[int]]:
+    """What a window is compared with, and Σy of each of the compared windows."""
+    past, supports = Past.of(windows), [window.support for window in windows]
+    if isinstance(then, GroupSums):
+        return replace(past, compared="before"), supports
+    if weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
+        return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
+    return past, supports
 
 
 def judged(
