@@ -1,0 +1,41 @@
+"""Arms of experiments made by hand, and their comparison."""
+
+from __future__ import annotations
+
+from streamer.experiments.plan import Plan, Rule
+from streamer.experiments.readout import Comparison, Readout, compare
+from streamer.experiments.sums import ArmSums
+
+HALVES = Plan("A", {"A": 1, "B": 1})
+THREE = Plan("A", {"A": 2, "B": 1, "C": 1})
+
+
+def clicks(users: int, per_mille: int, shown: int = 10) -> ArmSums:
+    """Users who were shown ten items each, of whom so many in a thousand clicked once."""
+    count = users * per_mille // 1000
+    some, other = ArmSums.of([(1, shown)]), ArmSums.of([(0, shown)])
+    return times(some, count) + times(other, users - count)
+
+
+def times(one: ArmSums, n: int) -> ArmSums:
+    names = ("n", "x", "xx", "y", "yy", "xy", "nonzero")
+    return ArmSums(*(n * getattr(one, name) for name in names))
+
+
+def changes(more: int, less: int) -> ArmSums:
+    """Users of whom so many went up by one, and so many down."""
+    return ArmSums.of([(1, 1)] * more + [(-1, 1)] * less + [(0, 1)] * (1000 - more - less))
+
+
+def only(found: Readout) -> Comparison:
+    (comparison,) = found.comparisons
+    return comparison
+
+
+def ab(a: ArmSums, b: ArmSums, rule: Rule | None = None, plan: Plan = HALVES) -> Comparison:
+    return only(compare(plan, rule or Rule(), {"A": a, "B": b}))
+
+
+LOWER, GUARD = Rule(higher_is_better=False), Rule(margin=0.05)
+LOWER_GUARD = Rule(higher_is_better=False, margin=0.05)
+MANY = 1_000_000
