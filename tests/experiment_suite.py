@@ -12,7 +12,7 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
-from streamer.readout.experiments import books
+from streamer.readout.experiments import Book, books
 from streamer.store.base import Store
 from streamer.store.days import sums_of_days
 from streamer.store.manifest import decode
@@ -87,6 +87,23 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "outcomes that are not attributed any more": ({"outcomes": "attributed"}, {}),
 }  # fmt: skip
 """What was asked for, and what is asked for later, of which not all was counted."""
+
+
+async def under_other_settings(
+    store: Store, change: str, *others: dict[str, Any]
+) -> tuple[dict[str, Book], int]:
+    """What is known after three days under the settings before a change and a restart under those
+    after it, and the stream time of the restart. ``others``: experiments that do not change."""
+    before, after = (parse({"experiments": [*others, trial(**some)]}) for some in CHANGES[change])
+    run = await start(store, before, 1)
+    for day in range(3):
+        shown(run, day, variants="ABC")
+    await commit(store, run, 0)
+    stream_ms = run.engines.partitions[0].stream_ms
+    run = await start(store, after, 1)
+    await commit(store, run, 0)
+    reader = await views_of(store)
+    return books(after, run.engines.catalogue.experiment_facts, reader.views), stream_ms
 
 
 class ExperimentSuite:
@@ -181,17 +198,8 @@ class ExperimentSuite:
     async def test_what_was_not_counted_under_other_settings_is_told(
         self, store: Store, change: str
     ) -> None:
-        before, after = (parse({"experiments": [trial(**some)]}) for some in CHANGES[change])
-        run = await start(store, before, 1)
-        for day in range(3):
-            shown(run, day, variants="ABC")
-        await commit(store, run, 0)
-        stream_ms = run.engines.partitions[0].stream_ms
-        run = await start(store, after, 1)
-        await commit(store, run, 0)
-        reader = await views_of(store)
-        book = books(after, run.engines.catalogue.experiment_facts, reader.views)["x"]
-        assert book.read().counted_since_ms == stream_ms
+        found, stream_ms = await under_other_settings(store, change)
+        assert found["x"].read().counted_since_ms == stream_ms
 
     @pytest.mark.parametrize("change", CHANGES)
     async def test_what_another_experiment_counted_is_no_substitute(
@@ -199,16 +207,7 @@ class ExperimentSuite:
     ) -> None:
         """An experiment on the same arms runs all the time, from before all of them."""
         early = trial(name="other", start=FIRST - datetime.timedelta(days=1))
-        before, after = (parse({"experiments": [early, trial(**some)]}) for some in CHANGES[change])
-        run = await start(store, before, 1)
-        for day in range(3):
-            shown(run, day, variants="ABC")
-        await commit(store, run, 0)
-        stream_ms = run.engines.partitions[0].stream_ms
-        run = await start(store, after, 1)
-        await commit(store, run, 0)
-        reader = await views_of(store)
-        found = books(after, run.engines.catalogue.experiment_facts, reader.views)
+        found, stream_ms = await under_other_settings(store, change, early)
         assert found["x"].read().counted_since_ms == stream_ms
         assert found["other"].read().counted_since_ms is None
 

@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 import pytest
 import redis
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from grafana.build import DASHBOARDS
 from streamer.embedded import HOST
@@ -32,6 +30,7 @@ from tests.operations.compose import (
     services,
 )
 from tests.required import require
+from tests.topics import configure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -61,7 +60,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 def send_past(stack: Stack) -> None:
     """As ``docker compose run -T traffic produce - < past.ndjson``: around this time on past days,
     and until now. The topics keep two days only."""
-    asyncio.run(keep_everything(f"{HOST}:{stack.ports[9092]}"))
+    asyncio.run(configure(f"{HOST}:{stack.ports[9092]}", TOPICS, {"retention.ms": "-1"}))
     start_ms = int((time.time() - PAST_SECONDS) * 1000)
     lines: list[bytes] = []
     for day in range(PAST_DAYS, 0, -1):
@@ -71,17 +70,6 @@ def send_past(stack: Stack) -> None:
     traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
     lines += [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)]
     send(stack, lines)
-
-
-async def keep_everything(brokers: str) -> None:
-    """Topics without ``retention.ms``."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
-    await admin.start()
-    try:
-        forever, kind = {"retention.ms": "-1"}, ConfigResourceType.TOPIC
-        await admin.alter_configs([ConfigResource(kind, name, forever) for name in TOPICS])
-    finally:
-        await admin.close()
 
 
 def send_probes(stack: Stack) -> None:

@@ -14,8 +14,6 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.config import Settings, Topics, parse
@@ -50,6 +48,7 @@ from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.reasons import is_right
 from tests.oracle.shape import Readings
+from tests.topics import configure
 
 BAD = 1_000_000 if IS_LONG else 100_000
 GOOD = 50_000 if IS_LONG else 20_000
@@ -72,19 +71,6 @@ def fuzzed_case(good: int, bad: int, heavy: int, seed: int) -> Case:
     dead: list[tuple[Record, str]] = []
     result = run(mixed, settings, dead_letters=dead)
     return Case(mixed, to_log(mixed), result.readings, dead)
-
-
-async def configure(brokers: str, names: Sequence[str], settings: Mapping[str, str]) -> None:
-    """Settings of topics."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
-    await admin.start()
-    try:
-        kind = ConfigResourceType.TOPIC
-        resources = [ConfigResource(kind, n, dict(settings)) for n in names]
-        answers = await admin.alter_configs(resources)
-        assert all(code == 0 for answer in answers for code, *_ in answer.resources), answers
-    finally:
-        await admin.close()
 
 
 async def produce(brokers: str, topics: Topics, log: Sequence[LogRecord]) -> None:
