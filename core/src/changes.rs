@@ -1,0 +1,94 @@
+//! What joins, slates, sessions and viewings say changed: the one thing that statistics, users,
+//! experiments and alert series are counted from. `sign` is 1 where a change is emitted and -1
+//! where an earlier one is retracted.
+
+/// Number of a combination of dimension values (see `dimensions`).
+pub type Segment = u32;
+
+/// What a feedback event is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A configured kind of the clicks topic, by its place in the settings; 0 is `click`.
+    Configured(u8),
+    /// A kind that is not configured: counted as `other`, joins nothing.
+    Other,
+    /// An event of the conversions topic.
+    Conversion,
+}
+
+/// One shown item (repeats within a slate, too).
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    pub event_ms: i64,
+    pub segment: Segment,
+    /// From 1; 0: missing.
+    pub position: u32,
+    pub user: u64,
+    pub item: u64,
+}
+
+/// Feedback under its effective segment and position.
+#[derive(Clone, Copy, Debug)]
+pub struct Given {
+    pub event_ms: i64,
+    pub segment: Segment,
+    /// From 1; 0: missing.
+    pub position: u32,
+    pub kind: Kind,
+    pub value_micros: i64,
+    pub user: u64,
+    pub item: u64,
+    pub sign: i64,
+}
+
+/// An impression whose outcome changed: +1, 0 or -1 each.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    pub clicked: i64,
+    pub converted: i64,
+}
+
+/// A viewing: time spent on one item.
+#[derive(Clone, Copy, Debug)]
+pub struct Dwell {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    pub dwell_ms: i64,
+    pub sign: i64,
+}
+
+/// A session, under the time at which it ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    pub length_ms: i64,
+    pub views: i64,
+    pub sign: i64,
+}
+
+/// A slate, under the time and segment of its earliest member.
+#[derive(Clone, Copy, Debug)]
+pub struct Slate {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    pub sign: i64,
+}
+
+/// A shown item of a slate that is ranked; they stand in the order shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Member {
+    /// 0: no feedback with a gain; else a place among the gains, from 1.
+    pub grade: u8,
+    pub is_clicked: bool,
+    /// What the model predicted; NaN: nothing.
+    pub score: f64,
+    /// What the event says of a brute-force list and of a held-out item: see `slate_values`.
+    pub probe: i16,
+}

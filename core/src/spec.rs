@@ -1,0 +1,108 @@
+//! What Python says once, when a partition is made: settings, and which statistics the metrics need.
+
+use serde::Deserialize;
+
+use crate::hash::HashKey;
+
+/// The whole; times are in milliseconds.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    pub hash_key: HashKey,
+    pub time: Time,
+    pub attribution: Attribution,
+    pub feedback: Feedback,
+    pub dimensions: Vec<Dimension>,
+    pub limits: Limits,
+    /// One ring of panes for each window length.
+    pub rings: Vec<Ring>,
+    /// Places of the dimensions that each rollup keeps.
+    pub rollups: Vec<Vec<usize>>,
+    /// Which families of metrics are computed.
+    pub families: Vec<String>,
+    /// Where each statistic stands in a cell.
+    pub statistics: Vec<Statistic>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Time {
+    pub max_lateness_ms: i64,
+    pub max_skew_ms: i64,
+    pub dedup_horizon_ms: i64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribution {
+    pub click_ms: i64,
+    pub conversion_ms: i64,
+    pub session_gap_ms: i64,
+    /// How long after an impression feedback can still change its grade.
+    pub feedback_horizon_ms: i64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Feedback {
+    /// Configured kinds of the clicks topic; `click` is the first.
+    pub kinds: Vec<String>,
+    /// Grade that each kind gives, that of conversions last; 0: none.
+    pub grades: Vec<u8>,
+    /// Gain of each grade from 1, ascending.
+    pub gains: Vec<f64>,
+    /// Kinds that the metrics of users look at; conversions come last, if they are among them.
+    pub user_kinds: usize,
+    pub counts_conversions_of_users: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dimension {
+    pub name: String,
+    /// Values that are always kept.
+    pub values: Vec<String>,
+    /// How many others are kept.
+    pub max_values: usize,
+}
+
+/// Bounds of memory: beyond one a counter rises.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    pub segments: usize,
+    pub open_impressions: usize,
+    pub open_feedback: usize,
+    pub open_sessions: usize,
+    pub user_items: usize,
+    pub user_days: usize,
+    pub event_ids: usize,
+    /// Members of a slate.
+    pub slate_items: usize,
+    /// Combinations of values that an alert watches.
+    pub series_labels: usize,
+}
+
+/// The panes of one window length.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+pub struct Ring {
+    pub pane_ms: i64,
+    pub panes: i64,
+}
+
+impl Ring {
+    /// Number of the oldest pane that the window at `stream_ms` still covers.
+    pub fn oldest(&self, stream_ms: i64) -> i64 {
+        stream_ms.div_euclid(self.pane_ms) - self.panes + 1
+    }
+}
+
+/// One additive statistic: `width` integers, the first at `at` (block * 64 + place).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistic {
+    pub name: String,
+    pub at: u32,
+    pub width: u32,
+}
