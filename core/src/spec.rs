@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::components::Component;
 use crate::hash::HashKey;
 
 /// The whole; times are in milliseconds.
@@ -22,6 +23,8 @@ pub struct Spec {
     pub families: Vec<String>,
     /// Where each statistic stands in a cell.
     pub statistics: Vec<Statistic>,
+    pub classes: Classes,
+    pub alerts: Alerts,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -105,4 +108,38 @@ pub struct Statistic {
     pub name: String,
     pub at: u32,
     pub width: u32,
+}
+
+/// Upper bounds of the classes of times, ascending; one more class is beyond them all. Buckets of
+/// quantiles hold every time up to their last bound.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Classes {
+    pub dwell_ms: Vec<i64>,
+    pub session_ms: Vec<i64>,
+    pub bucket_upper_ms: Vec<i64>,
+}
+
+/// What alerts watch.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alerts {
+    pub components: Vec<Component>,
+    pub series: Vec<Series>,
+}
+
+/// The sums of one metric by some dimensions, in rings of their own.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// Places of the components of the numerator, the denominator and the numerator's high limb.
+    pub above: usize,
+    pub below: usize,
+    pub high: Option<usize>,
+    /// Places of the dimensions, ascending.
+    pub dimensions: Vec<usize>,
+    pub rings: Vec<Ring>,
+    /// A pane of these milliseconds has one of 16 places of its own; none: places are groups of
+    /// users.
+    pub by_time_ms: Option<i64>,
 }

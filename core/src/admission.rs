@@ -1,0 +1,99 @@
+//! Admission: the arrival clock of one topic-partition, and which of its events count.
+//!
+//! In this order: a record that is no event is rejected; an event newer than the arrival clock by
+//! more than the skew is rejected as `future`; one older by more than the lateness is late; a copy
+//! of an accepted event id within the deduplication horizon is a duplicate. All others are accepted.
+
+use std::collections::BTreeMap;
+
+use crate::event_ids::EventIds;
+use crate::spec::Time;
+
+/// The arrival clock of a topic that has no records.
+pub const NEVER: i64 = -(1 << 62);
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Accepted,
+    Duplicate,
+    Late,
+    Future,
+}
+
+/// Where one topic of a partition stands, and what it counted.
+#[derive(Debug)]
+pub struct TopicLog {
+    time: Time,
+    /// Offset of the next record to read.
+    pub next_offset: i64,
+    /// Running maximum of record timestamps.
+    pub arrival_ms: i64,
+    /// Watermark that an idle topic takes from its siblings: for joins and expiry only.
+    pub idle_ms: i64,
+    pub accepted: u64,
+    pub duplicates: u64,
+    pub late: u64,
+    /// Rejected records by reason.
+    pub rejected: BTreeMap<&'static str, u64>,
+    /// Records that appeared below the watermark of a topic that had been idle.
+    pub join_gap: u64,
+    pub ids: EventIds,
+}
+
+impl TopicLog {
+    pub fn new(time: Time, max_ids: usize) -> Self {
+        Self {
+            time,
+            next_offset: 0,
+            arrival_ms: NEVER,
+            idle_ms: NEVER,
+            accepted: 0,
+            duplicates: 0,
+            late: 0,
+            rejected: BTreeMap::new(),
+            join_gap: 0,
+            ids: EventIds::new(time.dedup_horizon_ms, max_ids),
+        }
+    }
+
+    /// A record arrives: moves the clock, and returns it.
+    pub fn arrive(&mut self, offset: i64, record_ms: i64) -> i64 {
+        self.next_offset = offset + 1;
+        self.arrival_ms = self.arrival_ms.max(record_ms);
+        self.join_gap += u64::from(self.arrival_ms < self.idle_ms);
+        self.arrival_ms
+    }
+
+    /// Judges and counts an event that has just arrived; `event_id` is `hash::NONE` without one.
+    pub fn judge(&mut self, event_ms: i64, event_id: u64) -> Verdict {
+        let lag_ms = self.arrival_ms - event_ms;
+        if lag_ms < -self.time.max_skew_ms {
+            self.reject("future");
+            return Verdict::Future;
+        }
+        if lag_ms > self.time.max_lateness_ms {
+            self.late += 1;
+            return Verdict::Late;
+        }
+        if event_id != crate::hash::NONE {
+            self.ids.expire(self.arrival_ms);
+            if !self.ids.admit(event_id, self.arrival_ms) {
+                self.duplicates += 1;
+                return Verdict::Duplicate;
+            }
+        }
+        self.accepted += 1;
+        Verdict::Accepted
+    }
+
+    /// Counts a record that does not count.
+    pub fn reject(&mut self, reason: &'static str) {
+        *self.rejected.entry(reason).or_insert(0) += 1;
+    }
+
+    /// The clock of joins: arrival, or the watermark while the topic is idle.
+    pub fn clock_ms(&self) -> i64 {
+        self.arrival_ms.max(self.idle_ms)
+    }
+}

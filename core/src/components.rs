@@ -1,0 +1,98 @@
+//! Components: sums over what a user did, of which experiments and alerts make ratios.
+
+use serde::Deserialize;
+
+use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate};
+
+/// Bits of the low limb of amounts of money.
+pub const LIMB_BITS: u32 = 32;
+
+/// What is added up, by its name in the catalogue.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Component {
+    Impressions,
+    /// Feedback of any kind, conversions and viewings.
+    Outcomes,
+    Clicks,
+    /// Impressions with an attributed click, and those of them with an attributed conversion.
+    Clicked,
+    Converted,
+    Conversions,
+    /// Low and high limb of millionths of currency.
+    Value,
+    ValueHigh,
+    DwellMs,
+    Viewings,
+    /// Feedback of a configured kind, by its place.
+    Feedback(u8),
+    /// Slates of a population; `all` is every slate.
+    Slates(String),
+    /// Millionths of a value of slates.
+    SlateValue {
+        name: String,
+        k: u32,
+        convention: String,
+        population: String,
+    },
+}
+
+/// A change that adds the same whatever the slate.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    Shown(Shown),
+    Given(Given),
+    Outcome(Outcome),
+    Dwell(Dwell),
+    Slate(Slate),
+}
+
+impl Change {
+    /// User, time and segment.
+    pub fn place(&self) -> (u64, i64, u32) {
+        match self {
+            Change::Shown(x) => (x.user, x.event_ms, x.segment),
+            Change::Given(x) => (x.user, x.event_ms, x.segment),
+            Change::Outcome(x) => (x.user, x.event_ms, x.segment),
+            Change::Dwell(x) => (x.user, x.event_ms, x.segment),
+            Change::Slate(x) => (x.user, x.event_ms, x.segment),
+        }
+    }
+}
+
+impl Component {
+    /// What a change adds; 0: nothing.
+    pub fn amount(&self, change: &Change) -> i64 {
+        match change {
+            Change::Shown(_) => i64::from(*self == Component::Impressions),
+            Change::Given(given) => self.of_feedback(given),
+            Change::Outcome(outcome) => match self {
+                Component::Clicked => outcome.clicked,
+                Component::Converted => outcome.converted,
+                _ => 0,
+            },
+            Change::Dwell(dwell) => match self {
+                Component::DwellMs => dwell.dwell_ms * dwell.sign,
+                Component::Viewings | Component::Outcomes => dwell.sign,
+                _ => 0,
+            },
+            Change::Slate(slate) => match self {
+                Component::Slates(population) if population == "all" => slate.sign,
+                _ => 0,
+            },
+        }
+    }
+
+    fn of_feedback(&self, given: &Given) -> i64 {
+        let counts = match self {
+            Component::Outcomes => true,
+            Component::Clicks => given.kind == Kind::Configured(0),
+            Component::Feedback(place) => given.kind == Kind::Configured(*place),
+            Component::Conversions => given.kind == Kind::Conversion,
+            Component::Value => return (given.value_micros & ((1 << LIMB_BITS) - 1)) * given.sign,
+            Component::ValueHigh => return (given.value_micros >> LIMB_BITS) * given.sign,
+            _ => false,
+        };
+        if counts { given.sign } else { 0 }
+    }
+}

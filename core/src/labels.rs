@@ -1,0 +1,101 @@
+//! Labels: values of some dimensions, numbered for good.
+//!
+//! A value may become `other` in its segments; a label keeps the values that it was made with, so
+//! that rows can be stored under its number for long. Readers know which values are kept.
+
+use hashbrown::HashMap;
+
+use crate::changes::Segment;
+use crate::dimensions::Dimensions;
+
+const UNSET: u32 = u32::MAX;
+
+/// The labels of one partition under some dimensions; beyond `limit` all further ones are `other`.
+#[derive(Debug)]
+pub struct Labels {
+    places: Vec<usize>,
+    limit: usize,
+    /// Values of each label, in the order of the dimensions.
+    pub known: Vec<Vec<String>>,
+    numbers: HashMap<Vec<String>, u32>,
+    of_segment: Vec<u32>,
+    folds: u64,
+}
+
+impl Labels {
+    /// `places`: those of the dimensions among all, ascending.
+    pub fn new(places: Vec<usize>, limit: usize) -> Self {
+        let (known, numbers) = (Vec::new(), HashMap::new());
+        Self {
+            places,
+            limit,
+            known,
+            numbers,
+            of_segment: Vec::new(),
+            folds: 0,
+        }
+    }
+
+    /// The label of a segment.
+    pub fn of(&mut self, dimensions: &Dimensions, segment: Segment) -> u32 {
+        if self.folds != dimensions.folds {
+            self.of_segment.clear();
+            self.folds = dimensions.folds;
+        }
+        let at = segment as usize;
+        if at >= self.of_segment.len() {
+            self.of_segment.resize(at + 1, UNSET);
+        }
+        if self.of_segment[at] == UNSET {
+            let codes = dimensions.codes(segment);
+            let text =
+                |place: &usize| dimensions.values[*place].texts[codes[*place] as usize].clone();
+            let mut label: Vec<String> = self.places.iter().map(text).collect();
+            if self.known.len() >= self.limit && !self.numbers.contains_key(&label) {
+                label.fill("other".to_owned());
+            }
+            self.of_segment[at] = self.number(label);
+        }
+        self.of_segment[at]
+    }
+
+    fn number(&mut self, label: Vec<String>) -> u32 {
+        let next = self.known.len() as u32;
+        let number = *self.numbers.entry_ref(&label).or_insert(next);
+        if number == next {
+            self.known.push(label);
+        }
+        number
+    }
+
+    /// Whether there were more than the bound.
+    pub fn has_overflowed(&self) -> bool {
+        self.known.len() > self.limit
+    }
+
+    /// Takes over labels under the numbers that they have.
+    pub fn load(&mut self, known: Vec<Vec<String>>) {
+        for label in known {
+            self.number(label);
+        }
+    }
+
+    /// For each label the place of its value of a dimension among `values`, from 1; 0: it has none
+    /// of them, or one that is not kept any more.
+    pub fn places_of(
+        &self,
+        dimensions: &Dimensions,
+        dimension: usize,
+        values: &[String],
+    ) -> Vec<u8> {
+        let Some(at) = self.places.iter().position(|place| *place == dimension) else {
+            return vec![0; self.known.len()];
+        };
+        let place = |label: &Vec<String>| {
+            let found = values.iter().position(|value| *value == label[at]);
+            let is_kept = dimensions.values[dimension].is_kept(&label[at]);
+            found.filter(|_| is_kept).map_or(0, |place| place as u8 + 1)
+        };
+        self.known.iter().map(place).collect()
+    }
+}

@@ -1,0 +1,379 @@
+//! Panes: additive integers by (ring, pane, segment), and since the state began.
+//!
+//! A ring holds the panes of one window length. A cell is a row of 64 integers of one (ring, pane,
+//! segment, block); only blocks that something was added to exist. What is added is gathered first
+//! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
+
+use crate::changes::Segment;
+use crate::hash::{HashMap, mix};
+use crate::spec::Ring;
+
+/// Integers of a cell.
+pub const BLOCK: usize = 64;
+/// The ring of the totals since the state began: it has the one pane 0. Windows are 1, 2, …
+pub const TOTALS: u64 = 9;
+/// No sum passes this: beyond it is an error, never a wrap.
+pub const MAX_SUM: i64 = 1 << 62;
+const BLOCK_BITS: u32 = 8;
+const SEGMENT_BITS: u32 = 15;
+const GATHERED_ROWS: usize = 8192;
+const STAT_BITS: u32 = BLOCK_BITS + 6;
+
+type Row = [i64; BLOCK];
+
+/// Rows of integers by key, added up in place.
+#[derive(Debug, Default)]
+struct Rows {
+    rows: Vec<Row>,
+    keys: Vec<u64>,
+    places: HashMap<u32>,
+    last: Option<(u64, u32)>,
+}
+
+impl Rows {
+    fn row(&mut self, key: u64) -> &mut Row {
+        let at = match self.last {
+            Some((last, at)) if last == key => at,
+            _ => self.find(key),
+        };
+        &mut self.rows[at as usize]
+    }
+
+    fn find(&mut self, key: u64) -> u32 {
+        let next = self.rows.len() as u32;
+        let at = *self.places.entry(mix(key, 1)).or_insert(next);
+        if at == next {
+            self.rows.push([0; BLOCK]);
+            self.keys.push(key);
+        }
+        self.last = Some((key, at));
+        at
+    }
+
+    fn clear(&mut self) {
+        self.rows.clear();
+        self.keys.clear();
+        self.places.clear();
+        self.last = None;
+    }
+}
+
+/// The places of the cells of one pane by segment << 8 | block.
+#[derive(Debug, Default)]
+struct Pane {
+    cells: hashbrown::HashMap<u32, u32>,
+    is_changed: bool,
+}
+
+/// All rings of a partition, and the totals.
+#[derive(Debug)]
+pub struct Panes {
+    rings: Vec<Ring>,
+    unit_ms: i64,
+    gathered: Rows,
+    totals: Rows,
+    panes: hashbrown::HashMap<u64, Pane>,
+    cells: Vec<Row>,
+    free: Vec<u32>,
+    changed: Vec<u64>,
+    oldest: Vec<i64>,
+}
+
+/// A sum would pass `MAX_SUM`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+impl Panes {
+    pub fn new(rings: &[Ring]) -> Self {
+        let unit_ms = rings.iter().fold(0, |unit, ring| gcd(unit, ring.pane_ms));
+        Self {
+            rings: rings.to_vec(),
+            unit_ms: unit_ms.max(1),
+            gathered: Rows::default(),
+            totals: Rows::default(),
+            panes: hashbrown::HashMap::new(),
+            cells: Vec::new(),
+            free: Vec::new(),
+            changed: Vec::new(),
+            oldest: vec![i64::MIN; rings.len()],
+        }
+    }
+
+    /// Milliseconds of the greatest common divisor of all pane lengths.
+    pub fn unit_ms(&self) -> i64 {
+        self.unit_ms
+    }
+
+    /// The block that a statistic stands in, at a time.
+    #[inline]
+    pub fn at(&mut self, event_ms: i64, segment: Segment, stat: u32) -> &mut Row {
+        let unit = event_ms.div_euclid(self.unit_ms) as u64;
+        let cell = (segment << BLOCK_BITS) | (stat / BLOCK as u32);
+        self.gathered
+            .row(unit << (SEGMENT_BITS + BLOCK_BITS) | u64::from(cell))
+    }
+
+    /// Adds to one statistic at a time.
+    #[inline]
+    pub fn add(&mut self, event_ms: i64, segment: Segment, stat: u32, amount: i64) {
+        self.at(event_ms, segment, stat)[stat as usize % BLOCK] += amount;
+    }
+
+    /// Adds to a wide statistic, whose first integer begins a block.
+    pub fn add_wide(
+        &mut self,
+        event_ms: i64,
+        segment: Segment,
+        stat: u32,
+        amounts: &[i64],
+        sign: i64,
+    ) {
+        for (block, part) in amounts.chunks(BLOCK).enumerate() {
+            if part.iter().any(|amount| *amount != 0) {
+                let row = self.at(event_ms, segment, stat + (block * BLOCK) as u32);
+                for (sum, amount) in row.iter_mut().zip(part) {
+                    *sum += sign * amount;
+                }
+            }
+        }
+    }
+
+    /// Adds to one statistic since the start.
+    pub fn add_total(&mut self, segment: Segment, stat: u32, amount: i64) {
+        let key = u64::from((segment << BLOCK_BITS) | (stat / BLOCK as u32));
+        self.totals.row(key)[stat as usize % BLOCK] += amount;
+    }
+
+    /// Whether so much is gathered that it should be folded before more is.
+    pub fn is_full(&self) -> bool {
+        self.gathered.rows.len() >= GATHERED_ROWS
+    }
+
+    /// Folds what was gathered into every ring that covers its time; forgets old panes.
+    pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        let gathered = std::mem::take(&mut self.gathered);
+        for (key, row) in gathered.keys.iter().zip(&gathered.rows) {
+            let cell = (key & ((1 << (SEGMENT_BITS + BLOCK_BITS)) - 1)) as u32;
+            let at_ms = (key >> (SEGMENT_BITS + BLOCK_BITS)) as i64 * self.unit_ms;
+            for number in 0..self.rings.len() {
+                let ring = self.rings[number];
+                let pane = at_ms.div_euclid(ring.pane_ms);
+                if pane >= ring.oldest(stream_ms) {
+                    self.add_row(number as u64 + 1, pane as u64, cell, row)?;
+                }
+            }
+        }
+        self.gathered = gathered;
+        self.gathered.clear();
+        let totals = std::mem::take(&mut self.totals);
+        for (key, row) in totals.keys.iter().zip(&totals.rows) {
+            self.add_row(TOTALS, 0, *key as u32, row)?;
+        }
+        self.totals = totals;
+        self.totals.clear();
+        self.expire(stream_ms);
+        Ok(())
+    }
+
+    fn add_row(&mut self, ring: u64, pane: u64, cell: u32, amounts: &Row) -> Result<(), Overflow> {
+        let row = self.cell(ring << 32 | pane, cell);
+        for (sum, amount) in row.iter_mut().zip(amounts) {
+            *sum = sum.checked_add(*amount).ok_or(Overflow)?;
+            if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
+                return Err(Overflow);
+            }
+        }
+        Ok(())
+    }
+
+    fn cell(&mut self, number: u64, cell: u32) -> &mut Row {
+        let pane = self.panes.entry(number).or_default();
+        if !pane.is_changed {
+            pane.is_changed = true;
+            self.changed.push(number);
+        }
+        let at = *pane.cells.entry(cell).or_insert_with(|| {
+            self.free.pop().unwrap_or_else(|| {
+                self.cells.push([0; BLOCK]);
+                self.cells.len() as u32 - 1
+            })
+        });
+        &mut self.cells[at as usize]
+    }
+
+    /// Forgets the panes that no window at or after `stream_ms` covers.
+    fn expire(&mut self, stream_ms: i64) {
+        let oldest: Vec<i64> = self
+            .rings
+            .iter()
+            .map(|ring| ring.oldest(stream_ms))
+            .collect();
+        if oldest == self.oldest {
+            return;
+        }
+        let bound = |number: u64| {
+            oldest
+                .get((number >> 32) as usize - 1)
+                .copied()
+                .unwrap_or(0)
+        };
+        let is_gone = |number: u64| ((number & 0xFFFF_FFFF) as i64) < bound(number);
+        let (cells, free) = (&mut self.cells, &mut self.free);
+        self.panes.retain(|number, pane| {
+            let keep = !is_gone(*number);
+            if !keep {
+                for at in pane.cells.values() {
+                    cells[*at as usize] = [0; BLOCK];
+                    free.push(*at);
+                }
+            }
+            keep
+        });
+        self.changed.retain(|number| !is_gone(*number));
+        self.oldest = oldest;
+    }
+}
+
+/// What is stored of panes: one entry for each sum that is not 0, in the order of (pane, code).
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Columns {
+    /// ring << 32 | pane.
+    pub pane: Vec<i64>,
+    /// segment << 14 | statistic.
+    pub code: Vec<i64>,
+    pub value: Vec<i64>,
+}
+
+impl Panes {
+    /// The panes (ring << 32 | pane) that changed since the last call, ascending.
+    pub fn take_changed(&mut self) -> Vec<u64> {
+        let mut changed = std::mem::take(&mut self.changed);
+        for number in &changed {
+            if let Some(pane) = self.panes.get_mut(number) {
+                pane.is_changed = false;
+            }
+        }
+        changed.sort_unstable();
+        changed
+    }
+
+    /// The panes that are here, ascending.
+    pub fn live(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.panes.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    /// The sums of some panes.
+    pub fn dump(&self, numbers: &[u64]) -> Columns {
+        let mut columns = Columns::default();
+        for number in numbers {
+            let Some(pane) = self.panes.get(number) else {
+                continue;
+            };
+            let mut cells: Vec<(u32, u32)> = pane.cells.iter().map(|(c, at)| (*c, *at)).collect();
+            cells.sort_unstable();
+            for (cell, at) in cells {
+                let sums = self.cells[at as usize].iter().enumerate();
+                for (place, value) in sums.filter(|(_, value)| **value != 0) {
+                    columns.pane.push(*number as i64);
+                    columns.code.push(i64::from(cell) << 6 | place as i64);
+                    columns.value.push(*value);
+                }
+            }
+        }
+        columns
+    }
+
+    /// Puts back what `dump` gave of one pane, as unchanged.
+    pub fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
+        for (code, value) in codes.iter().zip(values) {
+            let row = self.cell(number, (code >> 6) as u32);
+            let sum = &mut row[(code & (BLOCK as i64 - 1)) as usize];
+            *sum = sum.checked_add(*value).ok_or(Overflow)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of all cells.
+    pub fn bytes(&self) -> usize {
+        let cells = self.cells.len() + self.gathered.rows.capacity() + self.totals.rows.capacity();
+        cells * size_of::<Row>()
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+const _: () = assert!(STAT_BITS == 14);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn panes() -> Panes {
+        Panes::new(&[
+            Ring {
+                pane_ms: 1_000,
+                panes: 60,
+            },
+            Ring {
+                pane_ms: 5_000,
+                panes: 60,
+            },
+        ])
+    }
+
+    #[test]
+    fn what_is_added_stands_in_every_ring_that_covers_it() {
+        let mut panes = panes();
+        panes.add(100_500, 3, 70, 2);
+        panes.add(100_900, 3, 70, 1);
+        panes.add(20_000, 3, 0, 5); // too old for the first ring at 100 s
+        panes.add_total(3, 70, 3);
+        panes.fold(100_900).unwrap();
+        assert_eq!(
+            panes.take_changed(),
+            [1 << 32 | 100, 2 << 32 | 4, 2 << 32 | 20, 9 << 32]
+        );
+        let found = panes.dump(&panes.live());
+        assert_eq!(found.value, [3, 5, 3, 3]);
+        assert_eq!(
+            found.code,
+            [3 << 14 | 70, 3 << 14, 3 << 14 | 70, 3 << 14 | 70]
+        );
+        assert!(panes.take_changed().is_empty());
+    }
+
+    #[test]
+    fn old_panes_leave_and_their_cells_are_used_again() {
+        let mut panes = panes();
+        for second in 0..1_000 {
+            panes.add(second * 1_000, 1, 5, 1);
+            panes.fold(second * 1_000).unwrap();
+        }
+        assert_eq!(panes.live().len(), 120);
+        assert!(panes.cells.len() < 130, "{}", panes.cells.len());
+    }
+
+    #[test]
+    fn sums_do_not_wrap() {
+        let mut panes = panes();
+        panes.add(0, 0, 0, MAX_SUM);
+        assert_eq!(panes.fold(0), Ok(()));
+        panes.add(0, 0, 0, 1);
+        assert_eq!(panes.fold(0), Err(Overflow));
+    }
+
+    #[test]
+    fn what_was_dumped_is_loaded() {
+        let mut panes = panes();
+        panes.add(7_000, 2, 100, -4);
+        panes.fold(7_000).unwrap();
+        let found = panes.dump(&[1 << 32 | 7]);
+        let mut other = self::panes();
+        other.load(1 << 32 | 7, &found.code, &found.value).unwrap();
+        assert_eq!(other.dump(&[1 << 32 | 7]), found);
+    }
+}

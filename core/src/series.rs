@@ -1,0 +1,65 @@
+//! Alert series: the sums of one metric over time, by groups of users or pane by pane.
+//!
+//! By groups: all that a user did is in one of 16 groups in every pane, so that sums of groups vary
+//! as users do. By time: a cell holds 16 consecutive panes, one place each. A series is kept apart
+//! from everything else, so that others stay when one comes or goes.
+
+use crate::changes::Segment;
+use crate::dimensions::Dimensions;
+use crate::labels::Labels;
+use crate::panes::{Overflow, Panes};
+use crate::spec;
+use crate::statistics::{GROUPS, group_of};
+
+/// One series of one partition.
+#[derive(Debug)]
+pub struct Series {
+    spec: spec::Series,
+    pub labels: Labels,
+    pub panes: Panes,
+}
+
+impl Series {
+    pub fn new(spec: &spec::Series, max_labels: usize) -> Self {
+        let labels = Labels::new(spec.dimensions.clone(), max_labels);
+        Self {
+            spec: spec.clone(),
+            labels,
+            panes: Panes::new(&spec.rings),
+        }
+    }
+
+    /// Whether the places of its sums are groups of users.
+    pub fn is_by_group(&self) -> bool {
+        self.spec.by_time_ms.is_none()
+    }
+
+    /// Adds an amount of one component.
+    pub fn add(
+        &mut self,
+        dimensions: &Dimensions,
+        component: usize,
+        (user, event_ms, segment): (u64, i64, Segment),
+        amount: i64,
+    ) {
+        let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];
+        for (part, _) in parts
+            .iter()
+            .enumerate()
+            .filter(|(_, at)| **at == Some(component))
+        {
+            let place = match self.spec.by_time_ms {
+                Some(pane_ms) => event_ms.div_euclid(pane_ms).rem_euclid(i64::from(GROUPS)) as u32,
+                None => group_of(user),
+            };
+            let label = self.labels.of(dimensions, segment);
+            self.panes
+                .add(event_ms, label, part as u32 * GROUPS + place, amount);
+        }
+    }
+
+    /// Brings what was added into the panes.
+    pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.panes.fold(stream_ms)
+    }
+}
