@@ -68,12 +68,6 @@ impl<T> Log<T> {
         (self.next - 1) as u32
     }
 
-    /// `NO_ROW` refers to no row: once in 2^32 rows a chunk ends early.
-    fn skip_number(&mut self) {
-        debug_assert_eq!((self.next + 1 - self.base) % CHUNK_ROWS as u64, 0);
-        self.next += 1;
-    }
-
     /// The number of a row that is here.
     fn number(&self, row: u32) -> Option<u64> {
         let back = u64::from((self.next as u32).wrapping_sub(row));
@@ -110,6 +104,9 @@ impl<T> Log<T> {
             return;
         }
         self.first += 1;
+        if self.first as u32 == NO_ROW && self.first < self.next {
+            self.first += 1;
+        }
         while self.first - self.base >= CHUNK_ROWS as u64 && !self.chunks.is_empty() {
             self.chunks.pop_front();
             self.base += CHUNK_ROWS as u64;
@@ -130,18 +127,6 @@ impl<T> Log<T> {
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.chunks.len() * CHUNK_ROWS * size_of::<T>()
-    }
-
-    /// An empty log whose first row gets this number: one that is loaded goes on counting.
-    pub fn starting_at(number: u64) -> Self {
-        let base = number - number % CHUNK_ROWS as u64;
-        debug_assert_eq!(base, number, "loaded logs begin at a chunk");
-        Self {
-            chunks: VecDeque::new(),
-            base,
-            first: base,
-            next: base,
-        }
     }
 }
 
@@ -180,5 +165,20 @@ mod tests {
         let row = log.push(7);
         assert_eq!(log.get(row), Some(&7));
         assert_eq!(log.front(), Some((row, &7)));
+    }
+
+    #[test]
+    fn numbers_go_on_beyond_32_bits() {
+        let start = (1 << 32) - CHUNK_ROWS as u64;
+        let mut log =
+            Log { chunks: VecDeque::new(), base: start, first: start, next: start };
+        let rows: Vec<u32> = (0..10_000u64).map(|i| log.push(i)).collect();
+        assert!(!rows.contains(&NO_ROW));
+        assert!(rows.iter().enumerate().all(|(i, row)| log.get(*row) == Some(&(i as u64))));
+        for i in 0..9_999 {
+            assert_eq!(log.front().map(|(_, x)| *x), Some(i));
+            log.drop_front();
+        }
+        assert_eq!(log.front().map(|(_, x)| *x), Some(9_999));
     }
 }

@@ -1,0 +1,187 @@
+//! Retained impressions: those with feedback, which conversions can still join, and the other
+//! members of their slates where conversions can still grade them.
+//!
+//! What is final of their feedback is counted apart: it is stored, the rest follows from the
+//! feedback that is still pending.
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::log::NO_ROW;
+use crate::pair_log::{Age, Link, OfPair, PairLog};
+use crate::slates::NO_SLATE;
+
+/// The time of the first feedback of an impression that has none.
+pub const NOT_YET: i64 = 1 << 62;
+
+/// What an impression counts as: clicked, converted, and its grade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    pub is_clicked: bool,
+    pub is_converted: bool,
+    pub grade: u8,
+}
+
+impl Outcome {
+    /// Whether metrics of slates see any of it.
+    pub fn is_ranked(&self) -> bool {
+        self.is_clicked || self.grade > 0
+    }
+}
+
+/// One impression.
+#[derive(Clone, Debug)]
+pub struct Retained {
+    pub pair: u64,
+    pub user: u64,
+    /// Hash of its user and request; `hash::NONE` without one.
+    pub slate_key: u64,
+    pub event_ms: i64,
+    pub offset: i64,
+    pub score: f64,
+    pub first_ms: i64,
+    pub final_first_ms: i64,
+    pub index: u16,
+    pub position: u16,
+    pub segment: u16,
+    pub probe: i16,
+    pub slate: u32,
+    /// The retained member of the slate before it.
+    pub prev_in_slate: u32,
+    /// The open impression; `NO_ROW` when it has left.
+    pub open: u32,
+    pub is_member: bool,
+    /// The outcome that was emitted.
+    pub outcome: Outcome,
+    link: Link,
+    /// Epoch in which what is stored of it last changed.
+    pub epoch: u32,
+    /// Feedback of each kind, conversions last; then what is final of it.
+    counts: SmallVec<[u32; 4]>,
+}
+
+impl Retained {
+    /// An impression without feedback, of no slate.
+    pub fn new(pair: u64, user: u64, (event_ms, offset, index): Age) -> Self {
+        Self {
+            pair,
+            user,
+            slate_key: crate::hash::NONE,
+            event_ms,
+            offset,
+            score: f64::NAN,
+            first_ms: NOT_YET,
+            final_first_ms: NOT_YET,
+            index,
+            position: 0,
+            segment: 0,
+            probe: 0,
+            slate: NO_SLATE,
+            prev_in_slate: NO_ROW,
+            open: NO_ROW,
+            is_member: false,
+            outcome: Outcome::default(),
+            link: Link::default(),
+            epoch: 0,
+            counts: SmallVec::new(),
+        }
+    }
+}
+
+impl OfPair for Retained {
+    fn pair(&self) -> u64 {
+        self.pair
+    }
+    fn age(&self) -> Age {
+        (self.event_ms, self.offset, self.index)
+    }
+    fn link(&self) -> Link {
+        self.link
+    }
+    fn set_link(&mut self, link: Link) {
+        self.link = link;
+    }
+}
+
+/// The retained impressions of one partition.
+#[derive(Debug)]
+pub struct RetainedImpressions {
+    pub rows: PairLog<Retained>,
+    kinds: usize,
+    /// Rows of which what is stored changed in this epoch.
+    pub changed: Vec<u32>,
+    pub epoch: u32,
+}
+
+impl RetainedImpressions {
+    /// `kinds`: how many kinds of feedback there are, conversions included.
+    pub fn new(kinds: usize) -> Self {
+        Self { rows: PairLog::default(), kinds, changed: Vec::new(), epoch: 1 }
+    }
+
+    pub fn push(&mut self, mut row: Retained) -> u32 {
+        row.counts = smallvec![0; 2 * self.kinds];
+        let added = self.rows.push(row);
+        self.touch(added);
+        added
+    }
+
+    pub fn get(&self, row: u32) -> Option<&Retained> {
+        self.rows.log.get(row)
+    }
+
+    pub fn get_mut(&mut self, row: u32) -> Option<&mut Retained> {
+        self.rows.log.get_mut(row)
+    }
+
+    /// What is stored of a row changes.
+    pub fn touch(&mut self, row: u32) {
+        let epoch = self.epoch;
+        if let Some(found) = self.rows.log.get_mut(row)
+            && found.epoch != epoch
+        {
+            found.epoch = epoch;
+            self.changed.push(row);
+        }
+    }
+
+    /// Adds to the count of a kind.
+    pub fn count(&mut self, row: u32, kind: usize, amount: i32) {
+        if let Some(count) = self.get_mut(row).and_then(|found| found.counts.get_mut(kind)) {
+            *count = count.saturating_add_signed(amount);
+        }
+    }
+
+    /// Adds to the final count of a kind, and notes the time of final feedback of the clicks topic.
+    pub fn count_final(&mut self, row: u32, kind: usize, amount: u32, first_ms: Option<i64>) {
+        let place = self.kinds + kind;
+        if let Some(found) = self.get_mut(row) {
+            if let Some(count) = found.counts.get_mut(place) {
+                *count = count.saturating_add(amount);
+            }
+            found.final_first_ms = found.final_first_ms.min(first_ms.unwrap_or(NOT_YET));
+            self.touch(row);
+        }
+    }
+
+    /// Counts of each kind: final feedback.
+    pub fn final_counts<'a>(&self, row: &'a Retained) -> &'a [u32] {
+        row.counts.get(self.kinds..).unwrap_or_default()
+    }
+
+    /// What a row counts as now; `grades`: what each kind gives.
+    pub fn outcome(&self, row: &Retained, grades: &[u8]) -> Outcome {
+        let mut outcome = Outcome::default();
+        let counts = row.counts.iter().take(self.kinds);
+        for (kind, (_, grade)) in counts.zip(grades).enumerate().filter(|(_, (count, _))| **count > 0) {
+            outcome.is_clicked |= kind == 0;
+            outcome.is_converted |= kind + 1 == self.kinds;
+            outcome.grade = outcome.grade.max(*grade);
+        }
+        outcome.is_converted &= outcome.is_clicked;
+        outcome
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.rows.bytes()
+    }
+}

@@ -1,0 +1,215 @@
+//! Slates: what one request showed a user, by key and time of opening.
+//!
+//! A request id that comes back later than the deduplication window after the slate's first row (by
+//! the arrival clock) opens another slate under the same key. A slate stays as long as one of its
+//! rows: open impressions, or retained ones.
+
+use hashbrown::HashTable;
+
+use crate::log::NO_ROW;
+use crate::pair_log::Age;
+use crate::scoring::PairLosses;
+
+/// Refers to no slate.
+pub const NO_SLATE: u32 = u32::MAX;
+
+/// One slate.
+#[derive(Debug)]
+pub struct Slate {
+    /// Hash of its user and request.
+    pub key: u64,
+    pub user: u64,
+    /// Arrival of its first row, of its last, and the latest event time of its rows.
+    pub opened_ms: i64,
+    pub latest_arrival_ms: i64,
+    pub latest_event_ms: i64,
+    /// The earliest member, under whose time and segment the slate counts.
+    pub earliest: Option<Age>,
+    pub earliest_segment: u16,
+    /// Rows placed so far: those beyond the bound are no members.
+    pub placed: u32,
+    /// Rows that are here.
+    rows: u32,
+    /// Members with an outcome or a probe: with any, the slate is ranked.
+    pub marked: u32,
+    pub first_row: u32,
+    /// Chains of its members: open ones, and retained ones.
+    pub last_member: u32,
+    pub last_retained: u32,
+    /// The slate of the same key before it.
+    pub older: u32,
+    /// Whether rows of it had to leave before their time: it is not ranked any more.
+    pub is_closed: bool,
+    /// Whether its values were retracted and are to be emitted again.
+    pub is_dirty: bool,
+    /// Of large slates that are ranked: the losses over pairs, as emitted.
+    pub losses: Option<Box<PairLosses>>,
+}
+
+/// The slates of one partition.
+#[derive(Debug, Default)]
+pub struct Slates {
+    slates: Vec<Option<Slate>>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    /// Those whose values are to be emitted again.
+    pub dirty: Vec<u32>,
+}
+
+impl Slates {
+    pub fn get(&self, slate: u32) -> Option<&Slate> {
+        self.slates.get(slate as usize)?.as_ref()
+    }
+
+    pub fn get_mut(&mut self, slate: u32) -> Option<&mut Slate> {
+        self.slates.get_mut(slate as usize)?.as_mut()
+    }
+
+    /// The newest slate of a key.
+    pub fn newest(&self, key: u64) -> Option<u32> {
+        let is_of_key = |slate: &u32| self.get(*slate).is_some_and(|found| found.key == key);
+        self.by_key.find(key, is_of_key).copied()
+    }
+
+    /// The slate that a row of a key belongs to which arrives now, opened if need be.
+    pub fn of_arrival(&mut self, key: u64, user: u64, arrival_ms: i64, window_ms: i64) -> u32 {
+        let newest = self.newest(key);
+        if let Some(found) = newest.and_then(|slate| self.get_mut(slate))
+            && !found.is_closed
+            && arrival_ms - found.opened_ms <= window_ms
+        {
+            found.latest_arrival_ms = found.latest_arrival_ms.max(arrival_ms);
+            return newest.unwrap_or(NO_SLATE);
+        }
+        self.open(key, user, arrival_ms)
+    }
+
+    /// Opens a slate.
+    pub fn open(&mut self, key: u64, user: u64, opened_ms: i64) -> u32 {
+        let older = self.newest(key);
+        let slate = Slate {
+            key,
+            user,
+            opened_ms,
+            latest_arrival_ms: opened_ms,
+            latest_event_ms: i64::MIN,
+            earliest: None,
+            earliest_segment: 0,
+            placed: 0,
+            rows: 0,
+            marked: 0,
+            first_row: NO_ROW,
+            last_member: NO_ROW,
+            last_retained: NO_ROW,
+            older: older.unwrap_or(NO_SLATE),
+            is_closed: false,
+            is_dirty: false,
+            losses: None,
+        };
+        let at = self.free.pop().unwrap_or(self.slates.len() as u32);
+        if at as usize == self.slates.len() {
+            self.slates.push(Some(slate));
+        } else if let Some(place) = self.slates.get_mut(at as usize) {
+            *place = Some(slate);
+        }
+        match older {
+            Some(older) => {
+                if let Some(head) = self.by_key.find_mut(key, |slate| *slate == older) {
+                    *head = at;
+                }
+            }
+            None => {
+                let slates = &self.slates;
+                let key_of = |slate: &u32| {
+                    slates.get(*slate as usize).and_then(Option::as_ref).map_or(0, |x| x.key)
+                };
+                self.by_key.insert_unique(key, at, key_of);
+            }
+        }
+        at
+    }
+
+    /// A row refers to the slate.
+    pub fn hold(&mut self, slate: u32) {
+        if let Some(found) = self.get_mut(slate) {
+            found.rows += 1;
+        }
+    }
+
+    /// A row that referred to the slate has left; with its last one the slate leaves.
+    pub fn release(&mut self, slate: u32) {
+        let Some(found) = self.get_mut(slate) else { return };
+        found.rows -= 1;
+        if found.rows == 0 {
+            let (key, older) = (found.key, found.older);
+            self.unlink(slate, key, older);
+            if let Some(place) = self.slates.get_mut(slate as usize) {
+                *place = None;
+            }
+            self.free.push(slate);
+        }
+    }
+
+    fn unlink(&mut self, slate: u32, key: u64, older: u32) {
+        let Some(newest) = self.newest(key) else { return };
+        if newest == slate {
+            if older != NO_SLATE {
+                if let Some(head) = self.by_key.find_mut(key, |other| *other == slate) {
+                    *head = older;
+                }
+            } else if let Ok(entry) = self.by_key.find_entry(key, |other| *other == slate) {
+                entry.remove();
+            }
+            return;
+        }
+        let mut at = newest;
+        while let Some(found) = self.get_mut(at) {
+            if found.older == slate {
+                found.older = older;
+                return;
+            }
+            at = found.older;
+        }
+    }
+
+    /// Every slate of a key, the newest first.
+    pub fn of_key(&self, key: u64) -> impl Iterator<Item = u32> + '_ {
+        let next = |slate: &u32| Some(self.get(*slate)?.older).filter(|x| *x != NO_SLATE);
+        std::iter::successors(self.newest(key), next)
+    }
+
+    pub fn len(&self) -> usize {
+        self.slates.len() - self.free.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.slates.capacity() * size_of::<Option<Slate>>() + self.by_key.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_comes_back_late_opens_another_slate() {
+        let mut slates = Slates::default();
+        let first = slates.of_arrival(5, 1, 1_000, 100);
+        assert_eq!(slates.of_arrival(5, 1, 1_100, 100), first);
+        let second = slates.of_arrival(5, 1, 1_101, 100);
+        assert_ne!(first, second);
+        assert_eq!(slates.of_key(5).collect::<Vec<_>>(), [second, first]);
+        for slate in [first, first, second] {
+            slates.hold(slate);
+        }
+        slates.release(first);
+        slates.release(first);
+        assert_eq!(slates.of_key(5).collect::<Vec<_>>(), [second]);
+        slates.release(second);
+        assert!(slates.is_empty() && slates.newest(5).is_none());
+    }
+}
