@@ -24,7 +24,8 @@ pub struct Shown {
     /// From 1; 0: missing.
     pub position: u32,
     pub user: u64,
-    pub item: u64,
+    /// (user, item) in one hash.
+    pub pair: u64,
 }
 
 /// Feedback under its effective segment and position.
@@ -37,7 +38,8 @@ pub struct Given {
     pub kind: Kind,
     pub value_micros: i64,
     pub user: u64,
-    pub item: u64,
+    /// (user, item) in one hash.
+    pub pair: u64,
     pub sign: i64,
 }
 

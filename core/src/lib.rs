@@ -1,27 +1,44 @@
 //! The core of streamer: record batches → typed events → counted state of one partition.
 //!
 //! No I/O, no clock, no settings file: what it counts is a function of the logs. This file is the
-//! Python module `streamer._core`; nothing else here knows Python.
+//! Python module `streamer._core`; nothing else here knows Python, but for `for_tests`.
 
 pub mod admission;
+pub mod attribution;
 pub mod changes;
 pub mod components;
+pub mod counting;
 pub mod dimensions;
 pub mod event_ids;
+pub mod expiry;
+mod for_tests;
+pub mod grading;
 pub mod hash;
 pub mod impressions;
+pub mod intervals;
 pub mod labels;
 pub mod log;
+pub mod moments;
 pub mod pair_log;
 pub mod panes;
 pub mod pending;
+pub mod ranking;
 pub mod retained;
-pub mod slates;
+pub mod scoring;
 pub mod series;
+pub mod sessions;
+pub mod slate_family;
+pub mod slate_values;
+pub mod slates;
+pub mod softplus;
 pub mod spec;
 pub mod statistics;
+pub mod viewings;
 
 use pyo3::prelude::*;
 
 #[pymodule]
-mod _core {}
+mod _core {
+    #[pymodule_export]
+    use crate::for_tests::{slate_amounts, softplus_for_tests};
+}

@@ -52,13 +52,9 @@ impl<T> Log<T> {
     /// Adds a row; returns what refers to it.
     pub fn push(&mut self, row: T) -> u32 {
         if self.next as u32 == NO_ROW {
-            self.skip_number();
+            self.next += 1; // it refers to no row: once in 2^32 rows a chunk has a hole at its end
         }
-        if self
-            .chunks
-            .back()
-            .is_none_or(|chunk| chunk.len() == CHUNK_ROWS)
-        {
+        if (self.next - self.base) as usize / CHUNK_ROWS >= self.chunks.len() {
             self.chunks.push_back(Vec::with_capacity(CHUNK_ROWS));
         }
         if let Some(chunk) = self.chunks.back_mut() {
@@ -170,11 +166,19 @@ mod tests {
     #[test]
     fn numbers_go_on_beyond_32_bits() {
         let start = (1 << 32) - CHUNK_ROWS as u64;
-        let mut log =
-            Log { chunks: VecDeque::new(), base: start, first: start, next: start };
+        let mut log = Log {
+            chunks: VecDeque::new(),
+            base: start,
+            first: start,
+            next: start,
+        };
         let rows: Vec<u32> = (0..10_000u64).map(|i| log.push(i)).collect();
         assert!(!rows.contains(&NO_ROW));
-        assert!(rows.iter().enumerate().all(|(i, row)| log.get(*row) == Some(&(i as u64))));
+        assert!(
+            rows.iter()
+                .enumerate()
+                .all(|(i, row)| log.get(*row) == Some(&(i as u64)))
+        );
         for i in 0..9_999 {
             assert_eq!(log.front().map(|(_, x)| *x), Some(i));
             log.drop_front();

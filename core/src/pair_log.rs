@@ -19,7 +19,10 @@ pub struct Link {
 
 impl Default for Link {
     fn default() -> Self {
-        Self { prev: NO_ROW, is_newest_so_far: false }
+        Self {
+            prev: NO_ROW,
+            is_newest_so_far: false,
+        }
     }
 }
 
@@ -41,7 +44,10 @@ pub struct PairLog<T> {
 
 impl<T> Default for PairLog<T> {
     fn default() -> Self {
-        Self { log: Log::default(), by_pair: HashTable::new() }
+        Self {
+            log: Log::default(),
+            by_pair: HashTable::new(),
+        }
     }
 }
 
@@ -49,14 +55,20 @@ impl<T: OfPair> PairLog<T> {
     fn newest_row(&self, pair: u64) -> u32 {
         let log = &self.log;
         let is_of_pair = |row: &u32| log.get(*row).is_some_and(|found| found.pair() == pair);
-        self.by_pair.find(pair, is_of_pair).copied().unwrap_or(NO_ROW)
+        self.by_pair
+            .find(pair, is_of_pair)
+            .copied()
+            .unwrap_or(NO_ROW)
     }
 
     /// Adds a row, chained to those of its pair; returns what refers to it.
     pub fn push(&mut self, mut row: T) -> u32 {
         let (pair, prev) = (row.pair(), self.newest_row(row.pair()));
         let is_newest_so_far = self.newest_age(prev).is_none_or(|age| age <= row.age());
-        row.set_link(Link { prev, is_newest_so_far });
+        row.set_link(Link {
+            prev,
+            is_newest_so_far,
+        });
         let added = self.log.push(row);
         let log = &self.log;
         if prev == NO_ROW {
@@ -165,7 +177,9 @@ mod tests {
     fn the_newest_at_or_before_a_time_is_found_in_any_order() {
         let mut rows = PairLog::default();
         let times = [50, 10, 40, 90, 20, 70];
-        let added: Vec<u32> = (0..6).map(|i| rows.push(row(7, times[i], i as i64))).collect();
+        let added: Vec<u32> = (0..6)
+            .map(|i| rows.push(row(7, times[i], i as i64)))
+            .collect();
         let at = |event_ms| rows.newest_before(7, event_ms, 25, |_| true);
         assert_eq!(at(45), Some(added[2]));
         assert_eq!(at(69), Some(added[0]));
@@ -188,9 +202,18 @@ mod tests {
         }
         for at in (0..1100).step_by(13) {
             let wanted = |found: &&Row| found.0 == 1 && (0..=80).contains(&(at - found.1.0));
-            let expected = rows.log.iter().map(|(_, x)| x).filter(wanted).map(|x| x.1).max();
+            let expected = rows
+                .log
+                .iter()
+                .map(|(_, x)| x)
+                .filter(wanted)
+                .map(|x| x.1)
+                .max();
             let found = rows.newest_before(1, at, 80, |_| true);
-            assert_eq!(found.and_then(|row| rows.log.get(row)).map(|x| x.1), expected);
+            assert_eq!(
+                found.and_then(|row| rows.log.get(row)).map(|x| x.1),
+                expected
+            );
         }
     }
 }

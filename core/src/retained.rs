@@ -115,7 +115,12 @@ pub struct RetainedImpressions {
 impl RetainedImpressions {
     /// `kinds`: how many kinds of feedback there are, conversions included.
     pub fn new(kinds: usize) -> Self {
-        Self { rows: PairLog::default(), kinds, changed: Vec::new(), epoch: 1 }
+        Self {
+            rows: PairLog::default(),
+            kinds,
+            changed: Vec::new(),
+            epoch: 1,
+        }
     }
 
     pub fn push(&mut self, mut row: Retained) -> u32 {
@@ -146,7 +151,10 @@ impl RetainedImpressions {
 
     /// Adds to the count of a kind.
     pub fn count(&mut self, row: u32, kind: usize, amount: i32) {
-        if let Some(count) = self.get_mut(row).and_then(|found| found.counts.get_mut(kind)) {
+        if let Some(count) = self
+            .get_mut(row)
+            .and_then(|found| found.counts.get_mut(kind))
+        {
             *count = count.saturating_add_signed(amount);
         }
     }
@@ -172,7 +180,11 @@ impl RetainedImpressions {
     pub fn outcome(&self, row: &Retained, grades: &[u8]) -> Outcome {
         let mut outcome = Outcome::default();
         let counts = row.counts.iter().take(self.kinds);
-        for (kind, (_, grade)) in counts.zip(grades).enumerate().filter(|(_, (count, _))| **count > 0) {
+        for (kind, (_, grade)) in counts
+            .zip(grades)
+            .enumerate()
+            .filter(|(_, (count, _))| **count > 0)
+        {
             outcome.is_clicked |= kind == 0;
             outcome.is_converted |= kind + 1 == self.kinds;
             outcome.grade = outcome.grade.max(*grade);

@@ -6,9 +6,9 @@
 
 use hashbrown::HashTable;
 
+use crate::grading::EmittedLosses;
 use crate::log::NO_ROW;
 use crate::pair_log::Age;
-use crate::scoring::PairLosses;
 
 /// Refers to no slate.
 pub const NO_SLATE: u32 = u32::MAX;
@@ -43,7 +43,7 @@ pub struct Slate {
     /// Whether its values were retracted and are to be emitted again.
     pub is_dirty: bool,
     /// Of large slates that are ranked: the losses over pairs, as emitted.
-    pub losses: Option<Box<PairLosses>>,
+    pub losses: Option<Box<EmittedLosses>>,
 }
 
 /// The slates of one partition.
@@ -121,7 +121,10 @@ impl Slates {
             None => {
                 let slates = &self.slates;
                 let key_of = |slate: &u32| {
-                    slates.get(*slate as usize).and_then(Option::as_ref).map_or(0, |x| x.key)
+                    slates
+                        .get(*slate as usize)
+                        .and_then(Option::as_ref)
+                        .map_or(0, |x| x.key)
                 };
                 self.by_key.insert_unique(key, at, key_of);
             }
@@ -138,7 +141,9 @@ impl Slates {
 
     /// A row that referred to the slate has left; with its last one the slate leaves.
     pub fn release(&mut self, slate: u32) {
-        let Some(found) = self.get_mut(slate) else { return };
+        let Some(found) = self.get_mut(slate) else {
+            return;
+        };
         found.rows -= 1;
         if found.rows == 0 {
             let (key, older) = (found.key, found.older);
@@ -151,7 +156,9 @@ impl Slates {
     }
 
     fn unlink(&mut self, slate: u32, key: u64, older: u32) {
-        let Some(newest) = self.newest(key) else { return };
+        let Some(newest) = self.newest(key) else {
+            return;
+        };
         if newest == slate {
             if older != NO_SLATE {
                 if let Some(head) = self.by_key.find_mut(key, |other| *other == slate) {

@@ -4,6 +4,8 @@ use serde::Deserialize;
 
 use crate::components::Component;
 use crate::hash::HashKey;
+use crate::slate_family::FamilySpec;
+use crate::slate_values::TableSpec;
 
 /// The whole; times are in milliseconds.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +27,7 @@ pub struct Spec {
     pub statistics: Vec<Statistic>,
     pub classes: Classes,
     pub alerts: Alerts,
+    pub slates: Slates,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -142,4 +145,12 @@ pub struct Series {
     /// A pane of these milliseconds has one of 16 places of its own; none: places are groups of
     /// users.
     pub by_time_ms: Option<i64>,
+}
+
+/// Which values of slates are wanted, and what they are made of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slates {
+    pub tables: TableSpec,
+    pub families: Vec<FamilySpec>,
 }

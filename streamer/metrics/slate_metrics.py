@@ -166,6 +166,29 @@ class SlateFamily:
         width = self.plan(settings).width
         return Stat(self.name, "sums over slates", largest=1 << 33, width=width)
 
+    def core_spec(self, settings: Any) -> dict[str, Any]:
+        """What the core is told of the family: which columns stand where."""
+        plan = self.plan(settings)
+        columns = [
+            {
+                "name": column.metric.name,
+                "k": column.k,
+                "convention": column.convention,
+                "population": column.metric.population.name,
+                "at": column.at,
+                "is_single": column.moments.is_single,
+                "square_limbs": column.moments.square_limbs,
+            }
+            for column in plan.columns
+        ]
+        names = [population.name for population in self.populations]
+        return {
+            "statistic": self.name,
+            "width": plan.width,
+            "populations": names,
+            "columns": columns,
+        }
+
     def collect(self, settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
         """Add the values of slates, or take them back."""
         if isinstance(fact, SlateFacts):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,17 @@ def exponential(gain: float) -> float:
 DISCOUNT = _discounts()
 """1 / log2(i + 1) of rank i, in units of a table."""
 _IDEAL = np.cumsum(DISCOUNT)
+
+
+def core_tables(gains: Sequence[float], margin: float) -> dict[str, Any]:
+    """The numbers that the core makes values of, which it does not compute itself."""
+    return {
+        "gains": list(gains),
+        "exponential_gains": [exponential(gain) for gain in gains],
+        "margin": margin,
+        "reciprocal": RECIPROCAL.tolist(),
+        "discount": DISCOUNT.tolist(),
+    }
 
 
 def quotient(above: I64, below: I64) -> I64:

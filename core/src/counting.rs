@@ -1,0 +1,333 @@
+//! Counting: what changes add to panes, users, experiments and alert series.
+
+use std::sync::Arc;
+
+use crate::changes::{Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate};
+use crate::components::{Change, Component};
+use crate::dimensions::Dimensions;
+use crate::panes::{Overflow, Panes};
+use crate::pending::Feedback;
+use crate::scoring::PairLosses;
+use crate::series::Series;
+use crate::slate_family::{Population, SlateFamily, SlateValue};
+use crate::slate_values::{SlateContext, Tables};
+use crate::spec::Spec;
+use crate::statistics::Statistics;
+use crate::viewings::{Report, Viewing, Viewings};
+
+/// What a component adds for a slate that is ranked.
+#[derive(Debug)]
+enum OfSlates {
+    Size(Population),
+    Value(SlateValue),
+}
+
+/// Everything that is counted in one partition.
+pub struct Counting {
+    pub dimensions: Dimensions,
+    pub panes: Panes,
+    pub series: Vec<Series>,
+    pub viewings: Viewings,
+    statistics: Statistics,
+    families: Vec<(u32, SlateFamily)>,
+    context: SlateContext,
+    amounts: Vec<i64>,
+    series_components: Vec<Component>,
+    series_of_slates: Vec<(usize, OfSlates)>,
+    /// Whether any metric looks at slates.
+    pub looks_at_slates: bool,
+    margin: f64,
+}
+
+impl Counting {
+    pub fn new(spec: &Spec) -> Result<Self, String> {
+        let families: Vec<(u32, SlateFamily)> = spec
+            .slates
+            .families
+            .iter()
+            .map(|family| {
+                Ok((
+                    place_of(spec, &family.statistic)?,
+                    SlateFamily::new(family)?,
+                ))
+            })
+            .collect::<Result<_, String>>()?;
+        let has_scoring = families
+            .iter()
+            .any(|(_, family)| family.statistic == "scoring");
+        let tables = Arc::new(Tables::new(spec.slates.tables.clone())?);
+        let width = families
+            .iter()
+            .map(|(_, family)| family.width)
+            .max()
+            .unwrap_or(0);
+        let gap_ms = spec.attribution.session_gap_ms;
+        let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
+        let series = &spec.alerts.series;
+        Ok(Self {
+            dimensions: Dimensions::new(spec.hash_key, &spec.dimensions, limits.segments),
+            panes: Panes::new(&spec.rings),
+            series: series
+                .iter()
+                .map(|s| Series::new(s, limits.series_labels))
+                .collect(),
+            viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
+            statistics: Statistics::new(spec)?,
+            looks_at_slates: !families.is_empty(),
+            families,
+            context: SlateContext::new(tables, has_scoring),
+            amounts: vec![0; width],
+            series_components: spec.alerts.components.clone(),
+            series_of_slates: of_slates(&spec.alerts.components)?,
+            margin: spec.slates.tables.margin,
+        })
+    }
+
+    /// Of the margin loss.
+    pub fn margin(&self) -> f64 {
+        self.margin
+    }
+
+    fn change(&mut self, change: &Change) {
+        for (place, component) in self.series_components.iter().enumerate() {
+            let amount = component.amount(change);
+            if amount != 0 {
+                for series in &mut self.series {
+                    series.add(&self.dimensions, place, change.place(), amount);
+                }
+            }
+        }
+    }
+
+    pub fn shown(&mut self, change: &Shown) {
+        self.statistics.shown(&mut self.panes, change);
+        self.change(&Change::Shown(*change));
+    }
+
+    /// Feedback counts, or what it counted as is retracted.
+    pub fn given(&mut self, change: &Given) {
+        self.statistics.given(&mut self.panes, change);
+        self.change(&Change::Given(*change));
+    }
+
+    pub fn outcome(&mut self, change: &Outcome) {
+        self.statistics.outcome(&mut self.panes, change);
+        self.change(&Change::Outcome(*change));
+    }
+
+    pub fn dwell(&mut self, change: &Dwell) {
+        self.statistics.dwell(&mut self.panes, change);
+        self.change(&Change::Dwell(*change));
+    }
+
+    pub fn session(&mut self, change: &Session) {
+        self.statistics.session(&mut self.panes, change);
+    }
+
+    pub fn settled_session(&mut self, change: &Session) {
+        self.statistics.settled_session(&mut self.panes, change);
+    }
+
+    /// Feedback counts since the start from now on.
+    pub fn settled(&mut self, feedback: &Feedback) {
+        self.statistics.settled(&mut self.panes, &feedback.given(1));
+        if let (Some(dwell_ms), false) = (feedback.dwell_ms, feedback.has_request()) {
+            let dwell = dwell_of(feedback, dwell_ms, 1);
+            self.statistics.settled_dwell(&mut self.panes, &dwell);
+        }
+    }
+
+    pub fn slate(&mut self, change: &Slate) {
+        for (at, family) in &self.families {
+            for place in family.of_every_slate() {
+                let stat = at + place as u32;
+                self.panes
+                    .add(change.event_ms, change.segment, stat, change.sign);
+            }
+        }
+        self.change(&Change::Slate(*change));
+    }
+
+    /// The values of a slate with feedback or probes, whose members stand in the order shown.
+    pub fn ranked(&mut self, slate: &Slate, members: &[Member], losses: Option<PairLosses>) {
+        self.context.read(members, losses);
+        for (at, family) in &self.families {
+            let amounts = &mut self.amounts[..family.width];
+            family.amounts(&self.context, amounts);
+            self.panes
+                .add_wide(slate.event_ms, slate.segment, *at, amounts, slate.sign);
+        }
+        for (place, of_slates) in &self.series_of_slates {
+            let amount = slate.sign * of_slates.amount(&self.context);
+            if amount != 0 {
+                let at = (slate.user, slate.event_ms, slate.segment);
+                for series in &mut self.series {
+                    series.add(&self.dimensions, *place, at, amount);
+                }
+            }
+        }
+    }
+
+    // Time spent
+
+    /// What feedback reports of time spent, when it is emitted first.
+    pub fn dwell_of_feedback(&mut self, feedback: &Feedback) {
+        let Some(dwell_ms) = feedback.dwell_ms else {
+            return;
+        };
+        if !feedback.has_request() {
+            self.dwell(&dwell_of(feedback, dwell_ms, 1));
+            return;
+        }
+        let report = Report {
+            dwell_ms,
+            event_ms: feedback.event_ms,
+            offset: feedback.offset,
+            segment: feedback.segment,
+        };
+        let viewing = Viewing {
+            user: feedback.user,
+            by_feedback: Some(report),
+            by_session: None,
+        };
+        self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
+    }
+
+    /// Feedback that reports time spent was emitted under another segment before.
+    pub fn dwell_moved(&mut self, feedback: &Feedback, before: Segment) {
+        let Some(dwell_ms) = feedback.dwell_ms else {
+            return;
+        };
+        if !feedback.has_request() {
+            self.dwell(&Dwell {
+                segment: before,
+                ..dwell_of(feedback, dwell_ms, -1)
+            });
+            self.dwell(&dwell_of(feedback, dwell_ms, 1));
+            return;
+        }
+        let key = viewing_key(feedback.slate_key, feedback.pair);
+        let mut changes = Vec::new();
+        let (offset, segment) = (feedback.offset, feedback.segment);
+        let dimensions = &mut self.dimensions;
+        self.viewings
+            .move_feedback(key, offset, segment, dimensions, |_, dwell| {
+                changes.push(*dwell);
+            });
+        for change in &changes {
+            self.dwell(change);
+        }
+    }
+
+    /// A report of an item of a request.
+    pub fn viewing(&mut self, key: u64, viewing: Viewing) {
+        let mut changes = smallvec::SmallVec::<[Dwell; 4]>::new();
+        self.viewings
+            .report(key, viewing, &mut self.dimensions, |_, dwell| {
+                changes.push(*dwell)
+            });
+        for change in &changes {
+            self.dwell(change);
+        }
+    }
+
+    /// A session event reports time spent on an item without a request: a viewing of its own.
+    pub fn single_dwell(&mut self, change: &Dwell) {
+        self.dwell(change);
+        self.statistics.settled_dwell(&mut self.panes, change);
+    }
+
+    /// Forgets viewings that no report can join any more: they count since the start.
+    pub fn expire_viewings(&mut self, clock_ms: i64) {
+        let (statistics, panes) = (&self.statistics, &mut self.panes);
+        self.viewings
+            .expire(clock_ms, &mut self.dimensions, |dwell| {
+                statistics.settled_dwell(panes, dwell);
+            });
+    }
+
+    /// Brings what was gathered into the panes.
+    pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.panes.fold(stream_ms)?;
+        self.series
+            .iter_mut()
+            .try_for_each(|series| series.fold(stream_ms))
+    }
+
+    /// Folds before more is gathered than fits a processor's cache.
+    pub fn fold_if_full(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        let is_full = self.panes.is_full() || self.series.iter().any(|s| s.panes.is_full());
+        if is_full {
+            self.fold(stream_ms)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl OfSlates {
+    fn amount(&self, context: &SlateContext) -> i64 {
+        match self {
+            OfSlates::Size(population) => i64::from(population.contains(context)),
+            OfSlates::Value(value) => value.millionths(context),
+        }
+    }
+}
+
+/// Components that slates which are ranked add to, with their places.
+fn of_slates(components: &[Component]) -> Result<Vec<(usize, OfSlates)>, String> {
+    let mut found = Vec::new();
+    for (place, component) in components.iter().enumerate() {
+        match component {
+            Component::Slates(population) if population != "all" => {
+                found.push((place, OfSlates::Size(Population::parse(population)?)));
+            }
+            Component::SlateValue {
+                name,
+                k,
+                convention,
+                population,
+            } => {
+                let value = SlateValue::new(name, i64::from(*k), convention, population)?;
+                found.push((place, OfSlates::Value(value)));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+fn place_of(spec: &Spec, name: &str) -> Result<u32, String> {
+    let found = spec
+        .statistics
+        .iter()
+        .find(|statistic| statistic.name == name);
+    found
+        .map(|found| found.at)
+        .ok_or_else(|| format!("the spec lacks statistic {name:?}"))
+}
+
+/// The key of the viewings of an item of a request.
+pub fn viewing_key(slate_key: u64, pair: u64) -> u64 {
+    crate::hash::mix(slate_key, pair)
+}
+
+fn dwell_of(feedback: &Feedback, dwell_ms: i64, sign: i64) -> Dwell {
+    Dwell {
+        event_ms: feedback.event_ms,
+        segment: feedback.segment,
+        user: feedback.user,
+        dwell_ms,
+        sign,
+    }
+}
+
+/// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that
+/// do not count.
+pub fn column_of(kind: Kind, conversions: Option<usize>) -> Option<usize> {
+    match kind {
+        Kind::Configured(place) => Some(1 + usize::from(place)),
+        Kind::Conversion => conversions.map(|place| 1 + place),
+        Kind::Other => None,
+    }
+}

@@ -1,0 +1,214 @@
+//! Grading: the values of slates follow their members and the feedback on them.
+//!
+//! Before the first change of a slate its values are retracted as they were emitted; when all is
+//! taken in they are emitted as they are now. So a slate costs its members twice, however many of
+//! them change.
+
+use crate::attribution::Attribution;
+use crate::changes::{Member, Segment, Slate as SlateChange};
+use crate::counting::Counting;
+use crate::log::NO_ROW;
+use crate::pair_log::{Age, OfPair};
+use crate::scoring::PairLosses;
+
+/// Where members without a position stand.
+const LAST: u32 = u32::MAX;
+/// Slates with so many pairs of scored members keep their losses.
+const MANY_PAIRS: usize = 2_048;
+
+/// A member as it was or is shown.
+#[derive(Clone, Copy, Debug)]
+struct Graded {
+    order: (u32, Age),
+    member: Member,
+}
+
+/// The losses over the pairs of a large slate, as emitted, and who was relevant then.
+#[derive(Debug)]
+pub struct EmittedLosses {
+    losses: PairLosses,
+    members: Vec<(Age, bool)>,
+}
+
+impl Attribution {
+    /// A slate is about to change: what was emitted for it is retracted, once.
+    pub(crate) fn retract_values(&mut self, slate: u32, counting: &mut Counting) {
+        let Some(found) = self.slates.get_mut(slate) else {
+            return;
+        };
+        if found.is_dirty || found.is_closed || !counting.looks_at_slates {
+            return;
+        }
+        found.is_dirty = true;
+        let is_ranked = found.marked > 0;
+        self.slates.dirty.push(slate);
+        if is_ranked {
+            let emitted = self
+                .slates
+                .get_mut(slate)
+                .and_then(|found| found.losses.take());
+            let losses = emitted.as_ref().map(|emitted| emitted.losses);
+            self.emit(slate, -1, losses, counting);
+            if let Some(found) = self.slates.get_mut(slate) {
+                found.losses = emitted;
+            }
+        }
+    }
+
+    /// Emits the values of all slates that changed.
+    pub fn emit_values(&mut self, counting: &mut Counting) {
+        for slate in std::mem::take(&mut self.slates.dirty) {
+            let Some(found) = self.slates.get_mut(slate) else {
+                continue;
+            };
+            found.is_dirty = false;
+            if found.marked > 0 && !found.is_closed {
+                let before = found.losses.take();
+                let members = self.members(slate);
+                let losses = losses_of(&members, before, counting.margin());
+                if let Some(found) = self.slates.get_mut(slate) {
+                    found.losses = losses.map(|losses| emitted(&members, losses));
+                }
+                self.emit(slate, 1, losses, counting);
+            }
+        }
+    }
+
+    fn emit(&self, slate: u32, sign: i64, losses: Option<PairLosses>, counting: &mut Counting) {
+        let Some(found) = self.slates.get(slate) else {
+            return;
+        };
+        let Some((event_ms, _, _)) = found.earliest else {
+            return;
+        };
+        let members: Vec<Member> = self
+            .members(slate)
+            .iter()
+            .map(|graded| graded.member)
+            .collect();
+        let segment = Segment::from(found.earliest_segment);
+        let change = SlateChange {
+            event_ms,
+            segment,
+            user: found.user,
+            sign,
+        };
+        counting.ranked(&change, &members, losses);
+    }
+
+    /// The members of a slate in the order shown: by position, then by age; those without a
+    /// position come last.
+    fn members(&self, slate: u32) -> Vec<Graded> {
+        let Some(found) = self.slates.get(slate) else {
+            return Vec::new();
+        };
+        let mut members = Vec::with_capacity(found.placed as usize);
+        let mut row = found.last_member;
+        while let Some(open) = self.impressions.log.get(row) {
+            let outcome = self
+                .retained
+                .get(open.retained)
+                .map(|x| x.outcome)
+                .unwrap_or_default();
+            members.push(Graded {
+                order: (place_of(open.position), open.age()),
+                member: Member {
+                    grade: outcome.grade,
+                    is_clicked: outcome.is_clicked,
+                    score: open.score,
+                    probe: open.probe,
+                },
+            });
+            row = open.prev_in_slate;
+        }
+        let mut row = found.last_retained;
+        while let Some(kept) = self.retained.get(row) {
+            if kept.open == NO_ROW && kept.is_member {
+                members.push(Graded {
+                    order: (place_of(kept.position), kept.age()),
+                    member: Member {
+                        grade: kept.outcome.grade,
+                        is_clicked: kept.outcome.is_clicked,
+                        score: kept.score,
+                        probe: kept.probe,
+                    },
+                });
+            }
+            row = kept.prev_in_slate;
+        }
+        members.reverse();
+        if !members.is_sorted_by_key(|graded| graded.order) {
+            members.sort_unstable_by_key(|graded| graded.order);
+        }
+        members
+    }
+}
+
+fn place_of(position: u16) -> u32 {
+    if position == 0 {
+        LAST
+    } else {
+        u32::from(position)
+    }
+}
+
+/// The losses of a slate with many pairs, from those emitted before where that is less to do.
+fn losses_of(
+    members: &[Graded],
+    before: Option<Box<EmittedLosses>>,
+    margin: f64,
+) -> Option<PairLosses> {
+    let now: Vec<Member> = members.iter().map(|graded| graded.member).collect();
+    let relevant = now.iter().filter(|member| member.grade > 0).count();
+    if relevant * (now.len() - relevant) < MANY_PAIRS {
+        return None;
+    }
+    let Some(before) = before else {
+        return Some(PairLosses::of(&now, margin));
+    };
+    // Members as they were: those that are new have no score yet.
+    let mut then = now.clone();
+    let mut changed = Vec::new();
+    for (at, graded) in members.iter().enumerate() {
+        let known = before
+            .members
+            .binary_search_by_key(&graded.order.1, |(age, _)| *age);
+        match known.ok().and_then(|found| before.members.get(found)) {
+            None => {
+                then[at].score = f64::NAN;
+                changed.push(at);
+            }
+            Some((_, was_relevant)) if *was_relevant != (now[at].grade > 0) => {
+                then[at].grade = u8::from(*was_relevant);
+                changed.push(at);
+            }
+            Some(_) => {}
+        }
+    }
+    if changed.len() * now.len() > relevant * (now.len() - relevant) {
+        return Some(PairLosses::of(&now, margin));
+    }
+    let mut losses = before.losses;
+    for at in changed {
+        let is_new = then[at].score.is_nan() && !now[at].score.is_nan();
+        then[at] = now[at];
+        if is_new {
+            losses.insert(&then, at);
+        } else {
+            losses.flip(&then, at, now[at].grade > 0);
+        }
+    }
+    Some(losses)
+}
+
+fn emitted(members: &[Graded], losses: PairLosses) -> Box<EmittedLosses> {
+    let mut known: Vec<(Age, bool)> = members
+        .iter()
+        .map(|graded| (graded.order.1, graded.member.grade > 0))
+        .collect();
+    known.sort_unstable();
+    Box::new(EmittedLosses {
+        losses,
+        members: known,
+    })
+}

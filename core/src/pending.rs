@@ -1,0 +1,189 @@
+//! Pending feedback: what may still join another impression than it does now.
+//!
+//! It counts at once in the windows, under its effective segment and position, and is corrected when
+//! its join changes. Once its join is final it leaves.
+
+use std::collections::BTreeSet;
+
+use crate::changes::{Given, Kind, Segment};
+use crate::hash::{HashMap, NONE};
+use crate::log::NO_ROW;
+
+/// One feedback event.
+#[derive(Clone, Copy, Debug)]
+pub struct Feedback {
+    /// A number of its own.
+    pub id: u64,
+    pub user: u64,
+    pub pair: u64,
+    /// Hash of its user and request; `hash::NONE` without one.
+    pub slate_key: u64,
+    pub event_ms: i64,
+    pub offset: i64,
+    pub kind: Kind,
+    pub value_micros: i64,
+    pub dwell_ms: Option<i64>,
+    pub own_segment: Segment,
+    pub own_position: u32,
+    /// Whether its own dimensions are all given.
+    pub is_complete: bool,
+    /// The retained impression that it joins; `NO_ROW`: none.
+    pub joined: u32,
+    /// Under what it was emitted.
+    pub segment: Segment,
+    pub position: u32,
+    /// Whether it was counted since the start.
+    pub is_settled: bool,
+    /// Epoch in which what is stored of it last changed.
+    pub epoch: u32,
+}
+
+impl Feedback {
+    pub fn is_conversion(&self) -> bool {
+        self.kind == Kind::Conversion
+    }
+
+    pub fn has_request(&self) -> bool {
+        self.slate_key != NONE
+    }
+
+    pub fn is_joined(&self) -> bool {
+        self.joined != NO_ROW
+    }
+
+    /// What it counts as, under what it was emitted.
+    pub fn given(&self, sign: i64) -> Given {
+        Given {
+            event_ms: self.event_ms,
+            segment: self.segment,
+            position: self.position,
+            kind: self.kind,
+            value_micros: self.value_micros,
+            user: self.user,
+            pair: self.pair,
+            sign,
+        }
+    }
+}
+
+/// The pending feedback of one topic, found by pair and time.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Places of each pair's, ascending by time.
+    by_pair: HashMap<Vec<(i64, u32)>>,
+    by_time: BTreeSet<(i64, u32)>,
+}
+
+/// The pending feedback of one partition.
+#[derive(Debug, Default)]
+pub struct Pending {
+    places: Vec<Option<Feedback>>,
+    free: Vec<u32>,
+    clicks: Waiting,
+    conversions: Waiting,
+    pub epoch: u32,
+    has_changed: bool,
+}
+
+impl Pending {
+    pub fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn get(&self, place: u32) -> Option<&Feedback> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    /// Writes feedback back to its place; what is stored of it changes if it was settled since.
+    pub fn set(&mut self, place: u32, mut feedback: Feedback) {
+        if let Some(Some(held)) = self.places.get_mut(place as usize) {
+            if held.is_settled != feedback.is_settled {
+                feedback.epoch = self.epoch;
+                self.has_changed = true;
+            }
+            *held = feedback;
+        }
+    }
+
+    fn waiting(&mut self, is_conversion: bool) -> &mut Waiting {
+        if is_conversion {
+            &mut self.conversions
+        } else {
+            &mut self.clicks
+        }
+    }
+
+    pub fn insert(&mut self, mut feedback: Feedback) -> u32 {
+        feedback.epoch = self.epoch;
+        self.has_changed = true;
+        let at = self.free.pop().unwrap_or(self.places.len() as u32);
+        if at as usize == self.places.len() {
+            self.places.push(None);
+        }
+        self.places[at as usize] = Some(feedback);
+        let waiting = self.waiting(feedback.is_conversion());
+        let of_pair = waiting.by_pair.entry(feedback.pair).or_default();
+        let key = (feedback.event_ms, at);
+        of_pair.insert(of_pair.partition_point(|other| *other < key), key);
+        waiting.by_time.insert(key);
+        at
+    }
+
+    pub fn remove(&mut self, place: u32) -> Option<Feedback> {
+        let feedback = self.places.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        let (pair, key) = (feedback.pair, (feedback.event_ms, place));
+        let waiting = self.waiting(feedback.is_conversion());
+        waiting.by_time.remove(&key);
+        if let Some(of_pair) = waiting.by_pair.get_mut(&pair) {
+            if let Ok(at) = of_pair.binary_search(&key) {
+                of_pair.remove(at);
+            }
+            if of_pair.is_empty() {
+                waiting.by_pair.remove(&pair);
+            }
+        }
+        Some(feedback)
+    }
+
+    /// Places of a pair's feedback in the times [from, to], the earliest first.
+    pub fn of_pair(&self, is_conversion: bool, pair: u64, from_ms: i64, to_ms: i64) -> Vec<u32> {
+        let waiting = if is_conversion {
+            &self.conversions
+        } else {
+            &self.clicks
+        };
+        let Some(of_pair) = waiting.by_pair.get(&pair) else {
+            return Vec::new();
+        };
+        let first = of_pair.partition_point(|(event_ms, _)| *event_ms < from_ms);
+        let within = of_pair[first..]
+            .iter()
+            .take_while(|(event_ms, _)| *event_ms <= to_ms);
+        within.map(|(_, place)| *place).collect()
+    }
+
+    /// The earliest of a topic.
+    pub fn earliest(&self, is_conversion: bool) -> Option<(i64, u32)> {
+        let waiting = if is_conversion {
+            &self.conversions
+        } else {
+            &self.clicks
+        };
+        waiting.by_time.first().copied()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &Feedback)> {
+        let all = self.places.iter().enumerate();
+        all.filter_map(|(at, found)| found.as_ref().map(|feedback| (at as u32, feedback)))
+    }
+
+    /// What changes from now on belongs to another epoch.
+    pub fn seal(&mut self) {
+        self.epoch += u32::from(std::mem::take(&mut self.has_changed));
+    }
+}
