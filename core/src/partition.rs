@@ -1,0 +1,278 @@
+//! The whole of one partition number: records of four topics in, counted state kept.
+//!
+//! Everything is a function of the logs: the order in which the topics' records come, how many are
+//! fed at a time, and restarts change nothing of what is stored in the end.
+
+use smallvec::SmallVec;
+
+use crate::admission::{NEVER, TopicLog, Verdict};
+use crate::attribution::{Attribution, ShownItem};
+use crate::changes::{Dwell, Kind, Segment};
+use crate::counting::{Counting, viewing_key};
+use crate::decode::{Action, Body, Decoder, Event, Item, Topic};
+use crate::hash::{NONE, mix};
+use crate::log::NO_ROW;
+use crate::panes::Overflow;
+use crate::pending::Feedback;
+use crate::sessions::{Sessions, Visit};
+use crate::spec::{Spec, Time};
+use crate::viewings::{Report, Viewing};
+
+/// Makes the key of a slate that is one event without a request id.
+const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
+
+/// A record that does not count, for the dead-letter topic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub topic: Topic,
+    pub offset: i64,
+    pub reason: &'static str,
+}
+
+/// State of one partition number, over all four topics.
+pub struct Partition {
+    time: Time,
+    decoder: Decoder,
+    /// In the order of `Topic::ALL`.
+    pub logs: [TopicLog; 4],
+    /// Largest time accepted, no event's beyond its arrival.
+    pub stream_ms: i64,
+    pub counting: Counting,
+    pub attribution: Attribution,
+    pub sessions: Sessions,
+    /// Since the last time they were taken.
+    pub rejected: Vec<Rejected>,
+}
+
+impl Partition {
+    /// An empty one; an error where the spec asks for what there is not.
+    pub fn new(spec: &Spec) -> Result<Self, String> {
+        let gap_ms = spec.attribution.session_gap_ms;
+        let late_ms = spec.time.max_lateness_ms;
+        Ok(Self {
+            time: spec.time,
+            decoder: Decoder::of(spec),
+            logs: [(); 4].map(|()| TopicLog::new(spec.time, spec.limits.event_ids)),
+            stream_ms: 0,
+            counting: Counting::new(spec)?,
+            attribution: Attribution::new(spec),
+            sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
+            rejected: Vec::new(),
+        })
+    }
+
+    /// Takes in a record of a topic; they come in offset order.
+    pub fn feed(
+        &mut self,
+        topic: Topic,
+        offset: i64,
+        record_ms: i64,
+        value: Option<&[u8]>,
+    ) -> Result<(), Overflow> {
+        let log = &mut self.logs[topic as usize];
+        let arrival_ms = log.arrive(offset, record_ms);
+        let event = match self.decoder.decode(topic, value) {
+            Ok(event) => event,
+            Err(reason) => {
+                let reason = reason.name();
+                log.reject(reason);
+                self.rejected.push(Rejected { topic, offset, reason });
+                return Ok(());
+            }
+        };
+        let reason = match log.judge(event.event_ms, event.event_id) {
+            Verdict::Accepted => None,
+            Verdict::Duplicate => return Ok(()),
+            Verdict::Late => Some("late"),
+            Verdict::Future => Some("future"),
+        };
+        if let Some(reason) = reason {
+            self.rejected.push(Rejected { topic, offset, reason });
+            return Ok(());
+        }
+        self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
+        let texts: SmallVec<[&str; 6]> = event.dimensions.iter().collect();
+        let counting = &mut self.counting;
+        let segment = counting.dimensions.segment_of(&texts);
+        let at = At { arrival_ms, offset, segment };
+        match event.body {
+            Body::Impressions { items, is_list } => {
+                show(&mut self.attribution, counting, &event, items, is_list, at);
+            }
+            Body::Session { session, action, item, dwell_ms } => {
+                let visit = (session, action);
+                take_visit(&mut self.sessions, counting, &event, visit, at);
+                if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
+                    view(counting, &event, item, dwell_ms, at);
+                }
+            }
+            body => {
+                let feedback = feedback_of(&event, &body, at);
+                if feedback.is_conversion() {
+                    self.attribution.convert(feedback, counting);
+                } else {
+                    self.attribution.give(feedback, counting);
+                }
+            }
+        }
+        counting.fold_if_full(self.stream_ms)
+    }
+
+    /// What was fed is taken in; `at_end`: topics of which everything was read.
+    pub fn end_apply(&mut self, at_end: &[Topic]) -> Result<(), Overflow> {
+        self.advance_idle(at_end);
+        let [impressions, clicks, conversions, sessions] = Topic::ALL.map(|t| self.clock_ms(t));
+        let counting = &mut self.counting;
+        self.attribution.finalise(impressions, clicks, counting);
+        self.attribution.emit_values(counting);
+        let arrivals = Topic::ALL.map(|topic| self.logs[topic as usize].arrival_ms);
+        self.sessions.expire(arrivals[Topic::Sessions as usize], |change| {
+            counting.settled_session(change);
+        });
+        counting.expire_viewings(impressions.min(clicks).min(sessions));
+        counting.fold(self.stream_ms)?;
+        let slowest = impressions.min(clicks).min(conversions);
+        self.attribution.expire(clicks, arrivals[Topic::Impressions as usize], slowest);
+        for log in &mut self.logs {
+            log.ids.expire(log.arrival_ms);
+        }
+        Ok(())
+    }
+
+    /// A topic that was read to its end is idle: for joins and expiry its clock follows its
+    /// siblings', and where all are idle the newest of them, less the skew.
+    fn advance_idle(&mut self, at_end: &[Topic]) {
+        let newest = self.logs.iter().map(|log| log.arrival_ms).max().unwrap_or(NEVER);
+        for topic in at_end {
+            let siblings = Topic::ALL.into_iter().filter(|other| other != topic);
+            let clocks = siblings.map(|other| match at_end.contains(&other) {
+                true => newest,
+                false => self.logs[other as usize].arrival_ms,
+            });
+            let slowest = clocks.min().unwrap_or(NEVER);
+            if slowest > NEVER {
+                let log = &mut self.logs[*topic as usize];
+                log.idle_ms = log.idle_ms.max(slowest - self.time.max_skew_ms);
+            }
+        }
+    }
+
+    /// The clock of joins of a topic.
+    pub fn clock_ms(&self, topic: Topic) -> i64 {
+        self.logs[topic as usize].clock_ms()
+    }
+
+    /// The slowest clock of the topics that joins depend on.
+    pub fn join_clock_ms(&self) -> i64 {
+        let topics = [Topic::Impressions, Topic::Clicks, Topic::Conversions];
+        topics.map(|topic| self.clock_ms(topic)).into_iter().min().unwrap_or(NEVER)
+    }
+
+    /// The slowest clock of the topics that viewings depend on.
+    pub fn viewing_clock_ms(&self) -> i64 {
+        let topics = [Topic::Impressions, Topic::Clicks, Topic::Sessions];
+        topics.map(|topic| self.clock_ms(topic)).into_iter().min().unwrap_or(NEVER)
+    }
+}
+
+/// Where an event stands in its log, and its segment.
+#[derive(Clone, Copy)]
+struct At {
+    arrival_ms: i64,
+    offset: i64,
+    segment: Segment,
+}
+
+/// The key of the slate of a user's request; `NONE` without one.
+fn slate_key(user: u64, request: u64) -> u64 {
+    if request == NONE { NONE } else { mix(user, request) }
+}
+
+fn show(
+    attribution: &mut Attribution,
+    counting: &mut Counting,
+    event: &Event<'_>,
+    items: &[Item],
+    is_list: bool,
+    at: At,
+) {
+    let slate_key = match slate_key(event.user, event.request) {
+        NONE if is_list => mix(event.user, at.offset as u64 ^ OWN_SLATE),
+        key => key,
+    };
+    for (index, item) in items.iter().enumerate() {
+        let is_seen = counting.looks_at_slates;
+        let shown = ShownItem {
+            user: event.user,
+            pair: mix(event.user, item.item),
+            slate_key,
+            event_ms: event.event_ms,
+            arrival_ms: at.arrival_ms,
+            offset: at.offset,
+            index: index as u16,
+            position: item.position as u16,
+            segment: at.segment,
+            score: if is_seen { item.score } else { f64::NAN },
+            probe: if is_seen { item.probe } else { 0 },
+        };
+        attribution.show(&shown, counting);
+    }
+}
+
+fn feedback_of(event: &Event<'_>, body: &Body<'_>, at: At) -> Feedback {
+    let (item, position, kind, value_micros, dwell_ms) = match *body {
+        Body::Click { item, position, kind, dwell_ms } => (item, position, kind, 0, dwell_ms),
+        Body::Conversion { item, value_micros } => (item, 0, Kind::Conversion, value_micros, None),
+        _ => (NONE, 0, Kind::Other, 0, None),
+    };
+    Feedback {
+        id: 0,
+        user: event.user,
+        pair: mix(event.user, item),
+        slate_key: slate_key(event.user, event.request),
+        event_ms: event.event_ms,
+        offset: at.offset,
+        kind,
+        value_micros,
+        dwell_ms,
+        own_segment: at.segment,
+        own_position: position,
+        is_complete: false,
+        joined: NO_ROW,
+        segment: at.segment,
+        position,
+        is_settled: false,
+        epoch: 0,
+    }
+}
+
+fn take_visit(
+    sessions: &mut Sessions,
+    counting: &mut Counting,
+    event: &Event<'_>,
+    (session, action): (u64, Action),
+    at: At,
+) {
+    let visit = Visit {
+        user: event.user,
+        offset: at.offset,
+        segment: at.segment,
+        views: i64::from(action == Action::View),
+        is_end: action == Action::End,
+    };
+    let key = mix(event.user, session);
+    sessions.take(key, event.event_ms, visit, |change| counting.session(change));
+}
+
+/// A session event reports time spent on an item.
+fn view(counting: &mut Counting, event: &Event<'_>, item: u64, dwell_ms: i64, at: At) {
+    let (user, event_ms, segment) = (event.user, event.event_ms, at.segment);
+    match slate_key(user, event.request) {
+        NONE => counting.single_dwell(&Dwell { event_ms, segment, user, dwell_ms, sign: 1 }),
+        key => {
+            let report = Report { dwell_ms, event_ms, offset: at.offset, segment };
+            let viewing = Viewing { user, by_feedback: None, by_session: Some(report) };
+            counting.viewing(viewing_key(key, mix(user, item)), viewing);
+        }
+    }
+}
