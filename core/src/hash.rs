@@ -79,7 +79,9 @@ mod tests {
     #[test]
     fn one_in_two_to_the_bits_is_in_the_sample() {
         let key = HashKey(7, 9);
-        let kept = (0..16_000u32).filter(|i| in_sample(key.of(&i.to_le_bytes()), 3)).count();
+        let kept = (0..16_000u32)
+            .filter(|i| in_sample(key.of(&i.to_le_bytes()), 3))
+            .count();
         assert!((1800..2200).contains(&kept), "{kept}");
         assert!(in_sample(u64::MAX, 0));
     }
