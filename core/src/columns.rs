@@ -29,7 +29,9 @@ impl Columns {
 
     fn find(&self, name: &str) -> Result<&Values, LoadError> {
         let found = self.0.iter().find(|(other, _)| other == name);
-        found.map(|(_, values)| values).ok_or_else(|| format!("a stored table has no column {name:?}"))
+        found
+            .map(|(_, values)| values)
+            .ok_or_else(|| format!("a stored table has no column {name:?}"))
     }
 
     pub fn u64(&self, name: &str) -> Result<&[u64], LoadError> {

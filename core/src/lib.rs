@@ -1,26 +1,32 @@
 //! The core of streamer: record batches → typed events → counted state of one partition.
 //!
 //! No I/O, no clock, no settings file: what it counts is a function of the logs. This file is the
-//! Python module `streamer._core`; nothing else here knows Python, but for `for_tests`.
+//! Python module `streamer._core`; nothing but it, `python` and `for_tests` knows Python.
 
 pub mod admission;
 pub mod attribution;
 pub mod changes;
+pub mod columns;
 pub mod components;
 pub mod counting;
+pub mod decode;
 pub mod dimensions;
 pub mod event_ids;
 pub mod expiry;
 mod for_tests;
+mod for_tests_decoding;
 pub mod grading;
 pub mod hash;
 pub mod impressions;
 pub mod intervals;
+pub mod json;
+pub mod kafka;
 pub mod labels;
 pub mod log;
 pub mod moments;
 pub mod pair_log;
 pub mod panes;
+pub mod partition;
 pub mod pending;
 pub mod ranking;
 pub mod retained;
@@ -41,4 +47,6 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::for_tests::{slate_amounts, softplus_for_tests};
+    #[pymodule_export]
+    use crate::for_tests_decoding::{RecordDecoder, read_batches};
 }

@@ -76,7 +76,11 @@ impl Partition {
             Err(reason) => {
                 let reason = reason.name();
                 log.reject(reason);
-                self.rejected.push(Rejected { topic, offset, reason });
+                self.rejected.push(Rejected {
+                    topic,
+                    offset,
+                    reason,
+                });
                 return Ok(());
             }
         };
@@ -87,19 +91,32 @@ impl Partition {
             Verdict::Future => Some("future"),
         };
         if let Some(reason) = reason {
-            self.rejected.push(Rejected { topic, offset, reason });
+            self.rejected.push(Rejected {
+                topic,
+                offset,
+                reason,
+            });
             return Ok(());
         }
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
         let texts: SmallVec<[&str; 6]> = event.dimensions.iter().collect();
         let counting = &mut self.counting;
         let segment = counting.dimensions.segment_of(&texts);
-        let at = At { arrival_ms, offset, segment };
+        let at = At {
+            arrival_ms,
+            offset,
+            segment,
+        };
         match event.body {
             Body::Impressions { items, is_list } => {
                 show(&mut self.attribution, counting, &event, items, is_list, at);
             }
-            Body::Session { session, action, item, dwell_ms } => {
+            Body::Session {
+                session,
+                action,
+                item,
+                dwell_ms,
+            } => {
                 let visit = (session, action);
                 take_visit(&mut self.sessions, counting, &event, visit, at);
                 if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
@@ -126,13 +143,15 @@ impl Partition {
         self.attribution.finalise(impressions, clicks, counting);
         self.attribution.emit_values(counting);
         let arrivals = Topic::ALL.map(|topic| self.logs[topic as usize].arrival_ms);
-        self.sessions.expire(arrivals[Topic::Sessions as usize], |change| {
-            counting.settled_session(change);
-        });
+        self.sessions
+            .expire(arrivals[Topic::Sessions as usize], |change| {
+                counting.settled_session(change);
+            });
         counting.expire_viewings(impressions.min(clicks).min(sessions));
         counting.fold(self.stream_ms)?;
         let slowest = impressions.min(clicks).min(conversions);
-        self.attribution.expire(clicks, arrivals[Topic::Impressions as usize], slowest);
+        self.attribution
+            .expire(clicks, arrivals[Topic::Impressions as usize], slowest);
         for log in &mut self.logs {
             log.ids.expire(log.arrival_ms);
         }
@@ -142,7 +161,12 @@ impl Partition {
     /// A topic that was read to its end is idle: for joins and expiry its clock follows its
     /// siblings', and where all are idle the newest of them, less the skew.
     fn advance_idle(&mut self, at_end: &[Topic]) {
-        let newest = self.logs.iter().map(|log| log.arrival_ms).max().unwrap_or(NEVER);
+        let newest = self
+            .logs
+            .iter()
+            .map(|log| log.arrival_ms)
+            .max()
+            .unwrap_or(NEVER);
         for topic in at_end {
             let siblings = Topic::ALL.into_iter().filter(|other| other != topic);
             let clocks = siblings.map(|other| match at_end.contains(&other) {
@@ -165,13 +189,21 @@ impl Partition {
     /// The slowest clock of the topics that joins depend on.
     pub fn join_clock_ms(&self) -> i64 {
         let topics = [Topic::Impressions, Topic::Clicks, Topic::Conversions];
-        topics.map(|topic| self.clock_ms(topic)).into_iter().min().unwrap_or(NEVER)
+        topics
+            .map(|topic| self.clock_ms(topic))
+            .into_iter()
+            .min()
+            .unwrap_or(NEVER)
     }
 
     /// The slowest clock of the topics that viewings depend on.
     pub fn viewing_clock_ms(&self) -> i64 {
         let topics = [Topic::Impressions, Topic::Clicks, Topic::Sessions];
-        topics.map(|topic| self.clock_ms(topic)).into_iter().min().unwrap_or(NEVER)
+        topics
+            .map(|topic| self.clock_ms(topic))
+            .into_iter()
+            .min()
+            .unwrap_or(NEVER)
     }
 }
 
@@ -185,7 +217,11 @@ struct At {
 
 /// The key of the slate of a user's request; `NONE` without one.
 fn slate_key(user: u64, request: u64) -> u64 {
-    if request == NONE { NONE } else { mix(user, request) }
+    if request == NONE {
+        NONE
+    } else {
+        mix(user, request)
+    }
 }
 
 fn show(
@@ -221,7 +257,12 @@ fn show(
 
 fn feedback_of(event: &Event<'_>, body: &Body<'_>, at: At) -> Feedback {
     let (item, position, kind, value_micros, dwell_ms) = match *body {
-        Body::Click { item, position, kind, dwell_ms } => (item, position, kind, 0, dwell_ms),
+        Body::Click {
+            item,
+            position,
+            kind,
+            dwell_ms,
+        } => (item, position, kind, 0, dwell_ms),
         Body::Conversion { item, value_micros } => (item, 0, Kind::Conversion, value_micros, None),
         _ => (NONE, 0, Kind::Other, 0, None),
     };
@@ -261,17 +302,34 @@ fn take_visit(
         is_end: action == Action::End,
     };
     let key = mix(event.user, session);
-    sessions.take(key, event.event_ms, visit, |change| counting.session(change));
+    sessions.take(key, event.event_ms, visit, |change| {
+        counting.session(change)
+    });
 }
 
 /// A session event reports time spent on an item.
 fn view(counting: &mut Counting, event: &Event<'_>, item: u64, dwell_ms: i64, at: At) {
     let (user, event_ms, segment) = (event.user, event.event_ms, at.segment);
     match slate_key(user, event.request) {
-        NONE => counting.single_dwell(&Dwell { event_ms, segment, user, dwell_ms, sign: 1 }),
+        NONE => counting.single_dwell(&Dwell {
+            event_ms,
+            segment,
+            user,
+            dwell_ms,
+            sign: 1,
+        }),
         key => {
-            let report = Report { dwell_ms, event_ms, offset: at.offset, segment };
-            let viewing = Viewing { user, by_feedback: None, by_session: Some(report) };
+            let report = Report {
+                dwell_ms,
+                event_ms,
+                offset: at.offset,
+                segment,
+            };
+            let viewing = Viewing {
+                user,
+                by_feedback: None,
+                by_session: Some(report),
+            };
             counting.viewing(viewing_key(key, mix(user, item)), viewing);
         }
     }

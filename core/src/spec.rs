@@ -17,6 +17,8 @@ pub struct Spec {
     pub feedback: Feedback,
     pub dimensions: Vec<Dimension>,
     pub limits: Limits,
+    /// Names of fields, and bounds of one record.
+    pub records: crate::decode::RecordSettings,
     /// One ring of panes for each window length.
     pub rings: Vec<Ring>,
     /// Places of the dimensions that each rollup keeps.

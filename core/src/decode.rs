@@ -1,0 +1,156 @@
+//! One record → a typed event, or the reason why it is none. A record is gone over once; nothing is
+//! allocated for an event, as all buffers are the decoder's.
+
+mod draft;
+mod event;
+mod names;
+mod reason;
+mod settings;
+mod times;
+
+use draft::{Draft, Field, Source};
+pub use event::{Action, Body, Dimensions, Event, Item, Topic};
+use names::Names;
+pub use reason::Reason;
+pub use settings::{RecordLimits, RecordSettings};
+
+use crate::hash::HashKey;
+use crate::json::{self, Reader};
+use crate::spec::Spec;
+
+/// Ranks in a brute-force list are 16-bit integers times three.
+const MAX_RANK: usize = 10_000;
+
+/// Decodes the records of all topics.
+#[derive(Debug)]
+pub struct Decoder {
+    /// One table a topic, in the order of `Topic::ALL`.
+    fields: [Names<Field>; 4],
+    /// Fields of an element of `items`.
+    item_fields: Names<Field>,
+    rules: Rules,
+    draft: Draft,
+}
+
+/// What settings say, besides names.
+#[derive(Debug)]
+struct Rules {
+    key: HashKey,
+    feedback: Vec<String>,
+    limits: RecordLimits,
+}
+
+impl Decoder {
+    /// A decoder for a partition.
+    pub fn of(spec: &Spec) -> Self {
+        let dimensions: Vec<&str> = spec.dimensions.iter().map(|d| d.name.as_str()).collect();
+        Self::new(
+            spec.hash_key,
+            &dimensions,
+            &spec.feedback.kinds,
+            &spec.records,
+        )
+    }
+
+    /// A decoder by what it needs of a spec.
+    pub fn new(
+        key: HashKey,
+        dimensions: &[&str],
+        feedback: &[String],
+        settings: &RecordSettings,
+    ) -> Self {
+        let fields =
+            Topic::ALL.map(|topic| {
+                let kind = topic.name();
+                let own = Field::of_topic(topic)
+                    .iter()
+                    .map(|field| (settings.name_of(kind, field.name()), *field));
+                let others = (0..).zip(dimensions);
+                Names::new(own.chain(
+                    others.map(|(i, ours)| (settings.name_of(kind, ours), Field::Dimension(i))),
+                ))
+            });
+        let item_fields = Names::new(Field::OF_ITEM.iter().map(|field| {
+            (
+                settings.name_of(Topic::Impressions.name(), field.name()),
+                *field,
+            )
+        }));
+        let mut limits = settings.limits;
+        limits.max_items = limits.max_items.min(MAX_RANK);
+        let rules = Rules {
+            key,
+            feedback: feedback.to_vec(),
+            limits,
+        };
+        Self {
+            fields,
+            item_fields,
+            rules,
+            draft: Draft::new(dimensions.len()),
+        }
+    }
+
+    /// The event of a record.
+    ///
+    /// # Errors
+    /// The reason why it is none; one of several where it has several defects.
+    pub fn decode<'a>(
+        &'a mut self,
+        topic: Topic,
+        record: Option<&'a [u8]>,
+    ) -> Result<Event<'a>, Reason> {
+        let record = record.ok_or(Reason::Json)?;
+        let limits = self.rules.limits;
+        if record.len() > limits.max_bytes {
+            return Err(Reason::TooLarge);
+        }
+        let text = std::str::from_utf8(record).map_err(|_| Reason::Json);
+        match text.and_then(|text| self.read(topic, text).map(|()| text)) {
+            Ok(text) => Ok(self.draft.event(topic, text)),
+            Err(_) if json::depth(record) > limits.max_depth => Err(Reason::TooDeep),
+            Err(reason) => Err(reason),
+        }
+    }
+
+    fn read(&mut self, topic: Topic, record: &str) -> Result<(), Reason> {
+        let Self {
+            fields,
+            item_fields,
+            rules,
+            draft,
+        } = self;
+        let [impressions, clicks, conversions, sessions] = fields;
+        let fields = match topic {
+            Topic::Impressions => impressions,
+            Topic::Clicks => clicks,
+            Topic::Conversions => conversions,
+            Topic::Sessions => sessions,
+        };
+        let mut reader = Reader::new(record, rules.limits.max_depth);
+        if reader.peek() != b'{' {
+            return Err(reader.refusal(Reason::Object));
+        }
+        let source = Source {
+            record,
+            rules,
+            items: item_fields,
+        };
+        draft.clear();
+        reader.object(
+            draft,
+            |reader, draft| reader.text(&mut draft.unescaped),
+            |reader, draft, name| match fields.get(name.of(record, &draft.unescaped)) {
+                Some(field) => draft.read(field, topic, reader, &source),
+                None => reader.skip(1),
+            },
+        )?;
+        if !reader.is_at_end() {
+            return Err(Reason::Json);
+        }
+        draft.check(topic, &source)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The fields of events, by our names.
+
+use super::Topic;
+use crate::decode::Reason;
+
+/// A field; of dimensions the place in the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::decode) enum Field {
+    Ts,
+    UserId,
+    EventId,
+    RequestId,
+    Type,
+    ItemId,
+    Position,
+    Score,
+    Propensity,
+    Items,
+    Reference,
+    HeldOut,
+    Feedback,
+    DwellMs,
+    StartTs,
+    EndTs,
+    Value,
+    SessionId,
+    Action,
+    Dimension(usize),
+}
+
+use Field::*;
+
+impl Field {
+    /// Those of an element of `items`.
+    pub const OF_ITEM: [Self; 4] = [ItemId, Position, Score, Propensity];
+
+    /// Those of a topic's events, without the dimensions.
+    pub fn of_topic(topic: Topic) -> &'static [Self] {
+        match topic {
+            Topic::Impressions => &[
+                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Score, Propensity, Items,
+                Reference, HeldOut,
+            ],
+            Topic::Clicks => &[
+                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Feedback, DwellMs, StartTs,
+                EndTs,
+            ],
+            Topic::Conversions => &[Ts, UserId, EventId, RequestId, Type, ItemId, Value],
+            Topic::Sessions => &[
+                Ts, UserId, EventId, RequestId, Type, SessionId, Action, ItemId, DwellMs, StartTs,
+                EndTs,
+            ],
+        }
+    }
+
+    /// Our name; "" for dimensions, whose names are settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ts => "ts",
+            UserId => "user_id",
+            EventId => "event_id",
+            RequestId => "request_id",
+            Type => "type",
+            ItemId => "item_id",
+            Position => "position",
+            Score => "score",
+            Propensity => "propensity",
+            Items => "items",
+            Reference => "reference",
+            HeldOut => "held_out",
+            Feedback => "feedback",
+            DwellMs => "dwell_ms",
+            StartTs => "start_ts",
+            EndTs => "end_ts",
+            Value => "value",
+            SessionId => "session_id",
+            Action => "action",
+            Dimension(_) => "",
+        }
+    }
+
+    /// Why a record with a wrong value in it is refused.
+    pub fn reason(self) -> Reason {
+        match self {
+            Ts => Reason::Ts,
+            UserId => Reason::UserId,
+            EventId => Reason::EventId,
+            RequestId => Reason::RequestId,
+            Type => Reason::Type,
+            ItemId => Reason::ItemId,
+            Position => Reason::Position,
+            Score => Reason::Score,
+            Propensity => Reason::Propensity,
+            Items => Reason::Items,
+            Reference => Reason::Reference,
+            HeldOut => Reason::HeldOut,
+            Feedback => Reason::Feedback,
+            DwellMs | StartTs | EndTs => Reason::Dwell,
+            Value => Reason::Value,
+            SessionId => Reason::SessionId,
+            Action => Reason::Action,
+            Dimension(_) => Reason::Dimension,
+        }
+    }
+}

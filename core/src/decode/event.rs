@@ -1,0 +1,147 @@
+//! Typed events: what a record says, ids as hashes.
+
+use crate::changes::Kind;
+use crate::json::Text;
+
+/// What a topic holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    Impressions,
+    Clicks,
+    Conversions,
+    Sessions,
+}
+
+impl Topic {
+    pub const ALL: [Self; 4] = [
+        Self::Impressions,
+        Self::Clicks,
+        Self::Conversions,
+        Self::Sessions,
+    ];
+
+    /// Its name in settings and labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Impressions => "impressions",
+            Self::Clicks => "clicks",
+            Self::Conversions => "conversions",
+            Self::Sessions => "sessions",
+        }
+    }
+
+    /// What `type` says in an event of it.
+    pub fn event_type(self) -> &'static str {
+        match self {
+            Self::Impressions => "impression",
+            Self::Clicks => "click",
+            Self::Conversions => "conversion",
+            Self::Sessions => "session",
+        }
+    }
+
+    /// The topic of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|topic| topic.name() == name)
+    }
+}
+
+/// One event. It borrows from the record and the decoder.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// Epoch milliseconds.
+    pub event_ms: i64,
+    pub user: u64,
+    /// `hash::NONE` where it is missing; likewise the request.
+    pub event_id: u64,
+    pub request: u64,
+    pub dimensions: Dimensions<'a>,
+    pub body: Body<'a>,
+}
+
+/// What events of each topic have besides.
+#[derive(Clone, Copy, Debug)]
+pub enum Body<'a> {
+    Impressions {
+        /// In the order shown; one at least.
+        items: &'a [Item],
+        /// Whether the event has a list, of which it may be the only item.
+        is_list: bool,
+    },
+    Click {
+        item: u64,
+        /// From 1; 0: missing.
+        position: u32,
+        kind: Kind,
+        dwell_ms: Option<i64>,
+    },
+    Conversion {
+        item: u64,
+        /// Millionths of a currency unit, ties to even; 0 where it is missing.
+        value_micros: i64,
+    },
+    Session {
+        session: u64,
+        action: Action,
+        /// `hash::NONE` where it is missing.
+        item: u64,
+        dwell_ms: Option<i64>,
+    },
+}
+
+/// A shown item.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Item {
+    pub item: u64,
+    /// From 1; 0: missing.
+    pub position: u32,
+    /// NaN: missing.
+    pub score: f64,
+    /// What the event says of a brute-force list and a held-out item, `list * 3 + held`; 0: nothing.
+    /// List: 0 none, 1 the item is not in it, else 1 + its rank. Held: 0 none, 1 another, 2 this.
+    pub probe: i16,
+}
+
+/// What a session event says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Start,
+    View,
+    Dwell,
+    End,
+}
+
+impl Action {
+    /// In the order of their numbers in Python.
+    pub const ALL: [Self; 4] = [Self::Start, Self::View, Self::Dwell, Self::End];
+
+    /// As it stands in an event.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::View => "view",
+            Self::Dwell => "dwell",
+            Self::End => "end",
+        }
+    }
+}
+
+/// The values of the dimensions in the order of the settings; "" is unknown.
+#[derive(Clone, Copy, Debug)]
+pub struct Dimensions<'a> {
+    pub(super) texts: &'a [Text],
+    pub(super) record: &'a str,
+    pub(super) unescaped: &'a str,
+}
+
+impl<'a> Dimensions<'a> {
+    /// All values.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a str> + use<'a> {
+        let Self {
+            texts,
+            record,
+            unescaped,
+        } = *self;
+        texts.iter().map(|text| text.of(record, unescaped))
+    }
+}

@@ -1,0 +1,87 @@
+//! Why a record is no event.
+
+/// A reason; its name is a label of counters and stands in dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Json,
+    Object,
+    TooLarge,
+    TooDeep,
+    Type,
+    Ts,
+    UserId,
+    EventId,
+    ItemId,
+    RequestId,
+    Position,
+    Score,
+    Propensity,
+    Items,
+    Feedback,
+    Dwell,
+    Value,
+    SessionId,
+    Action,
+    Dimension,
+    Future,
+    Reference,
+    HeldOut,
+}
+
+impl Reason {
+    /// Every reason; their numbers are their places.
+    pub const ALL: [Self; 23] = [
+        Self::Json,
+        Self::Object,
+        Self::TooLarge,
+        Self::TooDeep,
+        Self::Type,
+        Self::Ts,
+        Self::UserId,
+        Self::EventId,
+        Self::ItemId,
+        Self::RequestId,
+        Self::Position,
+        Self::Score,
+        Self::Propensity,
+        Self::Items,
+        Self::Feedback,
+        Self::Dwell,
+        Self::Value,
+        Self::SessionId,
+        Self::Action,
+        Self::Dimension,
+        Self::Future,
+        Self::Reference,
+        Self::HeldOut,
+    ];
+
+    /// One word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Object => "object",
+            Self::TooLarge => "too_large",
+            Self::TooDeep => "too_deep",
+            Self::Type => "type",
+            Self::Ts => "ts",
+            Self::UserId => "user_id",
+            Self::EventId => "event_id",
+            Self::ItemId => "item_id",
+            Self::RequestId => "request_id",
+            Self::Position => "position",
+            Self::Score => "score",
+            Self::Propensity => "propensity",
+            Self::Items => "items",
+            Self::Feedback => "feedback",
+            Self::Dwell => "dwell",
+            Self::Value => "value",
+            Self::SessionId => "session_id",
+            Self::Action => "action",
+            Self::Dimension => "dimension",
+            Self::Future => "future",
+            Self::Reference => "reference",
+            Self::HeldOut => "held_out",
+        }
+    }
+}

@@ -1,0 +1,255 @@
+use std::time::Instant;
+
+use super::*;
+use crate::changes::Kind;
+use crate::kafka::testing::Dice;
+
+const TS: &str = r#""ts":1700000000000,"user_id":"u","#;
+
+fn decoder() -> Decoder {
+    let settings = r#"{
+        "fields": {"clicks": {"item_id": "sku"}},
+        "limits": {"max_bytes": 1000000, "max_depth": 8, "max_event_ms": 4102444800000,
+            "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_chars": 256,
+            "max_label_chars": 64, "max_position": 10000, "max_items": 1000, "max_score": 1e6,
+            "max_value": 1e12, "max_dwell_ms": 86400000}
+    }"#;
+    let settings: RecordSettings = serde_json::from_str(settings).unwrap();
+    let kinds = ["click".to_owned(), "like".to_owned()];
+    Decoder::new(HashKey(1, 2), &["variant", "surface"], &kinds, &settings)
+}
+
+fn reason(topic: Topic, record: &str) -> Option<&'static str> {
+    let mut decoder = decoder();
+    decoder
+        .decode(topic, Some(record.as_bytes()))
+        .err()
+        .map(Reason::name)
+}
+
+#[test]
+fn a_click_with_all_its_fields() {
+    let mut decoder = decoder();
+    let key = HashKey(1, 2);
+    let record = format!(
+        r#"{{{TS}"sku":"\u0069","item_id":7,"position":3,"feedback":"like","event_id":"e","end_ts":9,
+            "start_ts":2,"type":"click","surface":"h\u006fme","variant":"unknown","x":[{{}}]}}"#
+    );
+    let event = decoder
+        .decode(Topic::Clicks, Some(record.as_bytes()))
+        .unwrap();
+    assert_eq!(
+        (event.event_ms, event.user),
+        (1_700_000_000_000, key.of(b"u"))
+    );
+    assert_eq!((event.event_id, event.request), (key.of(b"e"), 0));
+    assert_eq!(event.dimensions.iter().collect::<Vec<_>>(), ["", "home"]);
+    let Body::Click {
+        item,
+        position,
+        kind,
+        dwell_ms,
+    } = event.body
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (item, position, kind),
+        (key.of(b"i"), 3, Kind::Configured(1))
+    );
+    assert_eq!(dwell_ms, Some(7));
+}
+
+#[test]
+fn a_list_with_a_reference_and_a_held_out_item() {
+    let mut decoder = decoder();
+    let record = format!(
+        r#"{{{TS}"held_out":"b","items":[{{"item_id":"a","score":0.5}},{{"item_id":"b"}}],
+            "reference":["b","c","b","a"]}}"#
+    );
+    let event = decoder
+        .decode(Topic::Impressions, Some(record.as_bytes()))
+        .unwrap();
+    let Body::Impressions {
+        items,
+        is_list: true,
+    } = event.body
+    else {
+        panic!()
+    };
+    assert_eq!(items.iter().map(|i| i.position).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        items.iter().map(|i| i.probe).collect::<Vec<_>>(),
+        [5 * 3 + 1, 2 * 3 + 2]
+    );
+    assert!(items[0].score == 0.5 && items[1].score.is_nan());
+    let plain = format!(r#"{{{TS}"item_id":"a"}}"#);
+    let event = decoder
+        .decode(Topic::Impressions, Some(plain.as_bytes()))
+        .unwrap();
+    let Body::Impressions {
+        items: [item],
+        is_list: false,
+    } = event.body
+    else {
+        panic!()
+    };
+    assert_eq!(
+        (item.position, item.probe),
+        (0, 0),
+        "nothing is left of the event before"
+    );
+}
+
+#[test]
+fn the_last_value_of_a_name_counts_and_each_must_be_right() {
+    let click = |more: &str| reason(Topic::Clicks, &format!(r#"{{{TS}"sku":"i",{more}}}"#));
+    assert_eq!(click(r#""position":3,"position":null"#), None);
+    assert_eq!(click(r#""position":0,"position":3"#), Some("position"));
+    assert_eq!(click(r#""variant":"a b","variant":"A""#), None);
+    assert_eq!(click(r#""variant":"A","variant":"a b""#), Some("dimension"));
+    assert_eq!(click(r#""sku":null"#), Some("item_id"));
+}
+
+#[test]
+fn reasons() {
+    let cases = [
+        ("", "json"),
+        ("[]", "object"),
+        ("{}", "ts"),
+        (r#"{"ts":1700000000,"user_id":"u","item_id":"i"}"#, "ts"),
+        (r#"{"ts":1,"user_id":"","item_id":"i"}"#, "user_id"),
+        (r#"{"ts":1,"user_id":"u"}"#, "item_id"),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","items":[{"item_id":"i"}]}"#,
+            "items",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","items":[{"item_id":"i","position":0}]}"#,
+            "items",
+        ),
+        (r#"{"ts":1,"user_id":"u","item_id":"i"} x"#, "json"),
+        (
+            r#"{"ts":"x","user_id":"u","deep":[[[[[[[[]]]]]]]]}"#,
+            "too_deep",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","type":"click"}"#,
+            "type",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","reference":[]}"#,
+            "reference",
+        ),
+    ];
+    for (record, expected) in cases {
+        assert_eq!(
+            reason(Topic::Impressions, record),
+            Some(expected),
+            "{record}"
+        );
+    }
+    assert_eq!(
+        decoder().decode(Topic::Clicks, None).err(),
+        Some(Reason::Json)
+    );
+    assert_eq!(
+        decoder().decode(Topic::Clicks, Some(b"{\"\xff\":1}")).err(),
+        Some(Reason::Json)
+    );
+    assert!(
+        Reason::ALL
+            .iter()
+            .enumerate()
+            .all(|(i, reason)| *reason as usize == i)
+    );
+}
+
+fn impression(dice: &mut Dice) -> String {
+    format!(
+        r#"{{"ts": 1700000{:06}, "user_id": "user-{}", "item_id": "item-{}", "request_id": "{:016x}{:016x}", "position": {}, "score": 0.{:04}, "variant": "A", "surface": "home", "event_id": "{:016x}"}}"#,
+        dice.below(1_000_000),
+        dice.below(100_000),
+        dice.below(20_000),
+        dice.below(1 << 31) * 77_777_777,
+        dice.below(1 << 31) * 999_999,
+        1 + dice.below(20),
+        dice.below(10_000),
+        dice.below(1 << 31) * 123_456,
+    )
+}
+
+fn click(dice: &mut Dice) -> String {
+    impression(dice)
+        .replace("item_id", "sku")
+        .replace("\"score\": 0.", "\"dwell_ms\": 1")
+}
+
+fn slate(dice: &mut Dice) -> String {
+    let mut items = Vec::new();
+    for _ in 0..20 {
+        items.push(format!(
+            r#"{{"item_id": "item-{}", "score": 0.{:04}}}"#,
+            dice.below(20_000),
+            dice.below(10_000)
+        ));
+    }
+    impression(dice)
+        .replace("\"item_id\"", "\"note\"")
+        .replace("}", &format!(r#", "items": [{}]}}"#, items.join(", ")))
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let mut dice = Dice(11);
+    let mut decoder = decoder();
+    let mut events = 0;
+    for i in 0..20_000 {
+        let make = [impression, click, slate][i % 3];
+        let mut record = make(&mut dice).into_bytes();
+        for _ in 0..dice.below(4) {
+            let at = dice.below(record.len());
+            match dice.below(3) {
+                0 => record[at] ^= 1 << dice.below(8),
+                1 => record[at] = b"{}[]\",:0-eE\\u\n"[dice.below(14)],
+                _ => drop(record.remove(at)),
+            }
+        }
+        let topic = Topic::ALL[dice.below(4)];
+        events += usize::from(decoder.decode(topic, Some(&record)).is_ok());
+    }
+    assert!((2_000..15_000).contains(&events), "{events}");
+}
+
+type Make = fn(&mut Dice) -> String;
+
+/// `cargo test --release --no-default-features -- --ignored --nocapture measured`
+#[test]
+#[ignore = "prints times, asserts nothing"]
+fn measured_decoding() {
+    let mut decoder = decoder();
+    let kinds: [(Topic, Make); 3] = [
+        (Topic::Impressions, impression),
+        (Topic::Clicks, click),
+        (Topic::Impressions, slate),
+    ];
+    for (topic, make) in kinds {
+        let mut dice = Dice(3);
+        let records: Vec<String> = (0..2000).map(|_| make(&mut dice)).collect();
+        let bytes = records.iter().map(String::len).sum::<usize>() / records.len();
+        let best = (0..100).map(|_| {
+            let (started, mut sum) = (Instant::now(), 0u64);
+            for record in &records {
+                let event = decoder.decode(topic, Some(record.as_bytes())).unwrap();
+                sum ^= event.user;
+            }
+            std::hint::black_box(sum);
+            started.elapsed().as_nanos() as usize / records.len()
+        });
+        println!(
+            "{}: {} ns a record of {bytes} bytes",
+            topic.name(),
+            best.min().unwrap_or(0)
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! Times as RFC 3339 texts; also with a space, and with an offset like +0100.
+
+const DAY_MS: i64 = 86_400_000;
+/// 0001-01-01 and the end of 9999: years have four digits, and there is no year 0.
+const FIRST_MS: i64 = -62_135_596_800_000;
+const LAST_MS: i64 = 253_402_300_799_999;
+
+/// Epoch milliseconds, rounded down from microseconds; further digits are rounded. 23:59:60 UTC is
+/// the second that follows, where leap seconds are allowed; any other second 60 is no time.
+pub fn epoch_ms(text: &[u8], allows_leap: bool) -> Option<i64> {
+    let (head, tail) = text.split_first_chunk::<19>()?;
+    let [
+        y1,
+        y2,
+        y3,
+        y4,
+        b'-',
+        mo1,
+        mo2,
+        b'-',
+        d1,
+        d2,
+        b'T' | b't' | b' ',
+        h1,
+        h2,
+        b':',
+        mi1,
+        mi2,
+        b':',
+        s1,
+        s2,
+    ] = *head
+    else {
+        return None;
+    };
+    let year = two(y1, y2)? * 100 + two(y3, y4)?;
+    let (month, day) = (two(mo1, mo2)?, two(d1, d2)?);
+    let (hour, minute, second) = (two(h1, h2)?, two(mi1, mi2)?, two(s1, s2)?);
+    let is_leap = second == 60 && allows_leap;
+    if year < 1 || !(1..=12).contains(&month) || !(1..=days_of(year, month)).contains(&day) {
+        return None;
+    }
+    if hour > 23 || minute > 59 || (second > 59 && !is_leap) {
+        return None;
+    }
+    let (micros, zone) = fraction(tail)?;
+    let minutes = hour * 60 + minute;
+    let local_ms = days_before(year, month, day) * DAY_MS + (minutes * 60 + second) * 1000;
+    let ms = local_ms - offset_ms(zone)?;
+    if is_leap && (ms % DAY_MS != 0 || !(FIRST_MS + 1000..=LAST_MS).contains(&ms)) {
+        return None;
+    }
+    // Rounding up to the year 10000 is refused.
+    (local_ms + micros / 1000 <= LAST_MS || is_leap).then_some(ms + micros / 1000)
+}
+
+fn two(tens: u8, ones: u8) -> Option<i64> {
+    let is_number = tens.is_ascii_digit() && ones.is_ascii_digit();
+    is_number.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+}
+
+/// Microseconds, and what follows them.
+fn fraction(tail: &[u8]) -> Option<(i64, &[u8])> {
+    let Some((b'.', rest)) = tail.split_first() else {
+        return Some((0, tail));
+    };
+    let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, zone) = rest.split_at_checked(count)?;
+    let digit = |i| i64::from(digits.get(i).map_or(0, |byte| byte - b'0'));
+    let tenths = (0..7).fold(0, |value, i| value * 10 + digit(i));
+    (count > 0).then_some(((tenths + 5) / 10, zone))
+}
+
+fn offset_ms(zone: &[u8]) -> Option<i64> {
+    let (sign, h1, h2, m1, m2) = match *zone {
+        [b'Z' | b'z'] => return Some(0),
+        [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, h1, h2, m1, m2),
+        _ => return None,
+    };
+    let (hours, minutes) = (two(h1, h2)?, two(m1, m2)?);
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
+    let ms = (hours * 60 + minutes) * 60_000;
+    match sign {
+        b'+' => Some(ms),
+        b'-' => Some(-ms),
+        _ => None,
+    }
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days from 1970-01-01: years begin in March, so that the leap day is the last.
+fn days_before(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let days = year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+    days + (153 * month + 2) / 5 + day - 1 - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::epoch_ms;
+
+    #[test]
+    fn texts_are_times() {
+        let cases = [
+            ("2023-11-14T22:13:20Z", Some(1_700_000_000_000)),
+            ("2023-11-15 03:43:20.123+05:30", Some(1_700_000_000_123)),
+            ("2023-11-14t22:13:20.9994999z", Some(1_700_000_000_999)),
+            ("2023-11-14T22:13:20.9999995Z", Some(1_700_000_001_000)),
+            ("1969-12-31T23:59:59.9999Z", Some(-1)),
+            ("0001-01-01T00:00:00+23:59", Some(-62_135_683_140_000)),
+            ("2016-12-31T23:59:60.5Z", Some(1_483_228_800_500)),
+            ("2017-01-01T00:59:60+0100", Some(1_483_228_800_000)),
+            ("2016-12-31T23:58:60Z", None),
+            ("9999-12-31T23:59:60Z", None),
+            ("0001-01-01T23:58:60+23:59", None),
+            ("9999-12-31T23:59:59.9999995Z", None),
+            ("2016-12-31T23:59:61Z", None),
+            ("2023-02-29T00:00:00Z", None),
+            ("2024-02-29T24:00:00Z", None),
+            ("0000-01-01T00:00:00Z", None),
+            ("2023-11-14T22:13:20", None),
+            ("2023-11-14T22:13:20.Z", None),
+            ("2023-11-14T22:13:20+01", None),
+            ("2023-11-14T22:13:20+01:60", None),
+            ("2023-11-14T22:13:20 0100", None),
+            ("+023-11-14T22:13:20Z", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(epoch_ms(text.as_bytes(), true), expected, "{text}");
+        }
+        assert_eq!(epoch_ms(b"2016-12-31T23:59:60Z", false), None);
+    }
+}

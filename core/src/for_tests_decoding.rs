@@ -1,0 +1,149 @@
+//! What tests and tools see of the reading of record batches and of records.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+use crate::changes::Kind;
+use crate::decode::{Body, Decoder, Event, RecordSettings, Topic};
+use crate::hash::HashKey;
+use crate::kafka;
+
+pub type Read<'py> = (
+    i64,
+    Vec<(i64, i64, Option<Bound<'py, PyBytes>>)>,
+    Vec<(i64, i64, &'static str)>,
+);
+
+/// For tests and tools: the next offset, the records (offset, timestamp, value) and the skipped
+/// ranges (first, end, reason) of a fetched blob; ValueError where it is of no format that is
+/// read.
+#[pyfunction]
+#[pyo3(signature = (blob, next_offset, check_crcs, aborted, is_read_committed=true, max_inflated_bytes=kafka::MAX_INFLATED_BYTES))]
+pub fn read_batches<'py>(
+    py: Python<'py>,
+    blob: &[u8],
+    next_offset: i64,
+    check_crcs: bool,
+    aborted: Vec<(i64, i64)>,
+    is_read_committed: bool,
+    max_inflated_bytes: usize,
+) -> PyResult<Read<'py>> {
+    let options = kafka::ReadOptions {
+        next_offset,
+        check_crcs,
+        is_read_committed,
+        aborted: &aborted,
+        max_inflated_bytes,
+    };
+    let mut records = Vec::new();
+    let summary = kafka::read(blob, &options, &mut kafka::Scratch::default(), |record| {
+        let value = record.value.map(|value| PyBytes::new(py, value));
+        records.push((record.offset, record.timestamp_ms, value));
+    })
+    .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let skipped = summary
+        .skipped
+        .iter()
+        .map(|s| (s.first, s.end, s.reason.name()))
+        .collect();
+    Ok((summary.next_offset, records, skipped))
+}
+
+/// What decoding needs of a spec.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DecodingSpec {
+    hash_key: HashKey,
+    dimensions: Vec<String>,
+    feedback_kinds: Vec<String>,
+    records: RecordSettings,
+}
+
+/// For tests and tools: decodes records, one by one.
+#[pyclass]
+pub struct RecordDecoder {
+    decoder: Decoder,
+    key: HashKey,
+}
+
+#[pymethods]
+impl RecordDecoder {
+    #[new]
+    fn new(spec_json: &[u8]) -> PyResult<Self> {
+        let spec: DecodingSpec = serde_json::from_slice(spec_json)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let dimensions: Vec<&str> = spec.dimensions.iter().map(String::as_str).collect();
+        let (key, kinds) = (spec.hash_key, &spec.feedback_kinds);
+        Ok(Self {
+            decoder: Decoder::new(key, &dimensions, kinds, &spec.records),
+            key,
+        })
+    }
+
+    /// The values of an event, or the reason why a record is none. Ids are hashes.
+    fn decode<'py>(
+        &mut self,
+        py: Python<'py>,
+        kind: &str,
+        value: Option<&[u8]>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let topic = Topic::of(kind).ok_or_else(|| PyValueError::new_err("no such kind"))?;
+        match self.decoder.decode(topic, value) {
+            Ok(event) => Ok(as_dict(py, &event)?.into_any()),
+            Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
+        }
+    }
+
+    /// The hash of an id.
+    fn hash(&self, text: &str) -> u64 {
+        self.key.of(text.as_bytes())
+    }
+}
+
+fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    found.set_item("event_ms", event.event_ms)?;
+    found.set_item("user", event.user)?;
+    found.set_item("event_id", event.event_id)?;
+    found.set_item("request", event.request)?;
+    found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
+    match event.body {
+        Body::Impressions { items, is_list } => {
+            let items = items.iter().map(|i| (i.item, i.position, i.score, i.probe));
+            found.set_item("items", items.collect::<Vec<_>>())?;
+            found.set_item("is_list", is_list)?;
+        }
+        Body::Click {
+            item,
+            position,
+            kind,
+            dwell_ms,
+        } => {
+            let feedback = match kind {
+                Kind::Configured(i) => i16::from(i),
+                Kind::Other | Kind::Conversion => -1,
+            };
+            found.set_item("item", item)?;
+            found.set_item("position", position)?;
+            found.set_item("feedback", feedback)?;
+            found.set_item("dwell_ms", dwell_ms)?;
+        }
+        Body::Conversion { item, value_micros } => {
+            found.set_item("item", item)?;
+            found.set_item("value_micros", value_micros)?;
+        }
+        Body::Session {
+            session,
+            action,
+            item,
+            dwell_ms,
+        } => {
+            found.set_item("session", session)?;
+            found.set_item("action", action as u8)?;
+            found.set_item("item", item)?;
+            found.set_item("dwell_ms", dwell_ms)?;
+        }
+    }
+    Ok(found)
+}

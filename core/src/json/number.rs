@@ -1,0 +1,117 @@
+//! Numbers: integers as they are written, and the nearest double.
+
+use super::Reader;
+use crate::decode::Reason;
+
+/// Powers of ten that doubles hold exactly.
+const TENS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+/// Digits whose integer a double holds exactly.
+const EXACT_DIGITS: usize = 15;
+/// Digits that cannot overflow 64 bits.
+const SAFE_DIGITS: usize = 18;
+
+/// A number of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Number<'a> {
+    text: &'a str,
+    is_negative: bool,
+    is_integer: bool,
+    has_exponent: bool,
+    /// All digits before an exponent as one integer, where they are few.
+    digits: u64,
+    digit_count: usize,
+    fraction_digits: usize,
+}
+
+impl Number<'_> {
+    /// Its value, where it is written without fraction and exponent and fits.
+    #[inline]
+    pub fn integer(&self) -> Option<i64> {
+        if !self.is_integer {
+            return None;
+        }
+        if self.digit_count > SAFE_DIGITS {
+            return self.text.parse().ok();
+        }
+        let value = self.digits as i64;
+        Some(if self.is_negative { -value } else { value })
+    }
+
+    /// The nearest double, where it is finite.
+    #[inline]
+    pub fn double(&self) -> Option<f64> {
+        let scale = TENS.get(self.fraction_digits);
+        if let Some(scale) = scale
+            && self.digit_count <= EXACT_DIGITS
+            && !self.has_exponent
+        {
+            // Both are exact, so that the quotient is rounded once.
+            let value = self.digits as f64 / scale;
+            return Some(if self.is_negative { -value } else { value });
+        }
+        self.text
+            .parse()
+            .ok()
+            .filter(|value: &f64| value.is_finite())
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The number that comes next.
+    #[inline]
+    pub fn number(&mut self) -> Result<Number<'a>, Reason> {
+        self.peek();
+        let start = self.at;
+        let is_negative = self.byte() == b'-';
+        self.at += usize::from(is_negative);
+        let is_zero = self.byte() == b'0';
+        let mut digits = 0;
+        let whole = self.digits(&mut digits)?;
+        if is_zero && whole > 1 {
+            return Err(Reason::Json);
+        }
+        let mut fraction_digits = 0;
+        if self.byte() == b'.' {
+            self.at += 1;
+            fraction_digits = self.digits(&mut digits)?;
+        }
+        let has_exponent = matches!(self.byte(), b'e' | b'E');
+        if has_exponent {
+            self.at += 1;
+            self.at += usize::from(matches!(self.byte(), b'+' | b'-'));
+            self.digits(&mut 0)?;
+        }
+        let text = self.record.get(start..self.at).unwrap_or_default();
+        let is_integer = fraction_digits == 0 && !has_exponent;
+        let digit_count = whole + fraction_digits;
+        Ok(Number {
+            text,
+            is_negative,
+            is_integer,
+            has_exponent,
+            digits,
+            digit_count,
+            fraction_digits,
+        })
+    }
+
+    /// Appends the digits that come next, one at least, to a number that may overflow.
+    #[inline]
+    fn digits(&mut self, number: &mut u64) -> Result<usize, Reason> {
+        let start = self.at;
+        while let digit @ b'0'..=b'9' = self.byte() {
+            *number = number
+                .wrapping_mul(10)
+                .wrapping_add(u64::from(digit - b'0'));
+            self.at += 1;
+        }
+        if self.at == start {
+            Err(Reason::Json)
+        } else {
+            Ok(self.at - start)
+        }
+    }
+}

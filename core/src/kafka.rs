@@ -1,0 +1,209 @@
+//! Record batches of format 2, as a fetch response of Kafka carries them: several one after
+//! another, the last of which may be cut short. What is read, and which offset comes next, are
+//! those of aiokafka's fetcher; damage is a skipped range of offsets instead of an exception.
+
+mod aborted;
+mod header;
+mod inflate;
+mod records;
+
+use aborted::Aborted;
+use header::{Frame, Header};
+pub use inflate::Scratch;
+
+/// Bytes that one batch may inflate to, where nobody says otherwise.
+pub const MAX_INFLATED_BYTES: usize = 64 << 20;
+
+/// How a blob is read.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOptions<'a> {
+    /// The offset that was fetched: records below it are passed over.
+    pub next_offset: i64,
+    /// Whether checksums (CRC-32C) are compared.
+    pub check_crcs: bool,
+    /// Whether records of aborted transactions are passed over.
+    pub is_read_committed: bool,
+    /// Aborted transactions, as the response lists them: producer id, first offset.
+    pub aborted: &'a [(i64, i64)],
+    /// Bytes that one batch may inflate to.
+    pub max_inflated_bytes: usize,
+}
+
+/// One record; keys and headers are not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    pub offset: i64,
+    /// The producer's time, or the broker's where the topic is set to that; epoch milliseconds.
+    pub timestamp_ms: i64,
+    /// None for a tombstone. It lives as long as the batch.
+    pub value: Option<&'a [u8]>,
+}
+
+/// What was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The offset to fetch next: after control batches and compaction gaps, too.
+    pub next_offset: i64,
+    /// Records that were handed over.
+    pub records: u64,
+    /// What could not be read, in offset order.
+    pub skipped: Vec<Skipped>,
+    /// Bytes at the end that are no whole batch. If they are all there is, and not none, then the
+    /// next batch is larger than what was fetched.
+    pub leftover_bytes: usize,
+}
+
+/// Offsets that could not be read; none (`first == end`) where all records of a damaged batch were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    pub first: i64,
+    /// The first offset after them.
+    pub end: i64,
+    pub reason: SkipReason,
+}
+
+/// Why offsets were skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkipReason {
+    /// The checksum is another one.
+    Crc,
+    /// The header contradicts the records, or they cannot be read.
+    Damaged,
+    /// The batch inflates beyond the bound.
+    TooLarge,
+    /// A compression that is not known.
+    Codec,
+}
+
+impl SkipReason {
+    /// One word for counters and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Crc => "crc",
+            Self::Damaged => "damaged",
+            Self::TooLarge => "too_large",
+            Self::Codec => "codec",
+        }
+    }
+}
+
+/// Why nothing could be read: the caller has to read this blob another way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// A message set of Kafka before 0.11 (0 or 1), or a format of the future.
+    Format { magic: u8 },
+    /// A length that no batch can have: where the next one begins is not known.
+    Length { at: usize },
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Format { magic } => {
+                write!(
+                    f,
+                    "records have format {magic}; only format 2 (Kafka 0.11 on) is read"
+                )
+            }
+            Self::Length { at } => write!(f, "the record batch at byte {at} has no valid length"),
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+/// Hands over the records of all whole batches, in order.
+///
+/// Where something that is no batch of format 2 follows others, reading ends before it; the next
+/// blob then begins with it.
+///
+/// # Errors
+/// Where the first batch from `next_offset` on is none of format 2.
+pub fn read(
+    blob: &[u8],
+    options: &ReadOptions,
+    scratch: &mut Scratch,
+    mut on_record: impl FnMut(Record),
+) -> Result<Summary, ReadError> {
+    let mut summary = Summary {
+        next_offset: options.next_offset,
+        ..Summary::default()
+    };
+    let mut aborted = Aborted::new(options);
+    let mut at = 0;
+    loop {
+        match Frame::at(blob, at) {
+            Ok(Some(frame)) => {
+                at += frame.bytes.len();
+                read_batch(
+                    &frame,
+                    options,
+                    &mut aborted,
+                    scratch,
+                    &mut summary,
+                    &mut on_record,
+                );
+            }
+            Ok(None) => {
+                summary.leftover_bytes = blob.len() - at;
+                return Ok(summary);
+            }
+            Err(error) if summary.next_offset == options.next_offset => return Err(error),
+            Err(_) => return Ok(summary),
+        }
+    }
+}
+
+fn read_batch(
+    frame: &Frame,
+    options: &ReadOptions,
+    aborted: &mut Aborted,
+    scratch: &mut Scratch,
+    summary: &mut Summary,
+    on_record: &mut impl FnMut(Record),
+) {
+    let header = Header::of(frame.bytes);
+    if options.check_crcs && !header.has_right_crc(frame.bytes) {
+        return summary.skip(frame, &header, SkipReason::Crc);
+    }
+    let Some(next_offset) = header.next_offset() else {
+        return summary.skip(frame, &header, SkipReason::Damaged);
+    };
+    let is_aborted = aborted.contains(&header, frame);
+    if !is_aborted && !header.is_control() && next_offset > summary.next_offset {
+        let result = scratch
+            .inflate(header.codec(), frame.records(), options.max_inflated_bytes)
+            .and_then(|body| records::read(body, &header, summary, on_record));
+        if let Err(reason) = result {
+            return summary.skip(frame, &header, reason);
+        }
+    }
+    summary.next_offset = summary.next_offset.max(next_offset);
+}
+
+impl Summary {
+    /// The rest of a batch cannot be read. A header that contradicts itself stands for one offset;
+    /// none claims those of the batch behind it.
+    fn skip(&mut self, frame: &Frame, header: &Header, reason: SkipReason) {
+        let first = self.next_offset.max(header.base_offset);
+        let end = header
+            .next_offset()
+            .unwrap_or_else(|| first.saturating_add(1));
+        let end = frame
+            .following_offset
+            .map_or(end, |following| end.min(following))
+            .max(first);
+        self.next_offset = end;
+        match self.skipped.last_mut() {
+            Some(last) if last.reason == reason && last.end == first => last.end = end,
+            _ => self.skipped.push(Skipped { first, end, reason }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod measured;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! The records of one batch, inflated: lengths and integers are zigzag varints.
+
+use super::header::Header;
+use super::{Record, SkipReason, Summary};
+
+/// Hands over the records from `summary.next_offset` on, up to the first that is damaged.
+pub(super) fn read(
+    body: &[u8],
+    header: &Header,
+    summary: &mut Summary,
+    on_record: &mut impl FnMut(Record),
+) -> Result<(), SkipReason> {
+    let mut cursor = Cursor::new(body);
+    let fixed_ms = header
+        .is_log_append_time()
+        .then_some(header.max_timestamp_ms);
+    for _ in 0..header.count {
+        let record = cursor
+            .record()
+            .and_then(|record| parse(record, header, fixed_ms));
+        let record = record.ok_or(SkipReason::Damaged)?;
+        if record.offset >= summary.next_offset {
+            summary.next_offset = record.offset + 1;
+            summary.records += 1;
+            on_record(record);
+        }
+    }
+    if cursor.rest.is_empty() {
+        Ok(())
+    } else {
+        Err(SkipReason::Damaged)
+    }
+}
+
+/// A record of its own bytes; None where it has too few or too many, or an impossible offset.
+fn parse<'a>(mut cursor: Cursor<'a>, header: &Header, fixed_ms: Option<i64>) -> Option<Record<'a>> {
+    let (timestamp_delta, offset_delta) = cursor.deltas()?;
+    if !(0..=i64::from(header.last_offset_delta)).contains(&offset_delta) {
+        return None;
+    }
+    cursor.nullable_bytes()?; // the key
+    let value = cursor.nullable_bytes()?;
+    let headers = cursor.varint()?;
+    if headers < 0 {
+        return None;
+    }
+    for _ in 0..headers {
+        cursor.nullable_bytes()??; // the name
+        cursor.nullable_bytes()?;
+    }
+    cursor.rest.is_empty().then_some(Record {
+        offset: header.base_offset.checked_add(offset_delta)?,
+        timestamp_ms: fixed_ms
+            .unwrap_or_else(|| header.first_timestamp_ms.wrapping_add(timestamp_delta)),
+        value,
+    })
+}
+
+/// Bytes that are read from the front.
+pub(super) struct Cursor<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    pub fn new(rest: &'a [u8]) -> Self {
+        Self { rest }
+    }
+
+    /// The bytes of the next record, behind its length.
+    pub fn record(&mut self) -> Option<Cursor<'a>> {
+        let length = usize::try_from(self.varint()?).ok()?;
+        self.take(length).map(Cursor::new)
+    }
+
+    /// Reads what a record begins with: attributes, which have no meaning yet, and the deltas of
+    /// its timestamp and offset.
+    pub fn deltas(&mut self) -> Option<(i64, i64)> {
+        self.take(1)?;
+        Some((self.varint()?, self.varint()?))
+    }
+
+    /// Bytes behind their length; `Some(None)` for null, whose length is below 0.
+    pub fn nullable_bytes(&mut self) -> Option<Option<&'a [u8]>> {
+        match usize::try_from(self.varint()?) {
+            Ok(length) => self.take(length).map(Some),
+            Err(_) => Some(None),
+        }
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Option<i64> {
+        let (&first, rest) = self.rest.split_first()?;
+        if first < 0x80 {
+            self.rest = rest;
+            return Some(zigzag(u64::from(first)));
+        }
+        self.long_varint()
+    }
+
+    /// At most ten bytes, as 64 bits need.
+    fn long_varint(&mut self) -> Option<i64> {
+        let mut value = 0;
+        for (i, &byte) in self.rest.iter().take(10).enumerate() {
+            value |= u64::from(byte & 0x7f).wrapping_shl(7 * i as u32);
+            if byte < 0x80 {
+                self.rest = self.rest.get(i + 1..)?;
+                return Some(zigzag(value));
+            }
+        }
+        None
+    }
+}
+
+fn zigzag(value: u64) -> i64 {
+    (value >> 1) as i64 ^ -((value & 1) as i64)
+}

@@ -1,0 +1,268 @@
+use std::io::Write;
+
+use super::testing::{Batch, CODECS, CONTROL, Dice, Given, TRANSACTIONAL};
+use super::*;
+
+fn options(next_offset: i64, aborted: &[(i64, i64)]) -> ReadOptions<'_> {
+    ReadOptions {
+        next_offset,
+        check_crcs: true,
+        is_read_committed: true,
+        aborted,
+        max_inflated_bytes: 1 << 20,
+    }
+}
+
+type Found = Vec<(i64, i64, Option<Vec<u8>>)>;
+
+fn found(blob: &[u8], options: &ReadOptions) -> (Summary, Found) {
+    let mut records = Vec::new();
+    let summary = read(blob, options, &mut Scratch::default(), |r| {
+        records.push((r.offset, r.timestamp_ms, r.value.map(<[u8]>::to_vec)));
+    });
+    (summary.unwrap(), records)
+}
+
+fn offsets(blob: &[u8], options: &ReadOptions) -> (Vec<i64>, i64, Vec<Skipped>) {
+    let (summary, records) = found(blob, options);
+    assert_eq!(summary.records, records.len() as u64);
+    (
+        records.iter().map(|r| r.0).collect(),
+        summary.next_offset,
+        summary.skipped,
+    )
+}
+
+fn three(base_offset: i64) -> Batch {
+    Batch::new(
+        base_offset,
+        &[(0, 0, Some(b"a")), (1, 5, None), (2, -7, Some(b""))],
+    )
+}
+
+#[test]
+fn records_gaps_tombstones_and_a_tail_that_is_cut() {
+    let compacted = Batch {
+        last_offset_delta: 6,
+        ..three(10)
+    };
+    let mut blob = [three(3).bytes(), compacted.bytes()].concat();
+    blob.extend(&three(17).bytes()[..40]);
+    let (summary, records) = found(&blob, &options(4, &[]));
+    let texts = [None, Some(b"".to_vec()), Some(b"a".to_vec())];
+    let expected: Found = vec![
+        (4, 1005, texts[0].clone()),
+        (5, 993, texts[1].clone()),
+        (10, 1000, texts[2].clone()),
+    ];
+    assert_eq!(records[..3], expected);
+    assert_eq!(
+        (summary.next_offset, summary.records, summary.leftover_bytes),
+        (17, 5, 40)
+    );
+    assert_eq!(summary.skipped, []);
+}
+
+#[test]
+fn the_brokers_time_is_that_of_the_batch() {
+    let batch = Batch {
+        attributes: 8,
+        ..three(0)
+    };
+    let (_, records) = found(&batch.bytes(), &options(0, &[]));
+    assert!(records.iter().all(|r| r.1 == 9_000));
+}
+
+#[test]
+fn aborted_transactions_end_at_their_marker() {
+    let blob = [
+        three(0).of(7),
+        three(3).of(8),
+        three(6),
+        Batch::marker(9, 7, 0),
+        three(10).of(7),
+        Batch::marker(13, 8, 0),
+        Batch::marker(14, 7, 1),
+    ]
+    .map(|batch| batch.bytes())
+    .concat();
+    let aborted = [(8, 3), (7, 0)];
+    let (read, next_offset, skipped) = offsets(&blob, &options(0, &aborted));
+    assert_eq!(
+        (read, next_offset, skipped),
+        (vec![6, 7, 8, 10, 11, 12], 15, vec![])
+    );
+    let all = ReadOptions {
+        is_read_committed: false,
+        ..options(0, &aborted)
+    };
+    assert_eq!(
+        offsets(&blob, &all).0,
+        (0..9).chain(10..13).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_control_batch_that_is_empty_moves_on() {
+    let empty = Batch {
+        attributes: TRANSACTIONAL | CONTROL,
+        producer_id: 7,
+        ..Batch::new(4, &[])
+    };
+    let blob = [empty.bytes(), three(5).of(7).bytes()].concat();
+    assert_eq!(offsets(&blob, &options(4, &[(7, 0)])), (vec![], 8, vec![]));
+}
+
+#[test]
+fn damage_is_a_range_and_reading_goes_on() {
+    let skipped = |first, end, reason| vec![Skipped { first, end, reason }];
+    let mut flipped = three(3).bytes();
+    *flipped.last_mut().unwrap() ^= 1;
+    let too_many = Batch {
+        count: 9,
+        ..three(3)
+    };
+    let too_few = Batch {
+        count: 1,
+        ..three(3)
+    };
+    let beyond = Batch {
+        last_offset_delta: 1,
+        ..three(3)
+    };
+    let unknown = Batch {
+        attributes: 6,
+        ..three(3)
+    };
+    let backwards = Batch {
+        last_offset_delta: -4,
+        ..three(3)
+    };
+    let cases = [
+        (flipped, vec![], skipped(3, 6, SkipReason::Crc)),
+        (
+            too_many.bytes(),
+            vec![3, 4, 5],
+            skipped(6, 6, SkipReason::Damaged),
+        ),
+        (too_few.bytes(), vec![3], skipped(4, 6, SkipReason::Damaged)),
+        (
+            beyond.bytes(),
+            vec![3, 4],
+            skipped(5, 5, SkipReason::Damaged),
+        ),
+        (unknown.bytes(), vec![], skipped(3, 6, SkipReason::Codec)),
+        (
+            backwards.bytes(),
+            vec![],
+            skipped(3, 4, SkipReason::Damaged),
+        ),
+    ];
+    for (bytes, some, expected) in cases {
+        let blob = [three(0).bytes(), bytes, three(6).bytes()].concat();
+        let read = [vec![0, 1, 2], some, vec![6, 7, 8]].concat();
+        assert_eq!(offsets(&blob, &options(0, &[])), (read, 9, expected));
+    }
+    let far = Batch {
+        last_offset_delta: i32::MAX,
+        count: 9,
+        ..three(3)
+    };
+    let blob = [far.bytes(), three(6).bytes()].concat();
+    assert_eq!(offsets(&blob, &options(0, &[])).0, [3, 4, 5, 6, 7, 8]);
+}
+
+#[test]
+fn formats_that_are_not_read_have_a_name() {
+    let mut old = three(3).bytes();
+    old[16] = 1;
+    let blob = [three(0).bytes(), old.clone()].concat();
+    assert_eq!(offsets(&blob, &options(0, &[])).1, 3);
+    let error = |bytes: &[u8]| read(bytes, &options(3, &[]), &mut Scratch::default(), |_| {});
+    assert_eq!(error(&old), Err(ReadError::Format { magic: 1 }));
+    assert_eq!(
+        error(&blob),
+        Err(ReadError::Format { magic: 1 }),
+        "nothing new before it"
+    );
+    old[8..12].copy_from_slice(&(-1i32).to_be_bytes());
+    assert_eq!(error(&old), Err(ReadError::Length { at: 0 }));
+}
+
+#[test]
+fn every_compression_and_no_more_than_the_bound() {
+    let long = vec![b'x'; 100_000];
+    let records: Vec<Given> = (0..12).map(|i| (i, i, Some(&long[..]))).collect();
+    for (codec, compress) in CODECS {
+        let blob = Batch::new(5, &records).compressed(codec, compress).bytes();
+        let wide = ReadOptions {
+            max_inflated_bytes: 2_000_000,
+            ..options(5, &[])
+        };
+        let (summary, read) = found(&blob, &wide);
+        assert_eq!((summary.next_offset, summary.skipped.len()), (17, 0));
+        assert!(read.iter().all(|r| r.2.as_ref() == Some(&long)));
+        let skipped = vec![Skipped {
+            first: 5,
+            end: 17,
+            reason: SkipReason::TooLarge,
+        }];
+        assert_eq!(offsets(&blob, &options(5, &[])), (vec![], 17, skipped));
+    }
+}
+
+#[test]
+fn a_gigabyte_of_nothing_costs_neither_memory_nor_time() {
+    let started = std::time::Instant::now();
+    let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
+    let zeros = vec![0; 1 << 20];
+    (0..990).for_each(|_| encoder.write_all(&zeros).unwrap());
+    let data = encoder.finish().unwrap();
+    let made = started.elapsed();
+    let blob = Batch::new(0, &[]).compressed(4, |_| data.clone()).bytes();
+    let mut scratch = Scratch::default();
+    let wide = ReadOptions {
+        max_inflated_bytes: MAX_INFLATED_BYTES,
+        ..options(0, &[])
+    };
+    let summary = read(&blob, &wide, &mut scratch, |_| {}).unwrap();
+    assert_eq!(summary.skipped[0].reason, SkipReason::TooLarge);
+    assert!(started.elapsed() - made < std::time::Duration::from_secs(2));
+    let claim = snap::raw::Encoder::new().compress_vec(b"x").unwrap()[1..].to_vec();
+    let huge = [vec![0xff, 0xff, 0xff, 0x0f], claim].concat();
+    let blob = Batch::new(0, &[]).compressed(2, |_| huge.clone()).bytes();
+    let summary = read(&blob, &wide, &mut scratch, |_| {}).unwrap();
+    assert_eq!(summary.skipped[0].reason, SkipReason::Damaged);
+}
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let long = b"0123456789".repeat(40);
+    let records: Vec<Given> = (0..20).map(|i| (i, i, Some(&long[..]))).collect();
+    let mut dice = Dice(1);
+    let mut scratch = Scratch::default();
+    let reading = ReadOptions {
+        check_crcs: false,
+        ..options(0, &[(7, 0)])
+    };
+    let mut blobs: Vec<Vec<u8>> = CODECS
+        .iter()
+        .map(|&(codec, compress)| Batch::new(0, &records).compressed(codec, compress).bytes())
+        .collect();
+    blobs.push(
+        [three(0).of(7), Batch::marker(3, 7, 0), three(4)]
+            .map(|b| b.bytes())
+            .concat(),
+    );
+    for _ in 0..4000 {
+        let mut blob = blobs[dice.below(blobs.len())].clone();
+        for _ in 0..=dice.below(4) {
+            let at = dice.below(blob.len());
+            blob[at] ^= 1 << dice.below(8);
+        }
+        blob.truncate(blob.len() - dice.below(3) * dice.below(blob.len()) / 3);
+        if let Ok(summary) = read(&blob, &reading, &mut scratch, |_| {}) {
+            assert!(summary.next_offset >= 0);
+        }
+    }
+}

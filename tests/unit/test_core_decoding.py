@@ -1,0 +1,274 @@
+"""The core's decoder against the judge and the columns: the same verdicts, the same values."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from streamer import limits
+from streamer._core import RecordDecoder
+from streamer.config import Settings, parse
+from streamer.decode import Decoder
+from streamer.events import KINDS, field_names
+from streamer.judge import Judge
+from tests.agreement import SETTINGS, random_records
+from tests.oracle.broken_lines import broken_line
+from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
+from tests.oracle.reasons import is_right
+
+Given = tuple[str, bytes | None]
+RENAMED = {
+    **{"ts": "when", "item_id": "sku", "items": "slate", "position": "rank", "variant": "v"},
+    **{"user_id": "uid", "type": "item_id", "end_ts": "quoted name", "dwell_ms": "été"},
+}
+ALL_SETTINGS = {
+    **SETTINGS,
+    "renamed": parse({"events": {"fields": RENAMED}}),
+}
+BLOCK = 500
+
+
+def spec(settings: Settings) -> bytes:
+    """What the core is told of settings."""
+    names = settings.events.fields
+    fields = {
+        kind: {
+            ours: names[ours]
+            for ours in (*field_names(kind), *settings.dimension_names)
+            if ours in names
+        }
+        for kind in KINDS
+    }
+    bounds = {
+        "max_bytes": limits.MAX_RECORD_BYTES,
+        "max_depth": limits.MAX_DEPTH,
+        "max_event_ms": limits.MAX_EVENT_MS,
+        "min_seconds": limits.MIN_SECONDS,
+        "max_seconds": limits.MAX_SECONDS,
+        "max_id_chars": limits.MAX_ID_CHARS,
+        "max_label_chars": limits.MAX_LABEL_CHARS,
+        "max_position": limits.MAX_POSITION,
+        "max_items": limits.MAX_ITEMS,
+        "max_score": limits.MAX_SCORE,
+        "max_value": limits.MAX_VALUE,
+        "max_dwell_ms": limits.MAX_DWELL_MS,
+    }
+    return json.dumps(
+        {
+            "hash_key": [3, 5],
+            "dimensions": settings.dimension_names,
+            "feedback_kinds": list(settings.feedback_kinds),
+            "records": {"fields": fields, "limits": bounds},
+        }
+    ).encode()
+
+
+class Pair:
+    """Both decoders of the same settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.core = RecordDecoder(spec(settings))
+        self.judge = Judge(settings)
+
+    def compare(self, records: Sequence[Given]) -> tuple[int, int]:
+        """Assert that both say the same; how many are events, and of how many the reason differs
+        where several are right."""
+        other_reasons, accepted = 0, dict[str, list[Any]]()
+        for kind, raw in records:
+            said, truth = self.core.decode(kind, raw), self.judge.event(kind, raw)
+            if isinstance(truth, str) or isinstance(said, str):
+                assert isinstance(truth, str), (said, kind, (raw or b"")[:2000])
+                assert isinstance(said, str), (truth, kind, (raw or b"")[:2000])
+                if said != truth:
+                    other_reasons += 1
+                    assert is_right(said, kind, raw, self.settings), (said, truth, kind, raw)
+            else:
+                accepted.setdefault(kind, []).append((raw, truth, said))
+        for kind, events in accepted.items():
+            for start in range(0, len(events), BLOCK):
+                self._compare_values(kind, events[start : start + BLOCK])
+        return sum(map(len, accepted.values())), other_reasons
+
+    def _compare_values(self, kind: str, events: list[Any]) -> None:
+        decoder = Decoder(self.settings)
+        n = len(events)
+        columns = decoder.chunk(kind, np.arange(n), np.zeros(n, np.int64), [e[0] for e in events])
+        assert columns.rejects.reason == []
+        tuples = decoder.interner.tuples
+        for i, (raw, event, said) in enumerate(events):
+            expected = {
+                "event_ms": int(columns.event_ms[i]),
+                "user": self.core.hash(event.user_id),
+                "event_id": self.core.hash(event.event_id or ""),
+                "request": self.core.hash(event.request_id or ""),
+                "dimensions": list(tuples[columns.segment[i]]),
+                **self._body(kind, columns, i, event),
+            }
+            assert said == expected, (kind, raw)
+
+    def _body(self, kind: str, columns: Any, i: int, event: Any) -> dict[str, Any]:
+        if kind == "impressions":
+            ids = [event.item_id] if event.items is None else [x.item_id for x in event.items]
+            rows = np.searchsorted(columns.owner, [i, i + 1])
+            shown = zip(
+                map(self.core.hash, ids),
+                columns.position[slice(*rows)].tolist(),
+                map(Score, columns.score[slice(*rows)].tolist()),
+                columns.probe[slice(*rows)].tolist(),
+                strict=True,
+            )
+            return {"items": list(shown), "is_list": bool(columns.is_list[i])}
+        item = {"item": self.core.hash(event.item_id or "")}
+        if kind == "conversions":
+            return {**item, "value_micros": int(columns.value_micros[i])}
+        dwell_ms = int(columns.dwell_ms[i])
+        item["dwell_ms"] = None if dwell_ms < 0 else dwell_ms  # type: ignore[assignment]
+        if kind == "clicks":
+            position, feedback = int(columns.position[i]), int(columns.feedback[i])
+            return {**item, "position": position, "feedback": feedback}
+        session = self.core.hash(event.session_id)
+        return {**item, "session": session, "action": int(columns.action[i])}
+
+
+class Score(float):
+    """A score that equals another by its bits, or as there is none."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, float):
+            return NotImplemented
+        if math.isnan(self) or math.isnan(other):
+            return math.isnan(self) and math.isnan(other)
+        return float(self).hex() == other.hex()
+
+    __hash__ = float.__hash__
+
+
+def renamed(raw: bytes | None, settings_name: str) -> bytes | None:
+    """A record of the default names, with those of the settings."""
+    if settings_name != "renamed" or raw is None:
+        return raw
+    try:
+        event = json.loads(raw)
+        return json.dumps({RENAMED.get(k, k): v for k, v in event.items()}).encode()
+    except (ValueError, AttributeError, RecursionError):
+        return raw
+
+
+@pytest.mark.parametrize("settings_name", ALL_SETTINGS)
+def test_fuzzed_records(settings_name: str) -> None:
+    settings = ALL_SETTINGS[settings_name]
+    base = "defaults" if settings_name == "renamed" else settings_name
+    good, _ = random_records(5, base, 400, 1)
+    good = [type(r)(*r.address, r.record_ms, renamed(r.raw, settings_name)) for r in good]
+    mixed = Fuzzer(17, settings).mix(good, 8000, heavy=12)
+    events, other_reasons = Pair(settings).compare([(r.topic, r.raw) for r in mixed])
+    assert 0.1 * len(mixed) < events < 0.6 * len(mixed)
+    assert other_reasons < 0.05 * len(mixed)
+
+
+@pytest.mark.parametrize("settings_name", ALL_SETTINGS)
+def test_lines_with_one_thing_wrong_have_the_same_reason(settings_name: str) -> None:
+    dice = Random(23)
+    settings = ALL_SETTINGS[settings_name]
+    pair = Pair(settings)
+    for i in range(3000):
+        line = broken_line(dice, settings, f"u{i}", 1_700_000_000_000 + i, f"r{i}")
+        for kind in KINDS:
+            said, truth = pair.core.decode(kind, line), pair.judge.refusal(kind, line)
+            if kind == "impressions" or isinstance(truth, str):
+                assert isinstance(said, str)
+            assert (said if isinstance(said, str) else None) == truth or is_right(
+                str(said), kind, line, settings
+            )
+
+
+_VALUES = st.sampled_from(ODD) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    max_leaves=5,
+).map(json.dumps)
+_NUMBERS = st.from_regex(r"\A-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?\Z")
+_TIMES = st.from_regex(
+    r"\A\"(0001|1969|20[0-9]{2}|9999)-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
+    r"(\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:?[0-5][0-9])\"\Z",
+    fullmatch=True,
+) | st.builds(
+    '"{}-12-31T{:02}:{:02}:60{}{:02}:{:02}"'.format,
+    st.sampled_from(("2016", "9999", "0001")),
+    st.integers(0, 23),
+    st.integers(0, 59),
+    st.sampled_from("+-"),
+    st.integers(0, 23),
+    st.integers(0, 59),
+)
+_NAMES = st.sampled_from((*FIELDS, "variant", "surface"))
+_BLANKS = st.sampled_from(("", "", "", " ", "\n", "\t\r"))
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.tuples(_NAMES, _VALUES | _NUMBERS | _TIMES, _BLANKS), max_size=6),
+    st.booleans(),
+)
+@hypothesis_settings(max_examples=1500, deadline=None)
+def test_any_values_in_any_fields(
+    kind: str, pairs: list[tuple[str, str, str]], is_first: bool
+) -> None:
+    said = [f'{blank}"{name}"{blank}:{blank}{value}{blank}' for name, value, blank in pairs]
+    good = '"ts":1700000000000,"user_id":"u","item_id":"i","session_id":"s","action":"end"'
+    fields = ",".join([good, *said] if is_first else [*said, good])
+    raw = f"{{{fields}}}".encode(errors="surrogatepass")
+    PAIR.compare([(kind, raw)])
+
+
+PAIR = Pair(SETTINGS["few values"])
+
+
+@given(st.sampled_from(KINDS), st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+@hypothesis_settings(max_examples=500, deadline=None)
+def test_any_bytes(kind: str, raw: bytes) -> None:
+    PAIR.compare([(kind, raw), (kind, b'{"ts":1,"user_id":"u","item_id":"i",' + raw)])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":"' + b'\\"' * 400_000 + b"{" * 20,
+        b'{"a":"' + b'\\"' * 400_000 + b'"' + b"{" * 20,
+        b'"' * 900_001 + b"[" * 20,
+        b'{"a":' * 150_000,
+        b"[" * 900_000 + b"\\",
+        b'{"items":[' + b'{"item_id":"i"},' * 60_000 + b"{}]}",
+        b'{"reference":[' + b'"i",' * 200_000 + b'"i"]}',
+        b'{"user_id":"' + b"\\u0041" * 160_000 + b'"}',
+        b'{"score":' + b"9" * 900_000 + b"}",
+        b'{"' + b"k" * 900_000 + b'":1}',
+    ],
+    ids=[
+        "no end",
+        "an end",
+        "quotes",
+        "objects",
+        "lists",
+        "items",
+        "ranks",
+        "id",
+        "digits",
+        "name",
+    ],
+)
+def test_no_record_takes_long(raw: bytes) -> None:
+    started = time.monotonic()
+    assert isinstance(PAIR.core.decode("impressions", raw), str)
+    assert time.monotonic() - started < 0.2
