@@ -8,6 +8,7 @@ pub mod attribution;
 pub mod changes;
 pub mod columns;
 pub mod components;
+pub mod contribution;
 pub mod counting;
 pub mod decode;
 pub mod dimensions;
@@ -15,8 +16,11 @@ pub mod event_ids;
 pub mod expiry;
 mod for_tests;
 mod for_tests_decoding;
+mod for_tests_users;
 pub mod grading;
+pub mod groups;
 pub mod hash;
+pub mod held;
 pub mod impressions;
 pub mod intervals;
 pub mod json;
@@ -39,6 +43,9 @@ pub mod slates;
 pub mod softplus;
 pub mod spec;
 pub mod statistics;
+pub mod user_items;
+pub mod user_sums;
+pub mod users;
 pub mod viewings;
 
 use pyo3::prelude::*;
@@ -49,4 +56,6 @@ mod _core {
     use crate::for_tests::{slate_amounts, softplus_for_tests};
     #[pymodule_export]
     use crate::for_tests_decoding::{RecordDecoder, read_batches};
+    #[pymodule_export]
+    use crate::for_tests_users::UsersForTests;
 }

@@ -1,0 +1,161 @@
+//! Means over users from panes that add: what each user contributes, under his last touches.
+//!
+//! A user counts in a window as if it began at one of his last touches: let v(s) be his value over
+//! what he last touched in pane s or later. Under pane s stands v(s) - v(s + 1), so that the sum of
+//! the panes from s on is v(s), whatever s: a window is read from its first pane, without an end.
+
+use hashbrown::HashTable;
+
+use crate::hash::mix;
+use crate::spec::Ring;
+
+/// Statistic: users with an impression.
+pub const USERS: usize = 0;
+/// Statistic: those of them who clicked.
+pub const HITS: usize = 1;
+const STAT_BITS: u32 = 8;
+const GROUP_BITS: u32 = 20;
+
+/// Statistic: sum of the positive rates of a feedback kind.
+pub fn rate_sum(kind: usize) -> usize {
+    2 + 2 * kind
+}
+
+/// Statistic: users with an item seen and given feedback of the kind.
+pub fn positive_users(kind: usize) -> usize {
+    3 + 2 * kind
+}
+
+/// How many statistics there are.
+pub fn users_stats(kinds: usize) -> usize {
+    2 + 2 * kinds
+}
+
+/// The sums of a ring: keys of pane, segment group and statistic in that order, each once and
+/// ascending, and their values, none 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    pub key: Vec<i64>,
+    pub value: Vec<i64>,
+}
+
+/// Sums of one ring while they change: a block of statistics for each pane and group.
+#[derive(Debug)]
+pub struct RingSums {
+    ring: Ring,
+    units: u32,
+    /// Number of the oldest pane that counts.
+    pub oldest: i64,
+    stats: usize,
+    table: HashTable<u32>,
+    /// Pane and group of each block.
+    keys: Vec<u64>,
+    values: Vec<i64>,
+    last: usize,
+    is_changed: bool,
+}
+
+impl RingSums {
+    /// `unit_ms`: of the times of rows, a divisor of the pane.
+    pub fn new(ring: Ring, unit_ms: i64, stats: usize) -> Self {
+        Self {
+            ring,
+            units: (ring.pane_ms / unit_ms) as u32,
+            oldest: i64::MIN,
+            stats,
+            table: HashTable::new(),
+            keys: Vec::new(),
+            values: Vec::new(),
+            last: 0,
+            is_changed: false,
+        }
+    }
+
+    /// Bytes of memory.
+    pub fn nbytes(&self) -> usize {
+        (self.keys.capacity() + self.values.capacity()) * 8 + self.table.allocation_size()
+    }
+
+    /// The pane of a time from 1; None where it is too old.
+    pub fn pane(&self, time: u32) -> Option<i64> {
+        let pane = i64::from(time.checked_sub(1)? / self.units);
+        (pane >= self.oldest).then_some(pane)
+    }
+
+    /// Add to one sum.
+    pub fn add(&mut self, pane: i64, group: u32, stat: usize, value: i64) {
+        let key = (pane as u64) << GROUP_BITS | u64::from(group);
+        if self.keys.get(self.last) != Some(&key) {
+            self.last = self.block(key);
+        }
+        self.values[self.last * self.stats + stat] += value;
+        self.is_changed = true;
+    }
+
+    fn block(&mut self, key: u64) -> usize {
+        let Self {
+            keys,
+            values,
+            table,
+            stats,
+            ..
+        } = self;
+        if let Some(block) = table.find(mix(key, 1), |block| keys[*block as usize] == key) {
+            return *block as usize;
+        }
+        let number = keys.len();
+        keys.push(key);
+        values.resize(values.len() + *stats, 0);
+        table.insert_unique(mix(key, 1), number as u32, |block| {
+            mix(keys[*block as usize], 1)
+        });
+        number
+    }
+
+    /// Forget what the window at this time does not cover.
+    pub fn advance(&mut self, stream_ms: i64) {
+        let oldest = self.ring.oldest(stream_ms);
+        if oldest == self.oldest {
+            return;
+        }
+        self.oldest = oldest;
+        let (keys, values) = (
+            std::mem::take(&mut self.keys),
+            std::mem::take(&mut self.values),
+        );
+        self.table.clear();
+        for (key, values) in keys.into_iter().zip(values.chunks_exact(self.stats)) {
+            if (key >> GROUP_BITS) as i64 >= oldest && values.iter().any(|value| *value != 0) {
+                let block = self.block(key);
+                self.values[block * self.stats..][..self.stats].copy_from_slice(values);
+            }
+        }
+        self.last = 0;
+    }
+
+    /// Forget everything.
+    pub fn clear(&mut self) {
+        self.table.clear();
+        self.keys.clear();
+        self.values.clear();
+        self.is_changed = true;
+    }
+
+    /// The sums, if something was added since the last call.
+    pub fn take(&mut self) -> Option<Sums> {
+        if !std::mem::take(&mut self.is_changed) {
+            return None;
+        }
+        let mut order: Vec<(u64, usize)> = self.keys.iter().copied().zip(0..).collect();
+        order.sort_unstable();
+        let mut sums = Sums::default();
+        for (key, block) in order {
+            let values = &self.values[block * self.stats..][..self.stats];
+            for (stat, value) in (0..).zip(values).filter(|(_, value)| **value != 0) {
+                sums.key.push((key << STAT_BITS) as i64 | stat);
+                sums.value.push(*value);
+            }
+        }
+        Some(sums)
+    }
+}

@@ -1,0 +1,314 @@
+//! Users: what people saw and did, kept so that means over people can be read for any window.
+//!
+//! An event raises a last time of its (user, item, segment). When a user is touched first since the
+//! last refresh, what he contributes to the sums is retracted and he is dirty; a refresh adds what
+//! dirty users contribute then. Feedback that may still move to another segment is held apart until
+//! it is settled.
+
+mod bounds;
+mod stored;
+
+use hashbrown::HashTable;
+
+use crate::changes::Segment;
+use crate::contribution::Contribution;
+use crate::groups::{Groups, SegmentCodes};
+use crate::hash::in_sample;
+use crate::held::Held;
+use crate::spec::Ring;
+use crate::user_items::{Key, UserItems, spread};
+use crate::user_sums::{RingSums, Sums, users_stats};
+
+/// Rows below which nothing is compacted.
+const COMPACT_ROWS: usize = 1 << 18;
+/// Dirty users for whom room is kept.
+const DIRTY_USERS: usize = 1 << 16;
+/// 2100-01-01.
+const MAX_EVENT_MS: i64 = 4_102_444_800_000;
+
+/// What users are counted by.
+#[derive(Clone, Debug)]
+pub struct UsersSpec {
+    pub rings: Vec<Ring>,
+    /// Milliseconds of the finest pane, of which all others are multiples.
+    pub unit_ms: i64,
+    /// Places of the dimensions that each rollup keeps.
+    pub rollups: Vec<Vec<usize>>,
+    /// Kinds of feedback.
+    pub kinds: usize,
+    /// Rows beyond which a sample of the users is kept.
+    pub limit: usize,
+}
+
+/// An impression, or feedback.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch {
+    pub user: u64,
+    pub pair: u64,
+    pub segment: Segment,
+    pub event_ms: i64,
+    /// 0: an impression; 1 + the kind of feedback.
+    pub column: usize,
+}
+
+/// The users of one partition.
+#[derive(Debug)]
+pub struct Users {
+    unit_ms: i64,
+    kinds: usize,
+    limit: usize,
+    windows: Vec<Ring>,
+    items: UserItems,
+    held: Held,
+    groups: Groups,
+    rings: Vec<RingSums>,
+    /// Sums of each ring as of the last refresh.
+    sums: Vec<Sums>,
+    is_changed: Vec<bool>,
+    /// Users whose contribution is not in the sums.
+    dirty: HashTable<u64>,
+    /// Whether nobody's contribution is in the sums.
+    is_stale: bool,
+    sample_bits: u32,
+    refreshed_ms: i64,
+    compact_at: usize,
+    work: Contribution,
+}
+
+impl Users {
+    /// An error where panes are not multiples of the unit, or it is too short for 32 bits.
+    pub fn new(spec: UsersSpec) -> Result<Self, String> {
+        let UsersSpec {
+            rings: windows,
+            unit_ms,
+            rollups,
+            kinds,
+            limit,
+        } = spec;
+        if unit_ms <= 0 || MAX_EVENT_MS / unit_ms >= i64::from(u32::MAX) {
+            return Err(format!(
+                "units of {unit_ms} ms: times of users have 32 bits"
+            ));
+        }
+        if windows
+            .iter()
+            .any(|ring| ring.pane_ms < unit_ms || ring.pane_ms % unit_ms != 0)
+        {
+            return Err(format!("panes are no multiples of {unit_ms} ms"));
+        }
+        let stats = users_stats(kinds);
+        Ok(Self {
+            unit_ms,
+            kinds,
+            limit,
+            items: UserItems::new(kinds),
+            held: Held::default(),
+            groups: Groups::new(rollups),
+            rings: windows
+                .iter()
+                .map(|ring| RingSums::new(*ring, unit_ms, stats))
+                .collect(),
+            sums: vec![Sums::default(); windows.len()],
+            is_changed: vec![false; windows.len()],
+            windows,
+            dirty: HashTable::new(),
+            is_stale: false,
+            sample_bits: 0,
+            refreshed_ms: 0,
+            compact_at: COMPACT_ROWS.min(limit),
+            work: Contribution::new(kinds),
+        })
+    }
+
+    // Events ----------------------------------------------------------------------------------------
+
+    /// Take in an impression, or feedback that will not move any more.
+    pub fn touch(&mut self, touch: &Touch, stream_ms: i64) {
+        let Some((key, time)) = self.read(touch) else {
+            return;
+        };
+        if i64::from(time) > self.oldest_unit(stream_ms) {
+            self.raise(&key, touch.column, time, true);
+        }
+    }
+
+    /// Hold feedback that may still move, or has moved: it is read from its segment until it is
+    /// released.
+    pub fn hold(&mut self, serial: u64, touch: &Touch) {
+        self.release(serial);
+        if let Some((key, time)) = self.read(touch) {
+            self.mark_dirty(key.user);
+            self.held.insert(serial, key, touch.column, time);
+        }
+    }
+
+    /// Hold feedback no longer; does nothing where it is not held.
+    pub fn release(&mut self, serial: u64) {
+        if let Some(user) = self.held.user(serial) {
+            self.mark_dirty(user);
+            self.held.remove(serial);
+        }
+    }
+
+    /// Key and time of an event; None where it does not count.
+    fn read(&self, touch: &Touch) -> Option<(Key, u32)> {
+        let Touch {
+            user,
+            pair,
+            segment,
+            event_ms,
+            column,
+        } = *touch;
+        if column > self.kinds || !in_sample(user, self.sample_bits) {
+            return None;
+        }
+        let time = u32::try_from(event_ms.div_euclid(self.unit_ms) + 1).ok()?;
+        (time > 0).then_some((
+            Key {
+                user,
+                pair,
+                segment,
+            },
+            time,
+        ))
+    }
+
+    /// Raise the last time of a row, which is made where it is missing.
+    fn raise(&mut self, key: &Key, column: usize, time: u32, is_counted: bool) {
+        let row = self.items.find(key);
+        if row.is_some_and(|row| self.items.time(row, column) >= time) {
+            return;
+        }
+        if row.is_none() && self.items.is_full(key.user) {
+            self.items.dropped_rows += 1;
+            return;
+        }
+        if is_counted {
+            self.mark_dirty(key.user);
+        }
+        let row = row.unwrap_or_else(|| self.items.insert(key));
+        self.items.set(row, column, time);
+    }
+
+    // Sums ------------------------------------------------------------------------------------------
+
+    /// Whether something changed that the sums do not show yet.
+    pub fn is_dirty(&self) -> bool {
+        self.is_stale || !self.dirty.is_empty()
+    }
+
+    /// Whether the sums are not those of the rows, so that they have to be refreshed at once: rows
+    /// were loaded, or users left the sample.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Retract what a user contributes, once.
+    fn mark_dirty(&mut self, user: u64) {
+        if self.is_stale {
+            return;
+        }
+        let hasher = |user: &u64| spread(*user);
+        let entry = self
+            .dirty
+            .entry(spread(user), |other| *other == user, hasher);
+        if let hashbrown::hash_table::Entry::Vacant(entry) = entry {
+            entry.insert(user);
+            self.gather(user);
+            self.work.add(&self.groups, &mut self.rings, -1);
+        }
+    }
+
+    fn gather(&mut self, user: u64) {
+        self.work.clear();
+        for (pair, segment, times) in self.items.of(user) {
+            self.work.push(pair, segment, times);
+        }
+        for (pair, segment, column, time) in self.held.of(user) {
+            self.work.push_one(pair, segment, column, time);
+        }
+    }
+
+    /// Bring the sums up to date, and forget what no window covers.
+    pub fn refresh(&mut self, stream_ms: i64, codes: &impl SegmentCodes) {
+        self.shrink(stream_ms);
+        self.refreshed_ms = stream_ms;
+        for ring in &mut self.rings {
+            ring.advance(stream_ms);
+        }
+        if self.is_stale {
+            self.restart();
+        }
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for user in &dirty {
+            self.gather(*user);
+            self.work.learn(&mut self.groups, codes);
+            self.work.add(&self.groups, &mut self.rings, 1);
+        }
+        dirty.clear();
+        dirty.shrink_to(DIRTY_USERS, |user| spread(*user));
+        self.dirty = dirty;
+        let held = self.sums.iter_mut().zip(&mut self.is_changed);
+        for (ring, (sums, is_changed)) in self.rings.iter_mut().zip(held) {
+            if let Some(now) = ring.take() {
+                (*sums, *is_changed) = (now, true);
+            }
+        }
+    }
+
+    /// Begin with empty sums; every user is dirty.
+    fn restart(&mut self) {
+        self.is_stale = false;
+        for ring in &mut self.rings {
+            ring.clear();
+        }
+        self.dirty.clear();
+        for user in self.items.users().chain(self.held.users()) {
+            let hasher = |user: &u64| spread(*user);
+            self.dirty
+                .entry(spread(user), |other| *other == user, hasher)
+                .or_insert(user);
+        }
+    }
+
+    /// The sums of a ring as of the last refresh.
+    pub fn sums(&self, ring: usize) -> Option<&Sums> {
+        self.sums.get(ring)
+    }
+
+    /// The rings whose sums changed since the last call.
+    pub fn take_changed_rings(&mut self) -> Vec<usize> {
+        let changed = (0..self.is_changed.len())
+            .filter(|ring| self.is_changed[*ring])
+            .collect();
+        self.is_changed.fill(false);
+        changed
+    }
+
+    /// The value codes of each segment group (`groups::ALL`: outside the rollup), by its number.
+    pub fn groups(&self) -> &[Box<[i64]>] {
+        self.groups.tuples()
+    }
+
+    /// Stream time of the last refresh.
+    pub fn refreshed_ms(&self) -> i64 {
+        self.refreshed_ms
+    }
+
+    /// Values of these segments are about to be folded into `other`: retract, before codes change,
+    /// what users with rows there contribute.
+    pub fn before_fold(&mut self, segments: &[bool]) {
+        let is_moving = |segment: Segment| segments.get(segment as usize) == Some(&true);
+        let rows = self.items.segments();
+        let held = self.held.iter().map(|(_, user, segment)| (user, segment));
+        let moving = rows.chain(held).filter(|(_, segment)| is_moving(*segment));
+        let mut users: Vec<u64> = moving.map(|(user, _)| user).collect();
+        users.dedup();
+        for user in users {
+            self.mark_dirty(user);
+        }
+        for (segment, _) in (0..).zip(segments).filter(|(_, is_moving)| **is_moving) {
+            self.groups.forget(segment);
+        }
+    }
+}
