@@ -39,7 +39,7 @@ BLOCK = 500
 
 
 def spec(settings: Settings) -> bytes:
-    """What the core is told of settings."""
+    """What the core needs of settings."""
     names = settings.events.fields
     fields = {
         kind: {
