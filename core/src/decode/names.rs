@@ -2,15 +2,62 @@
 
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
-type Slots<T> = Vec<Option<(Box<str>, T)>>;
-
 /// Names and what they stand for.
 #[derive(Debug)]
 pub struct Names<T> {
     seed: u64,
     mask: usize,
-    longest: usize,
-    slots: Slots<T>,
+    slots: Vec<Option<Slot<T>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot<T> {
+    ends: Ends,
+    name: Box<str>,
+    value: T,
+}
+
+/// The first bytes of a name, the last ones, and how many it has: all of it, up to 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ends(u64, u64, usize);
+
+const WHOLE_BYTES: usize = 16;
+
+impl Ends {
+    #[inline]
+    fn of(name: &str) -> Self {
+        let bytes = name.as_bytes();
+        let (first, last) =
+            if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+                (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+            } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+                (
+                    u32::from_le_bytes(*first).into(),
+                    u32::from_le_bytes(*last).into(),
+                )
+            } else {
+                (
+                    bytes
+                        .iter()
+                        .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+                    0,
+                )
+            };
+        Self(first, last, bytes.len())
+    }
+
+    #[inline]
+    fn place(self, name: &str, seed: u64, mask: usize) -> usize {
+        let Self(first, last, length) = self;
+        let first = first.wrapping_mul(seed) ^ length as u64;
+        let mut hash = (first.rotate_left(32) ^ last).wrapping_mul(seed);
+        if length > WHOLE_BYTES {
+            for byte in name.bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(seed);
+            }
+        }
+        (hash >> 40) as usize & mask
+    }
 }
 
 impl<T: Copy> Names<T> {
@@ -22,7 +69,6 @@ impl<T: Copy> Names<T> {
                 given.push((name, value));
             }
         }
-        let longest = given.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
         let mut size = (given.len() * 4).next_power_of_two();
         let mut seed = MIX;
         loop {
@@ -32,7 +78,6 @@ impl<T: Copy> Names<T> {
                     return Self {
                         seed,
                         mask: size - 1,
-                        longest,
                         slots,
                     };
                 }
@@ -45,41 +90,31 @@ impl<T: Copy> Names<T> {
     /// What a name stands for.
     #[inline]
     pub fn get(&self, name: &str) -> Option<T> {
-        if name.len() > self.longest {
-            return None;
-        }
-        match self.slots.get(place(self.seed, name, self.mask)) {
-            Some(Some((known, value))) if **known == *name => Some(*value),
-            _ => None,
-        }
+        let ends = Ends::of(name);
+        let slot = self
+            .slots
+            .get(ends.place(name, self.seed, self.mask))?
+            .as_ref()?;
+        let is_equal = slot.ends == ends && (ends.2 <= WHOLE_BYTES || *slot.name == *name);
+        is_equal.then_some(slot.value)
     }
 }
 
-fn placed<T: Copy>(given: &[(&str, T)], seed: u64, size: usize) -> Option<Slots<T>> {
-    let mut slots: Slots<T> = (0..size).map(|_| None).collect();
+fn placed<T: Copy>(given: &[(&str, T)], seed: u64, size: usize) -> Option<Vec<Option<Slot<T>>>> {
+    let mut slots = vec![None; size];
     for &(name, value) in given {
-        let slot = slots.get_mut(place(seed, name, size - 1))?;
+        let ends = Ends::of(name);
+        let slot = slots.get_mut(ends.place(name, seed, size - 1))?;
         if slot.is_some() {
             return None;
         }
-        *slot = Some((name.into(), value));
+        *slot = Some(Slot {
+            ends,
+            name: name.into(),
+            value,
+        });
     }
     Some(slots)
-}
-
-#[inline]
-fn place(seed: u64, name: &str, mask: usize) -> usize {
-    let mut hash = seed ^ name.len() as u64;
-    let (words, rest) = name.as_bytes().as_chunks::<8>();
-    for word in words {
-        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(MIX);
-        hash ^= hash >> 29;
-    }
-    let last = rest
-        .iter()
-        .fold(0, |value, byte| value << 8 | u64::from(*byte));
-    hash = (hash ^ last).wrapping_mul(seed | 1);
-    (hash >> 32) as usize & mask
 }
 
 #[cfg(test)]
@@ -96,6 +131,14 @@ mod tests {
             assert_eq!(table.get(name), Some(i));
             assert_eq!(table.get(&format!("{name}x")), None);
         }
+        let long = |middle: &str| format!("12345678{middle}12345678");
+        let alike = [long("a"), long("b"), long("a much longer one")];
+        let table = Names::new(alike.iter().map(String::as_str).zip(0..));
+        assert_eq!(
+            [0, 1, 2].map(|i: usize| table.get(&alike[i])),
+            [0, 1, 2].map(Some)
+        );
+        assert_eq!(table.get(&long("c")), None);
         assert_eq!(table.get(""), None);
         assert_eq!(Names::<u8>::new([]).get("ts"), None);
     }

@@ -50,7 +50,9 @@ impl Number<'_> {
         {
             // Both are exact, so that the quotient is rounded once.
             let value = self.digits as f64 / scale;
-            return Some(if self.is_negative { -value } else { value });
+            // The integer -0 is 0.
+            let is_negative = self.is_negative && !(self.is_integer && self.digits == 0);
+            return Some(if is_negative { -value } else { value });
         }
         self.text
             .parse()

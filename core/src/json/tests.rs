@@ -88,6 +88,11 @@ fn numbers_are_the_nearest_doubles() {
     assert_eq!((double("1e400"), double(&"9".repeat(400))), (None, None));
     assert_eq!(double("1e-400"), Some(0.0));
     assert_eq!(
+        double("-0").map(f64::to_bits),
+        Some(0),
+        "an integer has no negative zero"
+    );
+    assert_eq!(
         (
             integer("-0"),
             integer("-17"),

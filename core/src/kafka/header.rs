@@ -8,7 +8,7 @@ const MAGIC_AT: usize = 16;
 const CRC_AT: usize = 17;
 const ATTRIBUTES_AT: usize = 21;
 const HEADER_BYTES: usize = 61;
-/// The shortest message of format 0: an older one is told from damage by it.
+/// The shortest message of format 0; anything shorter is damage.
 const MIN_OLD_BYTES: usize = 26;
 
 const CODEC: i16 = 0x07;
