@@ -92,6 +92,16 @@ impl TopicLog {
         *self.rejected.entry(reason).or_insert(0) += 1;
     }
 
+    /// Sets a stored count of rejected records; reasons that there are not any more are left out.
+    pub fn restore_rejected(&mut self, reason: &str, count: u64) {
+        let known = crate::decode::Reason::ALL
+            .into_iter()
+            .map(crate::decode::Reason::name);
+        if let Some(name) = known.into_iter().find(|name| *name == reason) {
+            self.rejected.insert(name, count);
+        }
+    }
+
     /// The clock of joins: arrival, or the watermark while the topic is idle.
     pub fn clock_ms(&self) -> i64 {
         self.arrival_ms.max(self.idle_ms)

@@ -106,6 +106,8 @@ pub struct Attribution {
     pub settled_moved: u64,
     pub evicted_early: EvictedEarly,
     pub next_id: u64,
+    /// Stream time, as far as it is known.
+    pub stream_ms: i64,
 }
 
 impl Attribution {
@@ -120,6 +122,7 @@ impl Attribution {
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
             next_id: 0,
+            stream_ms: 0,
         }
     }
 
@@ -127,13 +130,14 @@ impl Attribution {
 
     /// Takes in a shown item.
     pub fn show(&mut self, item: &ShownItem, counting: &mut Counting) {
-        counting.shown(&Shown {
+        let shown = Shown {
             event_ms: item.event_ms,
             segment: item.segment,
             position: u32::from(item.position),
             user: item.user,
             pair: item.pair,
-        });
+        };
+        counting.shown(&shown, self.stream_ms);
         let mut slate = NO_SLATE;
         if item.slate_key != NONE {
             let window_ms = self.rules.window_ms;
@@ -282,7 +286,7 @@ impl Attribution {
     }
 
     /// The impression that a conversion joins.
-    fn converted(&self, feedback: &Feedback) -> u32 {
+    pub(crate) fn converted(&self, feedback: &Feedback) -> u32 {
         let (key, event_ms) = (feedback.slate_key, feedback.event_ms);
         let conversion_ms = self.rules.conversion_ms;
         let rows = &self.retained.rows;
@@ -323,6 +327,7 @@ impl Attribution {
         if may_settle {
             counting.settled(&feedback);
         }
+        counting.of_user(&feedback, is_final || feedback.is_complete, self.stream_ms);
         feedback.is_settled = may_settle;
         if !is_final {
             self.pending.insert(feedback);
@@ -339,7 +344,7 @@ impl Attribution {
     }
 
     /// Segment and position of feedback: its own, with what is missing from its impression.
-    fn effective(&self, feedback: &Feedback, counting: &mut Counting) -> (Segment, u32) {
+    pub(crate) fn effective(&self, feedback: &Feedback, counting: &mut Counting) -> (Segment, u32) {
         let Some(row) = self.retained.get(feedback.joined) else {
             return (feedback.own_segment, feedback.own_position);
         };
@@ -370,6 +375,7 @@ impl Attribution {
             let dimensions = &counting.dimensions;
             let is_same =
                 dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);
+            counting.of_user(&feedback, feedback.is_complete, self.stream_ms);
             self.settled_moved += u64::from(feedback.is_settled && !is_same);
         }
         self.pending.set(place, feedback);
@@ -412,7 +418,7 @@ impl Attribution {
         }
     }
 
-    fn kind_of(&self, kind: Kind) -> usize {
+    pub(crate) fn kind_of(&self, kind: Kind) -> usize {
         match kind {
             Kind::Configured(place) => usize::from(place),
             _ => self.rules.grades.len() - 1,
@@ -511,6 +517,9 @@ impl Attribution {
         if !feedback.is_settled {
             feedback.is_settled = true;
             counting.settled(&feedback);
+        }
+        if !feedback.is_complete {
+            counting.of_user(&feedback, true, self.stream_ms);
         }
         if feedback.is_joined() {
             self.count_final(&feedback, counting);

@@ -76,6 +76,23 @@ impl Columns {
         }
     }
 
+    /// The rows of several blobs of one table, one after another.
+    pub fn joined(blobs: &[Columns]) -> Result<Columns, LoadError> {
+        let Some((first, others)) = blobs.split_first() else {
+            return Ok(Columns::default());
+        };
+        let mut joined = first.clone();
+        for (name, values) in &mut joined.0 {
+            for other in others {
+                values
+                    .extend(other.find(name)?)
+                    .ok_or_else(|| wrong_type(name))?;
+            }
+        }
+        joined.rows()?;
+        Ok(joined)
+    }
+
     /// Number of rows; an error where columns differ.
     pub fn rows(&self) -> Result<usize, LoadError> {
         let mut lengths = self.0.iter().map(|(_, values)| values.len());
@@ -89,6 +106,19 @@ impl Columns {
 }
 
 impl Values {
+    fn extend(&mut self, other: &Values) -> Option<()> {
+        match (self, other) {
+            (Values::U64(mine), Values::U64(theirs)) => mine.extend_from_slice(theirs),
+            (Values::I64(mine), Values::I64(theirs)) => mine.extend_from_slice(theirs),
+            (Values::I32(mine), Values::I32(theirs)) => mine.extend_from_slice(theirs),
+            (Values::I16(mine), Values::I16(theirs)) => mine.extend_from_slice(theirs),
+            (Values::F64(mine), Values::F64(theirs)) => mine.extend_from_slice(theirs),
+            (Values::Bool(mine), Values::Bool(theirs)) => mine.extend_from_slice(theirs),
+            _ => return None,
+        }
+        Some(())
+    }
+
     fn len(&self) -> usize {
         match self {
             Values::U64(values) => values.len(),

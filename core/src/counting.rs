@@ -13,6 +13,7 @@ use crate::slate_family::{Population, SlateFamily, SlateValue};
 use crate::slate_values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::statistics::Statistics;
+use crate::users::{Touch, Users, UsersSpec};
 use crate::viewings::{Report, Viewing, Viewings};
 
 /// What a component adds for a slate that is ranked.
@@ -28,6 +29,10 @@ pub struct Counting {
     pub panes: Panes,
     pub series: Vec<Series>,
     pub viewings: Viewings,
+    /// If metrics of users are wanted.
+    pub users: Option<Users>,
+    /// Place of conversions among the kinds of users' feedback.
+    conversions_of_users: Option<usize>,
     statistics: Statistics,
     families: Vec<(u32, SlateFamily)>,
     context: SlateContext,
@@ -64,9 +69,22 @@ impl Counting {
         let gap_ms = spec.attribution.session_gap_ms;
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
+        let panes = Panes::new(&spec.rings);
+        let kinds = spec.feedback.user_kinds;
+        let users = UsersSpec {
+            rings: spec.rings.clone(),
+            unit_ms: panes.unit_ms(),
+            rollups: spec.rollups.clone(),
+            kinds,
+            limit: limits.user_items,
+        };
+        let is_on = spec.families.iter().any(|family| family == "engagement");
+        let counts_conversions = spec.feedback.counts_conversions_of_users;
         Ok(Self {
+            users: is_on.then(|| Users::new(users)).transpose()?,
+            conversions_of_users: counts_conversions.then(|| kinds.saturating_sub(1)),
             dimensions: Dimensions::new(spec.hash_key, &spec.dimensions, limits.segments),
-            panes: Panes::new(&spec.rings),
+            panes,
             series: series
                 .iter()
                 .map(|s| Series::new(s, limits.series_labels))
@@ -99,8 +117,22 @@ impl Counting {
         }
     }
 
-    pub fn shown(&mut self, change: &Shown) {
+    pub fn shown(&mut self, change: &Shown, stream_ms: i64) {
         self.statistics.shown(&mut self.panes, change);
+        if let Some(users) = &mut self.users {
+            let (user, pair, segment) = (change.user, change.pair, change.segment);
+            let event_ms = change.event_ms;
+            users.touch(
+                &Touch {
+                    user,
+                    pair,
+                    segment,
+                    event_ms,
+                    column: 0,
+                },
+                stream_ms,
+            );
+        }
         self.change(&Change::Shown(*change));
     }
 
@@ -127,6 +159,58 @@ impl Counting {
     pub fn settled_session(&mut self, change: &Session) {
         self.statistics.settled_session(&mut self.panes, change);
     }
+
+    // Users
+
+    /// Feedback counts for its user: `is_fixed` when it cannot move any more.
+    pub fn of_user(&mut self, feedback: &Feedback, is_fixed: bool, stream_ms: i64) {
+        let column = column_of(feedback.kind, self.conversions_of_users);
+        let (Some(users), Some(column)) = (&mut self.users, column) else {
+            return;
+        };
+        let touch = Touch {
+            user: feedback.user,
+            pair: feedback.pair,
+            segment: feedback.segment,
+            event_ms: feedback.event_ms,
+            column,
+        };
+        if is_fixed {
+            users.release(feedback.id);
+            users.touch(&touch, stream_ms);
+        } else {
+            users.hold(feedback.id, &touch);
+        }
+    }
+
+    /// Brings the sums over users up to date.
+    pub fn refresh_user_sums(&mut self, stream_ms: i64) {
+        if let Some(users) = &mut self.users {
+            users.refresh(stream_ms, &self.dimensions);
+        }
+    }
+
+    /// Beyond the bound a sample of the users stays, of whom all is computed anew at once.
+    pub fn bound_users(&mut self, stream_ms: i64) {
+        if let Some(users) = &mut self.users
+            && users.shrink(stream_ms)
+        {
+            users.refresh(stream_ms, &self.dimensions);
+        }
+    }
+
+    /// The segment of an accepted event, by the texts of its dimensions.
+    pub fn segment_of(&mut self, texts: &[&str]) -> Segment {
+        let segment = self.dimensions.segment_of(texts);
+        if let Some(folded) = self.dimensions.take_folded()
+            && let Some(users) = &mut self.users
+        {
+            users.before_fold(&folded);
+        }
+        segment
+    }
+
+    // Settled
 
     /// Feedback counts since the start from now on.
     pub fn settled(&mut self, feedback: &Feedback) {

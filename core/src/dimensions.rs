@@ -8,6 +8,7 @@
 use hashbrown::{HashMap, HashTable};
 
 use crate::changes::Segment;
+use crate::groups::SegmentCodes;
 use crate::hash::{HashKey, mix};
 use crate::spec;
 
@@ -122,6 +123,8 @@ pub struct Dimensions {
     joined: Vec<u8>,
     /// How often values were pushed out: what is derived of segments is stale after that.
     pub folds: u64,
+    /// Segments whose values changed since they were last taken.
+    folded: Vec<bool>,
 }
 
 impl Dimensions {
@@ -136,6 +139,7 @@ impl Dimensions {
             cache: HashMap::new(),
             joined: Vec::new(),
             folds: 0,
+            folded: Vec::new(),
         }
     }
 
@@ -157,7 +161,6 @@ impl Dimensions {
     }
 
     /// The segment of an accepted event with these texts ("": unknown), which is counted.
-    /// `before_fold` is called with each code of a dimension that is about to be pushed out.
     pub fn segment_of(&mut self, texts: &[&str]) -> Segment {
         self.joined.clear();
         for text in texts {
@@ -205,11 +208,12 @@ impl Dimensions {
 
     /// A code was pushed out: every segment that has it has `other` from now on.
     fn fold(&mut self, at: usize, gone: u32) {
-        let width = self.width();
-        for codes in self.codes.chunks_exact_mut(width) {
-            if codes[at] == gone {
-                codes[at] = OTHER;
-            }
+        let (width, segments) = (self.width(), self.len());
+        self.folded.resize(segments, false);
+        let segments = self.codes.chunks_exact_mut(width).zip(&mut self.folded);
+        for (codes, is_folded) in segments.filter(|(codes, _)| codes[at] == gone) {
+            codes[at] = OTHER;
+            *is_folded = true;
         }
         self.renumber();
     }
@@ -228,6 +232,11 @@ impl Dimensions {
                 });
             }
         }
+    }
+
+    /// Which segments got other values since the last call, if any did.
+    pub fn take_folded(&mut self) -> Option<Vec<bool>> {
+        (!self.folded.is_empty()).then(|| std::mem::take(&mut self.folded))
     }
 
     fn find(&self, codes: &[u32]) -> Option<Segment> {
@@ -312,12 +321,22 @@ impl Dimensions {
                 }
             }
         }
+        self.folded.clear();
         self.renumber();
     }
 
     /// The codes of all segments, one after another.
     pub fn all_codes(&self) -> &[u32] {
         &self.codes
+    }
+}
+
+impl SegmentCodes for Dimensions {
+    fn codes(&self, segment: Segment) -> &[u32] {
+        self.codes(segment)
+    }
+    fn resolve(&self, segment: Segment) -> Segment {
+        self.resolve(segment)
     }
 }
 

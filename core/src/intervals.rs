@@ -31,7 +31,7 @@ pub struct Row<S> {
     pub epoch: u32,
     /// False: it became part of another row.
     pub is_alive: bool,
-    next: u32,
+    pub(crate) next: u32,
 }
 
 /// Rows that a new interval replaced, and the one that it became.
@@ -55,6 +55,7 @@ pub struct Intervals<S> {
     live: usize,
     pub epoch: u32,
     changed: Vec<(u32, u64)>,
+    sealed: Vec<(u32, u64)>,
     pub evicted_early: u64,
 }
 
@@ -74,6 +75,7 @@ impl<S: Summary> Intervals<S> {
             live: 0,
             epoch: 1,
             changed: Vec::new(),
+            sealed: Vec::new(),
             evicted_early: 0,
         }
     }
@@ -282,16 +284,19 @@ impl<S: Summary> Intervals<S> {
     pub fn seal(&mut self) {
         if !self.changed.is_empty() {
             self.epoch += 1;
-            self.changed.clear();
+            self.sealed = std::mem::take(&mut self.changed);
         }
     }
 
     /// Rows that last changed in the epochs [first, end), those that are no more included.
-    pub fn versions(&self, first: u32, end: u32) -> impl Iterator<Item = &Row<S>> {
-        self.rows
-            .iter()
-            .flatten()
-            .filter(move |row| (first..end).contains(&row.epoch))
+    pub fn versions(&self, first: u32, end: u32) -> Vec<&Row<S>> {
+        let is_wanted = |row: &&Row<S>| (first..end).contains(&row.epoch);
+        if first + 1 == self.epoch && end == self.epoch {
+            let sealed = self.sealed.iter();
+            let rows = sealed.filter_map(|(at, id)| self.get(*at).filter(|row| row.id == *id));
+            return rows.filter(is_wanted).collect();
+        }
+        self.rows.iter().flatten().filter(is_wanted).collect()
     }
 
     /// The rows that are here.
@@ -299,13 +304,23 @@ impl<S: Summary> Intervals<S> {
         self.rows.iter().flatten().filter(|row| row.is_alive)
     }
 
+    /// A stored row has this id: new ones get later ones.
+    pub fn skip_id(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id + 1);
+    }
+
     /// Takes over the newest stored version of a row, unless nothing can join it at a clock.
-    pub fn load(&mut self, row: Row<S>, clock_ms: i64) {
-        self.next_id = self.next_id.max(row.id + 1);
+    pub fn load(&mut self, mut row: Row<S>, clock_ms: i64) {
         if row.high_ms + self.reach_ms >= clock_ms {
+            row.next = NO_ROW;
             self.add(row);
             self.changed.clear();
         }
+    }
+
+    /// Rows were loaded; what changes from now on belongs to this epoch.
+    pub fn begin(&mut self, epoch: u32) {
+        (self.epoch, self.sealed) = (epoch, Vec::new());
     }
 
     pub fn bytes(&self) -> usize {

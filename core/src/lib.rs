@@ -32,7 +32,10 @@ pub mod pair_log;
 pub mod panes;
 pub mod partition;
 pub mod pending;
+mod python;
 pub mod ranking;
+pub mod recovery;
+pub mod rejoining;
 pub mod retained;
 pub mod scoring;
 pub mod series;
@@ -40,6 +43,7 @@ pub mod sessions;
 pub mod slate_family;
 pub mod slate_values;
 pub mod slates;
+pub mod snapshot;
 pub mod softplus;
 pub mod spec;
 pub mod statistics;
@@ -58,4 +62,6 @@ mod _core {
     use crate::for_tests_decoding::{RecordDecoder, read_batches};
     #[pymodule_export]
     use crate::for_tests_users::UsersForTests;
+    #[pymodule_export]
+    use crate::python::Core;
 }

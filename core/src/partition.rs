@@ -101,7 +101,8 @@ impl Partition {
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
         let texts: SmallVec<[&str; 6]> = event.dimensions.iter().collect();
         let counting = &mut self.counting;
-        let segment = counting.dimensions.segment_of(&texts);
+        let segment = counting.segment_of(&texts);
+        self.attribution.stream_ms = self.stream_ms;
         let at = At {
             arrival_ms,
             offset,
@@ -155,7 +156,13 @@ impl Partition {
         for log in &mut self.logs {
             log.ids.expire(log.arrival_ms);
         }
+        self.counting.bound_users(self.stream_ms);
         Ok(())
+    }
+
+    /// Brings the sums over users up to date: everything else is so after each apply.
+    pub fn refresh_user_sums(&mut self) {
+        self.counting.refresh_user_sums(self.stream_ms);
     }
 
     /// A topic that was read to its end is idle: for joins and expiry its clock follows its
@@ -184,6 +191,22 @@ impl Partition {
     /// The clock of joins of a topic.
     pub fn clock_ms(&self, topic: Topic) -> i64 {
         self.logs[topic as usize].clock_ms()
+    }
+
+    /// What the settings say of time.
+    pub fn time(&self) -> &Time {
+        &self.time
+    }
+
+    /// The clock by which feedback is final: conversions wait for that of the clicks, too.
+    pub fn feedback_clock_ms(&self, is_conversion: bool) -> i64 {
+        let impressions_ms = self.clock_ms(Topic::Impressions);
+        let clicks_ms = self.clock_ms(Topic::Clicks);
+        if is_conversion {
+            impressions_ms.min(clicks_ms)
+        } else {
+            impressions_ms
+        }
     }
 
     /// The slowest clock of the topics that joins depend on.

@@ -120,6 +120,11 @@ impl Pending {
     pub fn insert(&mut self, mut feedback: Feedback) -> u32 {
         feedback.epoch = self.epoch;
         self.has_changed = true;
+        self.put(feedback)
+    }
+
+    /// Adds feedback as it is.
+    pub fn put(&mut self, feedback: Feedback) -> u32 {
         let at = self.free.pop().unwrap_or(self.places.len() as u32);
         if at as usize == self.places.len() {
             self.places.push(None);
@@ -180,6 +185,11 @@ impl Pending {
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Feedback)> {
         let all = self.places.iter().enumerate();
         all.filter_map(|(at, found)| found.as_ref().map(|feedback| (at as u32, feedback)))
+    }
+
+    /// Rows were loaded; what changes from now on belongs to this epoch.
+    pub fn begin(&mut self, epoch: u32) {
+        (self.epoch, self.has_changed) = (epoch, false);
     }
 
     /// What changes from now on belongs to another epoch.

@@ -6,6 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::columns::LoadError;
 use crate::log::NO_ROW;
 use crate::pair_log::{Age, Link, OfPair, PairLog};
 use crate::slates::NO_SLATE;
@@ -107,19 +108,25 @@ impl OfPair for Retained {
 pub struct RetainedImpressions {
     pub rows: PairLog<Retained>,
     kinds: usize,
-    /// Rows of which what is stored changed in this epoch.
-    pub changed: Vec<u32>,
+    /// Rows of which what is stored changed in this epoch, and in the one before.
+    changed: Vec<u32>,
+    sealed: Vec<u32>,
     pub epoch: u32,
+    /// What is added to the number of a row: those that were loaded keep theirs.
+    first_id: u64,
 }
 
 impl RetainedImpressions {
     /// `kinds`: how many kinds of feedback there are, conversions included.
     pub fn new(kinds: usize) -> Self {
+        let rows = PairLog::default();
         Self {
-            rows: PairLog::default(),
+            rows,
             kinds,
             changed: Vec::new(),
+            sealed: Vec::new(),
             epoch: 1,
+            first_id: 0,
         }
     }
 
@@ -191,6 +198,52 @@ impl RetainedImpressions {
         }
         outcome.is_converted &= outcome.is_clicked;
         outcome
+    }
+
+    /// Adds a stored row under the number that it had; an error where others lie between.
+    pub fn load(&mut self, id: u64, mut row: Retained, counts: &[u32]) -> Result<u32, LoadError> {
+        if self.rows.log.is_empty() {
+            self.first_id = id.wrapping_sub(self.rows.log.next());
+        }
+        if self.rows.log.next().wrapping_add(self.first_id) != id {
+            return Err(format!(
+                "retained impression {id} does not follow the one before it"
+            ));
+        }
+        row.counts = counts.iter().chain(counts).copied().collect();
+        row.first_ms = row.final_first_ms;
+        Ok(self.rows.push(row))
+    }
+
+    /// Rows that last changed in the epochs [first, end), with their numbers.
+    pub fn versions(&self, first: u32, end: u32) -> Vec<(u64, &Retained)> {
+        let log = &self.rows.log;
+        let is_last = first + 1 == self.epoch && end == self.epoch;
+        let rows: Vec<u32> = match is_last {
+            true => self.sealed.clone(),
+            false => log.range(log.first(), log.next()).collect(),
+        };
+        let with_number = |row: u32| {
+            let number = log.first() + u64::from(row.wrapping_sub(log.first() as u32));
+            Some((number.wrapping_add(self.first_id), log.get(row)?))
+        };
+        let found = rows.into_iter().filter_map(with_number);
+        found
+            .filter(|(_, row)| (first..end).contains(&row.epoch))
+            .collect()
+    }
+
+    /// Rows were loaded; what changes from now on belongs to this epoch.
+    pub fn begin(&mut self, epoch: u32) {
+        self.epoch = epoch;
+    }
+
+    /// What changes from now on belongs to another epoch.
+    pub fn seal(&mut self) {
+        if !self.changed.is_empty() {
+            self.epoch += 1;
+            self.sealed = std::mem::take(&mut self.changed);
+        }
     }
 
     pub fn bytes(&self) -> usize {

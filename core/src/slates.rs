@@ -46,6 +46,15 @@ pub struct Slate {
     pub losses: Option<Box<EmittedLosses>>,
 }
 
+impl Slate {
+    /// A member was loaded: the slate counts under its earliest one.
+    pub fn learn_earliest(&mut self, age: Age, segment: u16) {
+        if self.earliest.is_none_or(|earliest| age < earliest) {
+            (self.earliest, self.earliest_segment) = (Some(age), segment);
+        }
+    }
+}
+
 /// The slates of one partition.
 #[derive(Debug, Default)]
 pub struct Slates {
@@ -82,6 +91,15 @@ impl Slates {
             return newest.unwrap_or(NO_SLATE);
         }
         self.open(key, user, arrival_ms)
+    }
+
+    /// The slate of a key that was opened at a time, made if need be: when rows are loaded.
+    pub fn of_opening(&mut self, key: u64, user: u64, opened_ms: i64) -> u32 {
+        let found = self.of_key(key).find(|slate| {
+            self.get(*slate)
+                .is_some_and(|found| found.opened_ms == opened_ms)
+        });
+        found.unwrap_or_else(|| self.open(key, user, opened_ms))
     }
 
     /// Opens a slate.

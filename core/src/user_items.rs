@@ -263,6 +263,11 @@ impl UserItems {
 
     // Stored form -----------------------------------------------------------------------------------
 
+    /// The epoch that changes belong to.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Changes from now on belong to another epoch, whose number is returned.
     pub fn seal(&mut self) -> u32 {
         self.epoch += u32::from(self.is_changed);

@@ -53,6 +53,11 @@ impl Viewings {
         }
     }
 
+    /// Milliseconds between reports of different viewings.
+    pub fn gap_ms(&self) -> i64 {
+        self.gap_ms
+    }
+
     /// Takes in a report of an item of a request; `key` is a hash of both.
     pub fn report(
         &mut self,

@@ -8,6 +8,11 @@ use crate::user_items::{Columns, Key};
 const MAX_SEGMENTS: u32 = 1 << 20;
 
 impl Users {
+    /// The epoch that changes belong to.
+    pub fn epoch(&self) -> u32 {
+        self.items.epoch()
+    }
+
     /// Changes from now on belong to another epoch, whose number is returned.
     pub fn seal(&mut self) -> u32 {
         self.items.seal()
