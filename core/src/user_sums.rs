@@ -82,6 +82,11 @@ impl RingSums {
         (pane >= self.oldest).then_some(pane)
     }
 
+    /// The first time of a pane that has times.
+    pub fn first_time(&self, pane: i64) -> u32 {
+        pane as u32 * self.units + 1
+    }
+
     /// Add to one sum.
     pub fn add(&mut self, pane: i64, group: u32, stat: usize, value: i64) {
         let key = (pane as u64) << GROUP_BITS | u64::from(group);
