@@ -19,6 +19,7 @@ pub mod slate_values;
 pub mod softplus;
 pub mod spec;
 pub mod user_items;
+mod user_rows;
 pub mod user_sums;
 pub mod users;
 

@@ -31,7 +31,9 @@ impl UserRows {
     /// The rows of a user.
     pub fn of(&self, user: u64, user_of: impl Fn(u32) -> u64) -> &[u32] {
         let is_his = |list: &List| user_of(first(list, &self.numbers)) == user;
-        let Some(list) = self.lists.find(spread(user), is_his) else { return &[] };
+        let Some(list) = self.lists.find(spread(user), is_his) else {
+            return &[];
+        };
         if list.len == 1 {
             return std::slice::from_ref(&list.start);
         }
@@ -45,7 +47,11 @@ impl UserRows {
 
     /// Another row of a user.
     pub fn push(&mut self, user: u64, row: u32, user_of: impl Fn(u32) -> u64) {
-        let Self { lists, numbers, free } = self;
+        let Self {
+            lists,
+            numbers,
+            free,
+        } = self;
         let is_his = |list: &List| user_of(first(list, numbers)) == user;
         let Some(list) = lists.find_mut(spread(user), is_his) else {
             let hasher = |list: &List| spread(user_of(first(list, numbers)));
@@ -87,7 +93,11 @@ fn take_block(numbers: &mut Vec<u32>, free: &mut Vec<Vec<u32>>, class: usize) ->
 }
 
 fn first(list: &List, numbers: &[u32]) -> u32 {
-    if list.len == 1 { list.start } else { numbers[list.start as usize] }
+    if list.len == 1 {
+        list.start
+    } else {
+        numbers[list.start as usize]
+    }
 }
 
 /// Users of a sample share their first bits, which tables look at.

@@ -16,7 +16,8 @@ use crate::groups::{Groups, SegmentCodes};
 use crate::hash::{in_sample, mix};
 use crate::pending::Pending;
 use crate::spec::Ring;
-use crate::user_items::{Key, UserItems, spread};
+use crate::user_items::{Key, UserItems};
+use crate::user_rows::spread;
 use crate::user_sums::{RingSums, Sums, users_stats};
 
 /// Rows below which nothing is compacted.
