@@ -14,6 +14,8 @@ pub const USERS: usize = 0;
 /// Statistic: those of them who clicked.
 pub const HITS: usize = 1;
 const STAT_BITS: u32 = 8;
+/// Statistics that keys have room for.
+pub const MAX_STATS: usize = 1 << STAT_BITS;
 const GROUP_BITS: u32 = 20;
 
 /// Statistic: sum of the positive rates of a feedback kind.
