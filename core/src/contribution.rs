@@ -19,14 +19,15 @@ pub struct Contribution {
     rows: Vec<(u64, Segment)>,
     /// `width` a row.
     times: Vec<u32>,
-    /// Rows in the order of their items.
+    /// Whether all rows have one segment.
+    is_single: bool,
+    /// Whether no item can have several rows.
+    is_distinct: bool,
+    /// Rows; where items can have several, in the order of items.
     by_item: Vec<u32>,
     /// Group, place in `by_item`.
     by_group: Vec<(u32, u32)>,
-    /// Times of the items of one group, `width` each.
-    items: Vec<u32>,
-    seen: Vec<u32>,
-    liked: Vec<u32>,
+    profile: Profile,
 }
 
 impl Contribution {
@@ -36,11 +37,11 @@ impl Contribution {
             width: 1 + kinds,
             rows: Vec::new(),
             times: Vec::new(),
+            is_single: true,
+            is_distinct: true,
             by_item: Vec::new(),
             by_group: Vec::new(),
-            items: Vec::new(),
-            seen: Vec::new(),
-            liked: Vec::new(),
+            profile: Profile::new(kinds),
         }
     }
 
@@ -48,25 +49,37 @@ impl Contribution {
     pub fn clear(&mut self) {
         self.rows.clear();
         self.times.clear();
+        (self.is_single, self.is_distinct) = (true, true);
     }
 
     /// A row of the user.
     pub fn push(&mut self, pair: u64, segment: Segment, times: &[u32]) {
-        self.rows.push((pair, segment));
+        self.begin_row(pair, segment);
         self.times.extend_from_slice(times);
     }
 
-    /// A row with one time.
+    /// Another row with one time.
     pub fn push_one(&mut self, pair: u64, segment: Segment, column: usize, time: u32) {
-        self.rows.push((pair, segment));
+        self.begin_row(pair, segment);
+        self.is_distinct = false;
         let of_row = (0..self.width).map(|place| if place == column { time } else { 0 });
         self.times.extend(of_row);
+    }
+
+    fn begin_row(&mut self, pair: u64, segment: Segment) {
+        if self.rows.first().is_some_and(|row| row.1 != segment) {
+            (self.is_single, self.is_distinct) = (false, false);
+        }
+        self.rows.push((pair, segment));
     }
 
     /// Make the groups of the rows known.
     pub fn learn(&self, groups: &mut Groups, codes: &impl SegmentCodes) {
         for (_, segment) in &self.rows {
             groups.learn(*segment, codes);
+            if self.is_single {
+                break;
+            }
         }
     }
 
@@ -74,106 +87,173 @@ impl Contribution {
     pub fn add(&mut self, groups: &Groups, rings: &mut [RingSums], sign: i64) {
         self.by_item.clear();
         self.by_item.extend(0..self.rows.len() as u32);
-        self.by_item
-            .sort_unstable_by_key(|row| self.rows[*row as usize].0);
+        if !self.is_distinct {
+            self.by_item
+                .sort_unstable_by_key(|row| self.rows[*row as usize].0);
+        }
+        let mut is_of_all = false; // the profile
         for rollup in 0..groups.rollups() {
-            self.sort_by_group(groups, rollup);
-            let by_group = std::mem::take(&mut self.by_group);
-            for rows in by_group.chunk_by(|a, b| a.0 == b.0) {
-                self.merge(rows);
-                self.add_group(rows[0].0, rings, sign);
+            if let Some(group) = self.group_of_all(groups, rollup) {
+                if !is_of_all {
+                    self.read((0..self.by_item.len() as u32).map(|place| (group, place)));
+                    is_of_all = true;
+                }
+                self.profile.add(group, rings, sign);
+            } else {
+                self.add_groups(groups, rollup, rings, sign);
+                is_of_all = false;
             }
-            self.by_group = by_group;
         }
     }
 
-    fn sort_by_group(&mut self, groups: &Groups, rollup: usize) {
-        self.by_group.clear();
+    /// The group of all rows, if it is one.
+    fn group_of_all(&self, groups: &Groups, rollup: usize) -> Option<u32> {
+        let group = groups.of(self.rows.first()?.1, rollup)?;
+        let mut others = self.rows.iter().skip(1);
+        let is_one = self.is_single || others.all(|row| groups.of(row.1, rollup) == Some(group));
+        is_one.then_some(group)
+    }
+
+    fn add_groups(&mut self, groups: &Groups, rollup: usize, rings: &mut [RingSums], sign: i64) {
+        let mut by_group = std::mem::take(&mut self.by_group);
+        by_group.clear();
         for (place, row) in (0..).zip(&self.by_item) {
             if let Some(group) = groups.of(self.rows[*row as usize].1, rollup) {
-                self.by_group.push((group, place));
+                by_group.push((group, place));
             }
         }
-        self.by_group.sort_unstable();
+        by_group.sort_unstable();
+        for rows in by_group.chunk_by(|a, b| a.0 == b.0) {
+            self.read(rows.iter().copied());
+            self.profile.add(rows[0].0, rings, sign);
+        }
+        self.by_group = by_group;
     }
 
-    /// The items of a group's rows.
-    fn merge(&mut self, rows: &[(u32, u32)]) {
-        self.items.clear();
+    /// Read the profile of rows: (group, place in `by_item`).
+    fn read(&mut self, rows: impl Iterator<Item = (u32, u32)>) {
+        self.profile.clear();
         let mut last = None;
         for (_, place) in rows {
-            let row = self.by_item[*place as usize] as usize;
+            let row = self.by_item[place as usize] as usize;
             let pair = self.rows[row].0;
             let times = &self.times[row * self.width..][..self.width];
-            if last == Some(pair) {
-                let start = self.items.len() - self.width;
-                for (time, other) in self.items[start..].iter_mut().zip(times) {
-                    *time = (*time).max(*other);
-                }
-            } else {
-                self.items.extend_from_slice(times);
-            }
+            self.profile.push(times, last == Some(pair));
             last = Some(pair);
         }
+        self.profile.sort();
+    }
+}
+
+/// What a user did in one group.
+#[derive(Debug)]
+struct Profile {
+    /// Last times of the item that rows are being read of.
+    item: Vec<u32>,
+    /// Times of the items seen; after `sort` descending.
+    seen: Vec<u32>,
+    /// For each kind of feedback the times of the items seen and given it, the earlier of the two.
+    liked: Vec<Vec<u32>>,
+    last_click: u32,
+}
+
+impl Profile {
+    fn new(kinds: usize) -> Self {
+        let liked = vec![Vec::new(); kinds];
+        Self {
+            item: vec![0; 1 + kinds],
+            seen: Vec::new(),
+            liked,
+            last_click: 0,
+        }
     }
 
-    fn add_group(&mut self, group: u32, rings: &mut [RingSums], sign: i64) {
-        let items = self.items.chunks_exact(self.width);
+    fn clear(&mut self) {
+        self.item.fill(0);
         self.seen.clear();
-        self.seen
-            .extend(items.clone().map(|times| times[0]).filter(|time| *time > 0));
-        self.seen.sort_unstable_by(|a, b| b.cmp(a));
-        let Some(last_seen) = self.seen.first().copied() else {
+        self.liked.iter_mut().for_each(Vec::clear);
+        self.last_click = 0;
+    }
+
+    /// Another row, of the same item as the one before it or of another.
+    fn push(&mut self, times: &[u32], is_same: bool) {
+        if !is_same {
+            self.end_item();
+        }
+        for (time, other) in self.item.iter_mut().zip(times) {
+            *time = if is_same { (*time).max(*other) } else { *other };
+        }
+    }
+
+    fn end_item(&mut self) {
+        let Some((shown, given)) = self.item.split_first() else {
             return;
         };
-        for ring in rings.iter_mut() {
-            add_at(ring, last_seen, group, USERS, sign);
+        self.last_click = self.last_click.max(given.first().copied().unwrap_or(0));
+        if *shown == 0 {
+            return;
         }
-        for kind in 0..self.width - 1 {
-            let given = items.clone().map(|times| (times[0], times[1 + kind]));
-            if kind == 0 {
-                let last_click = given.clone().map(|(_, click)| click).max().unwrap_or(0);
-                for ring in rings.iter_mut() {
-                    add_at(ring, last_seen.min(last_click), group, HITS, sign);
-                }
-            }
-            self.liked.clear();
-            self.liked.extend(
-                given
-                    .map(|(shown, given)| shown.min(given))
-                    .filter(|t| *t > 0),
-            );
-            self.liked.sort_unstable_by(|a, b| b.cmp(a));
-            let Some(last_liked) = self.liked.first().copied() else {
+        self.seen.push(*shown);
+        for (liked, given) in self
+            .liked
+            .iter_mut()
+            .zip(given)
+            .filter(|(_, given)| **given > 0)
+        {
+            liked.push(*shown.min(given));
+        }
+    }
+
+    /// All rows were read.
+    fn sort(&mut self) {
+        self.end_item();
+        self.seen.sort_unstable_by(|a, b| b.cmp(a));
+        for liked in &mut self.liked {
+            liked.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// Add `sign` times what this contributes to a group.
+    fn add(&self, group: u32, rings: &mut [RingSums], sign: i64) {
+        let Some(last_seen) = self.seen.first() else {
+            return;
+        };
+        for ring in rings {
+            let Some(pane) = ring.pane(*last_seen) else {
                 continue;
             };
-            for ring in rings.iter_mut() {
-                add_at(ring, last_liked, group, positive_users(kind), sign);
-                add_rates(ring, &self.seen, &self.liked, group, rate_sum(kind), sign);
+            ring.add(pane, group, USERS, sign);
+            if let Some(pane) = ring.pane(self.last_click.min(*last_seen)) {
+                ring.add(pane, group, HITS, sign);
+            }
+            for (kind, liked) in self.liked.iter().enumerate() {
+                if let Some(pane) = liked.first().and_then(|time| ring.pane(*time)) {
+                    ring.add(pane, group, positive_users(kind), sign);
+                    add_rates(ring, [&self.seen, liked], group, rate_sum(kind), sign);
+                }
             }
         }
     }
 }
 
-fn add_at(ring: &mut RingSums, time: u32, group: u32, stat: usize, sign: i64) {
-    if let Some(pane) = ring.pane(time) {
-        ring.add(pane, group, stat, sign);
-    }
-}
-
-/// Positive rates by pane, as differences to that of the next one. Times descend; for each liked
-/// one there is one seen that is not before it.
-fn add_rates(ring: &mut RingSums, seen: &[u32], liked: &[u32], group: u32, stat: usize, sign: i64) {
-    if liked.first().is_none_or(|time| ring.pane(*time).is_none()) {
-        return;
-    }
+/// Positive rates by pane, as differences to that of the next one. Times of what was seen and liked
+/// descend; for each liked one there is one seen that is not before it.
+fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, stat: usize, sign: i64) {
     let (mut n, mut p, mut later) = (0, 0, 0);
     while let Some(time) = seen.get(n).max(liked.get(p))
         && let Some(pane) = ring.pane(*time)
     {
-        let is_here = |time: &&u32| ring.pane(**time) == Some(pane);
-        n += seen.iter().skip(n).take_while(is_here).count();
-        p += liked.iter().skip(p).take_while(is_here).count();
+        let first = ring.first_time(pane);
+        n += seen
+            .iter()
+            .skip(n)
+            .take_while(|time| **time >= first)
+            .count();
+        p += liked
+            .iter()
+            .skip(p)
+            .take_while(|time| **time >= first)
+            .count();
         let (above, below) = (p as i64, (n as i64).max(1));
         let rate = (2 * RATE_UNIT * above + below) / (2 * below);
         if rate != later {

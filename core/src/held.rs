@@ -4,7 +4,8 @@
 use hashbrown::HashTable;
 
 use crate::changes::Segment;
-use crate::user_items::{Key, spread};
+use crate::user_items::Key;
+use crate::user_rows::spread;
 
 const END: u32 = u32::MAX;
 

@@ -48,6 +48,7 @@ pub mod softplus;
 pub mod spec;
 pub mod statistics;
 pub mod user_items;
+pub mod user_rows;
 pub mod user_sums;
 pub mod users;
 pub mod viewings;

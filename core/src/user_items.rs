@@ -8,11 +8,10 @@ use hashbrown::HashTable;
 
 use crate::changes::Segment;
 use crate::hash::mix;
+use crate::user_rows::UserRows;
 
 /// Rows that one user may have.
-pub const MAX_USER_ROWS: u32 = 100_000;
-/// Of the last row of a user.
-const END: u32 = u32::MAX;
+pub const MAX_USER_ROWS: usize = 100_000;
 /// Rows are made room for by an eighth, not by doubling.
 const GROWTH: usize = 8;
 
@@ -24,10 +23,6 @@ struct Row {
     segment: Segment,
     /// Between which seals the row last changed.
     epoch: u32,
-    /// The next row of this user.
-    next: u32,
-    /// How many rows this user has from this one on.
-    depth: u32,
 }
 
 /// What a row is found by.
@@ -58,8 +53,7 @@ pub struct UserItems {
     /// `width` a row.
     times: Vec<u32>,
     by_key: HashTable<u32>,
-    /// The first row of each user.
-    heads: HashTable<u32>,
+    by_user: UserRows,
     epoch: u32,
     is_changed: bool,
     /// Rows that were not kept because their user had too many.
@@ -74,7 +68,7 @@ impl UserItems {
             rows: Vec::new(),
             times: Vec::new(),
             by_key: HashTable::new(),
-            heads: HashTable::new(),
+            by_user: UserRows::default(),
             epoch: 0,
             is_changed: false,
             dropped_rows: 0,
@@ -95,7 +89,7 @@ impl UserItems {
         self.rows.capacity() * size_of::<Row>()
             + self.times.capacity() * size_of::<u32>()
             + self.by_key.allocation_size()
-            + self.heads.allocation_size()
+            + self.by_user.nbytes()
     }
 
     // Changing --------------------------------------------------------------------------------------
@@ -118,8 +112,7 @@ impl UserItems {
 
     /// Whether a user has as many rows as are kept.
     pub fn is_full(&self, user: u64) -> bool {
-        self.head(user)
-            .is_some_and(|row| self.rows[row].depth >= MAX_USER_ROWS)
+        self.rows_of(user).len() >= MAX_USER_ROWS
     }
 
     /// Set the last time in a column of a row.
@@ -147,20 +140,18 @@ impl UserItems {
             pair,
             segment,
             epoch: self.epoch,
-            next: END,
-            depth: 1,
         });
         self.times.resize(self.times.len() + self.width, 0);
         self.link(number);
         number
     }
 
-    /// Find a row by its key, and chain it before the others of its user.
+    /// Make a row known by its key and by its user.
     fn link(&mut self, number: usize) {
         let Self {
             rows,
             by_key,
-            heads,
+            by_user,
             ..
         } = self;
         let Row {
@@ -169,52 +160,37 @@ impl UserItems {
             segment,
             ..
         } = rows[number];
-        let row_number = number as u32;
-        by_key.insert_unique(hash_of(pair, segment), row_number, |row| {
+        by_key.insert_unique(hash_of(pair, segment), number as u32, |row| {
             let row = &rows[*row as usize];
             hash_of(row.pair, row.segment)
         });
-        let is_his = |row: &u32| rows[*row as usize].user == user;
-        if let Some(head) = heads.find_mut(spread(user), is_his) {
-            let next = std::mem::replace(head, row_number);
-            let depth = rows[next as usize].depth + 1;
-            let row = &mut rows[number];
-            (row.next, row.depth) = (next, depth);
-        } else {
-            heads.insert_unique(spread(user), row_number, |row| {
-                spread(rows[*row as usize].user)
-            });
-        }
+        by_user.push(user, number as u32, |row| rows[row as usize].user);
     }
 
     // Reading ---------------------------------------------------------------------------------------
 
-    fn head(&self, user: u64) -> Option<usize> {
-        let is_his = |row: &u32| self.rows[*row as usize].user == user;
-        self.heads
-            .find(spread(user), is_his)
-            .map(|row| *row as usize)
+    fn rows_of(&self, user: u64) -> &[u32] {
+        self.by_user.of(user, |row| self.rows[row as usize].user)
     }
 
     /// Pair, segment and times of each row of a user.
     pub fn of(&self, user: u64) -> impl Iterator<Item = (u64, Segment, &[u32])> {
-        let mut next = self.head(user);
-        std::iter::from_fn(move || {
-            let number = next?;
+        self.rows_of(user).iter().map(|row| {
+            let number = *row as usize;
             let row = &self.rows[number];
-            next = (row.next != END).then_some(row.next as usize);
-            let first = number * self.width;
-            Some((
+            (
                 row.pair,
                 row.segment,
-                &self.times[first..first + self.width],
-            ))
+                &self.times[number * self.width..][..self.width],
+            )
         })
     }
 
     /// Every user.
     pub fn users(&self) -> impl Iterator<Item = u64> {
-        self.heads.iter().map(|row| self.rows[*row as usize].user)
+        self.by_user
+            .firsts()
+            .map(|row| self.rows[row as usize].user)
     }
 
     /// The user and the segment of every row.
@@ -239,12 +215,7 @@ impl UserItems {
         for number in 0..self.rows.len() {
             let first = number * width;
             if is_wanted(self.rows[number].user, &self.times[first..first + width]) {
-                let row = Row {
-                    next: END,
-                    depth: 1,
-                    ..self.rows[number]
-                };
-                self.rows[kept] = row;
+                self.rows[kept] = self.rows[number];
                 self.times.copy_within(first..first + width, kept * width);
                 kept += 1;
             }
@@ -255,7 +226,7 @@ impl UserItems {
         self.rows.shrink_to(room);
         self.times.shrink_to(room * width);
         self.by_key = HashTable::with_capacity(kept);
-        self.heads = HashTable::new();
+        self.by_user = UserRows::default();
         for number in 0..kept {
             self.link(number);
         }
@@ -309,9 +280,4 @@ impl UserItems {
 
 fn hash_of(pair: u64, segment: Segment) -> u64 {
     mix(pair, u64::from(segment) + 1)
-}
-
-/// Users of a sample share their first bits, which tables look at.
-pub fn spread(user: u64) -> u64 {
-    mix(user, 1)
 }

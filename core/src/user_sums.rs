@@ -14,6 +14,8 @@ pub const USERS: usize = 0;
 /// Statistic: those of them who clicked.
 pub const HITS: usize = 1;
 const STAT_BITS: u32 = 8;
+/// Statistics that keys have room for.
+pub const MAX_STATS: usize = 1 << STAT_BITS;
 const GROUP_BITS: u32 = 20;
 
 /// Statistic: sum of the positive rates of a feedback kind.
@@ -80,6 +82,11 @@ impl RingSums {
     pub fn pane(&self, time: u32) -> Option<i64> {
         let pane = i64::from(time.checked_sub(1)? / self.units);
         (pane >= self.oldest).then_some(pane)
+    }
+
+    /// The first time of a pane that has times.
+    pub fn first_time(&self, pane: i64) -> u32 {
+        pane as u32 * self.units + 1
     }
 
     /// Add to one sum.

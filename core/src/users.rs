@@ -16,8 +16,9 @@ use crate::groups::{Groups, SegmentCodes};
 use crate::hash::in_sample;
 use crate::held::Held;
 use crate::spec::Ring;
-use crate::user_items::{Key, UserItems, spread};
-use crate::user_sums::{RingSums, Sums, users_stats};
+use crate::user_items::{Key, UserItems};
+use crate::user_rows::spread;
+use crate::user_sums::{MAX_STATS, RingSums, Sums, users_stats};
 
 /// Rows below which nothing is compacted.
 const COMPACT_ROWS: usize = 1 << 18;
@@ -97,6 +98,9 @@ impl Users {
             return Err(format!("panes are no multiples of {unit_ms} ms"));
         }
         let stats = users_stats(kinds);
+        if stats > MAX_STATS {
+            return Err(format!("{kinds} kinds of feedback of users are too many"));
+        }
         Ok(Self {
             unit_ms,
             kinds,

@@ -205,6 +205,20 @@ def test_sums_are_those_of_numpy(seed: int, people: int, share: float) -> None:
     assert both.rows() == both.rows_of_numpy()
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_in_one_segment_held_feedback_meets_what_was_seen(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    both = Both()
+    both.alive = both.alive[:1]
+    for _ in range(400):
+        step(both, random, 20, 300)
+        if random.random() < 0.1:
+            both.refresh()
+            both.check()
+    both.refresh()
+    both.check()
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_folds_move_what_users_contribute(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -328,6 +342,17 @@ def test_blobs_that_do_not_fit_are_refused() -> None:
         users.load(([1], [1], [1 << 31], [[1], [1], [1]]), T0)
     users.load(([1], [1], [1], [[-1], [1 << 60], [0]]), T0)
     assert users.state()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("unit_ms", "pane_ms", "kinds"),
+    [(0, 1000, 1), (1, 1000, 1), (1000, 1500, 1), (1000, 1000, 200)],
+)
+def test_units_and_panes_that_do_not_fit_are_refused(
+    unit_ms: int, pane_ms: int, kinds: int
+) -> None:
+    with pytest.raises(ValueError, match=r"units|multiples|kinds"):
+        _core.UsersForTests([(pane_ms, 60)], unit_ms, [[]], kinds, 100)
 
 
 def test_a_user_has_so_many_rows_and_no_more() -> None:
