@@ -416,6 +416,9 @@ impl Attribution {
             let (from_ms, to_ms) = (first_ms.min(before.1), first_ms.max(before.1));
             self.convert_again(before.0, from_ms, to_ms, counting);
         }
+        if amount > 0 && !feedback.is_conversion() && feedback.has_request() {
+            self.settle_conversions(feedback, counting);
+        }
     }
 
     pub(crate) fn kind_of(&self, kind: Kind) -> usize {
@@ -535,13 +538,7 @@ impl Attribution {
         self.retained
             .count_final(row, self.kind_of(feedback.kind), 1, first_ms);
         if first_ms.is_some() {
-            let last_ms = feedback.event_ms + self.rules.conversion_ms;
-            for place in self
-                .pending
-                .of_pair(true, feedback.pair, feedback.event_ms, last_ms)
-            {
-                self.settle_if_due(place, counting);
-            }
+            self.settle_conversions(feedback, counting);
         }
     }
 
@@ -559,14 +556,30 @@ impl Attribution {
     // 6. Settling
 
     fn may_settle(&self, feedback: &Feedback) -> bool {
-        if feedback.is_complete {
+        let is_named = feedback.has_request() && feedback.is_joined();
+        feedback.is_complete
+            || is_named && (!feedback.is_conversion() || self.has_lasting_feedback(feedback))
+    }
+
+    /// Whether the impression of a conversion has feedback no later than it that is final, or names
+    /// its impression by request.
+    fn has_lasting_feedback(&self, conversion: &Feedback) -> bool {
+        let Some(row) = self.retained.get(conversion.joined) else { return false };
+        if row.final_first_ms <= conversion.event_ms {
             return true;
         }
-        let Some(row) = self.retained.get(feedback.joined) else {
-            return false;
-        };
-        let has_feedback = !feedback.is_conversion() || row.final_first_ms <= feedback.event_ms;
-        feedback.has_request() && has_feedback
+        let pending =
+            self.pending.of_pair(false, conversion.pair, row.event_ms, conversion.event_ms);
+        let mut joined = pending.iter().filter_map(|place| self.pending.get(*place));
+        joined.any(|x| x.joined == conversion.joined && x.has_request())
+    }
+
+    /// Conversions may have waited for this feedback.
+    fn settle_conversions(&mut self, feedback: &Feedback, counting: &mut Counting) {
+        let last_ms = feedback.event_ms + self.rules.retained_ms;
+        for place in self.pending.of_pair(true, feedback.pair, feedback.event_ms, last_ms) {
+            self.settle_if_due(place, counting);
+        }
     }
 
     fn settle_if_due(&mut self, place: u32, counting: &mut Counting) {

@@ -110,7 +110,7 @@ class UserFacts:
 
     def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
         self.settings = settings
-        self._slate_sums: dict[str, _SlateSum] = {}
+        self.slate_sums: dict[str, _SlateSum] = {}
         self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
         """The metrics by name."""
         wanted = [name for ratio in self.ratios.values() for name in ratio.components]
@@ -121,7 +121,7 @@ class UserFacts:
             for family in _FAMILIES.values()
             for population in family.populations
             if f"slates.{population.name}" in self._at
-            or any(v.metric.population is population for v in self._slate_sums.values())
+            or any(v.metric.population is population for v in self.slate_sums.values())
         ]
 
     def measure(self, name: str) -> Measure:
@@ -186,7 +186,7 @@ class UserFacts:
                 raise SettingsError(f"{at}: option {option!r}; it has {', '.join(known) or 'none'}")
         value = _SlateSum(family, metric, int(k), convention)
         above = f"{metric.name}@{k}.{convention}"
-        self._slate_sums[above] = value
+        self.slate_sums[above] = value
         return UserRatio(name, above, f"slates.{over[0]}", MILLIONTH)
 
     # Facts ---------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class UserFacts:
         for name, belongs in inside.items():
             if (at := self._at.get(f"slates.{name}")) is not None:
                 yield from _held(at, fact, belongs * fact.sign)
-        for name, value in self._slate_sums.items():
+        for name, value in self.slate_sums.items():
             belongs = inside[value.metric.population.name]
             if belongs.any():
                 units = value.metric.value(lists, value.k, value.convention)

@@ -61,31 +61,26 @@ def is_feedback(event: Event, settings: Settings) -> bool:
 
 
 def make_rows(events: list[Event], settings: Settings) -> list[Row]:
-    """All shown items in offset order, repeats marked."""
-    horizon_ms = reign_ms(settings)
-    first: dict[tuple[int, str, str, str], Row] = {}
+    """All shown items in offset order, repeats marked: those that their slate shows already."""
+    window_ms = window_of_slates_ms(settings)
+    opened: dict[tuple[int, str, str], int] = {}
+    shown_in: dict[tuple[int, str, str], set[str]] = {}
     rows = []
     for event in sorted((e for e in events if e.topic == "impressions"), key=lambda e: e.offset):
-        in_this_event: set[str] = set()
+        items: set[str] = set()
+        if event.request_id is not None:
+            key = (event.partition, event.user_id, event.request_id)
+            if key not in opened or event.arrival_ms - opened[key] > window_ms:
+                opened[key], shown_in[key] = event.arrival_ms, set()
+            items = shown_in[key]
         for i, shown in enumerate(event.shown):
-            row = Row(event, i, shown, repeat=False)
-            if event.request_id is None:
-                row.repeat = shown.item_id in in_this_event
-            else:
-                key = (event.partition, event.user_id, event.request_id, shown.item_id)
-                before = first.get(key)
-                row.repeat = (
-                    before is not None and event.arrival_ms - before.event.arrival_ms <= horizon_ms
-                )
-                if not row.repeat:
-                    first[key] = row
-            in_this_event.add(shown.item_id)
-            rows.append(row)
+            rows.append(Row(event, i, shown, repeat=shown.item_id in items))
+            items.add(shown.item_id)
     return rows
 
 
-def reign_ms(settings: Settings) -> int:
-    """How long after a request's item was first shown it can only be a repeat."""
+def window_of_slates_ms(settings: Settings) -> int:
+    """How long, by the arrival clock, a request id belongs to the slate that it opened."""
     times = settings.time
     return settings.attribution.click_ms + times.max_lateness_ms + times.max_skew_ms
 

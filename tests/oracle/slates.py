@@ -8,7 +8,7 @@ from functools import cached_property
 
 from streamer.config import Settings
 
-from .joining import Joins, reign_ms
+from .joining import Joins, window_of_slates_ms
 from .shape import Event, Row
 
 MAX_MEMBERS = 1000
@@ -84,7 +84,7 @@ def instances(joins: Joins, settings: Settings) -> list[list[Row]]:
     for key, row in rows_of_requests(joins):
         rows = newest.get(key)
         arrival_ms = row.event.arrival_ms
-        if rows is None or arrival_ms - rows[0].event.arrival_ms > reign_ms(settings):
+        if rows is None or arrival_ms - rows[0].event.arrival_ms > window_of_slates_ms(settings):
             rows = newest[key] = []
             found.append(rows)
         if len(rows) < MAX_MEMBERS:

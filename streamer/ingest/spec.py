@@ -1,0 +1,188 @@
+"""The spec of the core: settings, and which statistics the metrics need, said once.
+
+A metric is declared in Python; the core is told where its sums stand and which values of slates
+are wanted. Names that it does not know are an error at start.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from streamer import limits
+from streamer.config import Settings
+from streamer.durations import pane_length_ms
+from streamer.engine.tracks import Track
+from streamer.events import KINDS, field_names
+from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.per_user import UserFacts
+
+HashKey = tuple[int, int]
+"""The secret under which ids are hashed: two integers of 64 bits."""
+FIXED_KEY: HashKey = (0x5EED_0F_57EA_4E12, 0x0C0F_FEE0_C0FF_EE00)
+"""Where nothing is stored (files, tests), so that the same file always gives the same state."""
+_FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
+
+
+def core_spec(settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> bytes:
+    """JSON of what one partition of the core is made from."""
+    time, join = settings.time, settings.attribution
+    layout = catalogue.layout
+    return msgspec.json.encode(
+        {
+            "hash_key": key,
+            "records": _records(settings),
+            "time": {
+                "max_lateness_ms": time.max_lateness_ms,
+                "max_skew_ms": time.max_skew_ms,
+                "dedup_horizon_ms": time.dedup_horizon_ms,
+            },
+            "attribution": {
+                "click_ms": join.click_ms,
+                "conversion_ms": join.conversion_ms,
+                "session_gap_ms": join.session_gap_ms,
+                "feedback_horizon_ms": settings.feedback_horizon_ms,
+            },
+            "feedback": _feedback(settings),
+            "dimensions": [
+                {"name": d.name, "values": d.values, "max_values": d.max_values}
+                for d in settings.kept_dimensions
+            ],
+            "limits": _bounds(settings),
+            "rings": [
+                {"pane_ms": pane_length_ms(ms), "panes": ms // pane_length_ms(ms)}
+                for ms in settings.windows.lengths_ms.values()
+            ],
+            "rollups": _rollups(settings),
+            "families": [family.name for family in catalogue.families],
+            "statistics": [
+                {"name": stat.name, "at": layout.at[stat.name], "width": stat.width}
+                for stat in layout.stats
+            ],
+            "classes": {
+                "dwell_ms": [1000 * x for x in engagement.CLASSES_SECONDS],
+                "session_ms": [1000 * x for x in sessions.CLASSES_SECONDS],
+                "bucket_upper_ms": sketch.UPPER_MS.tolist(),
+            },
+            "slates": {
+                "tables": slates.core_tables(settings.gains, settings.metrics.margin),
+                "families": [
+                    _FAMILIES[family.name].core_spec(settings)
+                    for family in catalogue.families
+                    if family.name in _FAMILIES
+                ],
+            },
+            "alerts": _alerts(settings, catalogue),
+        }
+    )
+
+
+def _records(settings: Settings) -> dict[str, Any]:
+    names = settings.events.fields
+    fields = {
+        kind: {
+            ours: names[ours]
+            for ours in (*field_names(kind), *settings.dimension_names)
+            if ours in names
+        }
+        for kind in KINDS
+    }
+    bounds = {
+        "max_bytes": limits.MAX_RECORD_BYTES,
+        "max_depth": limits.MAX_DEPTH,
+        "max_event_ms": limits.MAX_EVENT_MS,
+        "min_seconds": limits.MIN_SECONDS,
+        "max_seconds": limits.MAX_SECONDS,
+        "max_id_chars": limits.MAX_ID_CHARS,
+        "max_label_chars": limits.MAX_LABEL_CHARS,
+        "max_position": limits.MAX_POSITION,
+        "max_items": limits.MAX_ITEMS,
+        "max_score": limits.MAX_SCORE,
+        "max_value": limits.MAX_VALUE,
+        "max_dwell_ms": limits.MAX_DWELL_MS,
+    }
+    return {"fields": fields, "limits": bounds}
+
+
+def _feedback(settings: Settings) -> dict[str, Any]:
+    gains = settings.metrics.feedback
+    kinds = settings.feedback_kinds
+    return {
+        "kinds": kinds,
+        "grades": [
+            settings.gains.index(gain) + 1 if (gain := gains.get(kind, 0)) > 0 else 0
+            for kind in (*kinds, "conversion")
+        ],
+        "gains": settings.gains,
+        "user_kinds": len(settings.user_feedback_kinds),
+        "counts_conversions_of_users": "conversion" in settings.user_feedback_kinds,
+    }
+
+
+def _bounds(settings: Settings) -> dict[str, int]:
+    bounds = settings.limits
+    return {
+        "segments": bounds.segments,
+        "open_impressions": bounds.open_impressions,
+        "open_feedback": bounds.open_feedback,
+        "open_sessions": bounds.open_sessions,
+        "user_items": bounds.user_items,
+        "user_days": bounds.user_days,
+        "event_ids": bounds.event_ids,
+        "slate_items": limits.MAX_ITEMS,
+        "series_labels": limits.MAX_TRACK_LABELS,
+    }
+
+
+def _rollups(settings: Settings) -> list[tuple[int, ...]]:
+    """Places of the dimensions that each rollup keeps, ascending."""
+    names = settings.dimension_names
+    kept = {tuple(i for i, name in enumerate(names) if name in r) for r in settings.rollups}
+    return sorted(kept)
+
+
+def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
+    facts = catalogue.alert_facts
+    return {
+        "components": components(settings, facts),
+        "series": [_series(settings, track) for track in facts.tracks],
+    }
+
+
+def _series(settings: Settings, track: Track) -> dict[str, Any]:
+    names = settings.dimension_names
+    return {
+        "above": track.measure.above,
+        "below": track.measure.below,
+        "high": track.measure.high,
+        "dimensions": [i for i, name in enumerate(names) if name in track.dimensions],
+        "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in track.rings],
+        "by_time_ms": track.pane_ms if track.is_by_time else None,
+    }
+
+
+def components(settings: Settings, facts: UserFacts) -> list[Any]:
+    """What is added up for users, as the core names it."""
+    return [_component(settings, facts, name) for name in facts.components]
+
+
+def _component(settings: Settings, facts: UserFacts, name: str) -> Any:
+    if name == "feedback.conversion":
+        return "conversions"
+    if name.startswith("feedback."):
+        return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
+    if name.startswith("slates."):
+        return {"slates": name.removeprefix("slates.")}
+    if name in facts.slate_sums:
+        value = facts.slate_sums[name]
+        return {
+            "slate_value": {
+                "name": value.metric.name,
+                "k": value.k,
+                "convention": value.convention,
+                "population": value.metric.population.name,
+            }
+        }
+    return name
