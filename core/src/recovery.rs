@@ -27,6 +27,9 @@ impl Partition {
     /// before. Impressions come before what is retained of them, feedback last. Returns the numbers
     /// (or epochs) of the rows of each blob: the first, and the one after the last.
     pub fn load(&mut self, table: Table, blobs: &[Columns]) -> Result<Vec<(u64, u64)>, LoadError> {
+        if blobs.is_empty() {
+            return Ok(Vec::new());
+        }
         match table {
             Table::EventIds(_) | Table::Impressions | Table::UserItems => {
                 let mut spans = Vec::new();

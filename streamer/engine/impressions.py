@@ -11,7 +11,7 @@ import numpy as np
 
 from streamer import limits
 from streamer.batch import I64, U64, Bools
-from streamer.engine.acceptance import NEVER, is_first
+from streamer.engine.acceptance import NEVER
 from streamer.engine.chains import first_least, runs_of, spread
 from streamer.engine.index import KeyIndex, mix
 from streamer.engine.shown import Shown, reopened, rows_before
@@ -182,29 +182,29 @@ class Impressions:
         index.set_rows(slots, absolute)
 
     def _repeats(self, shown: Shown) -> Bools:
-        """Items shown before in the same slate, within the reign of the first showing."""
-        pair = mix(shown.slate, shown.item)
-        pair[shown.slate == 0] = 0
-        known = np.full(len(shown), NEVER, np.int64)
-        starts = runs_of(shown.slate)
-        slates = shown.slate[starts]
-        query, row = self._cells(self.by_slate, slates, "slate_next", slates != 0)
-        if len(row):
-            before = mix(slates[query], self.rows["item"][row])
-            arrival = self.rows["arrival_ms"][row]
-            order = np.lexsort((arrival, before))
-            before, arrival = before[order], arrival[order]
-            at = np.searchsorted(before, pair, "right") - 1
-            held = (at >= 0) & (before[at] == pair)
-            known[held] = arrival[at[held]]
-        else:
-            ranked = np.sort(pair[pair != 0])
-            if not (ranked[1:] == ranked[:-1]).any():
-                return np.zeros(len(shown), np.bool_)
+        """Items that their slate shows already. Later slates of a request id show them anew."""
         repeats = np.zeros(len(shown), np.bool_)
         slated = np.flatnonzero(shown.slate)
-        firsts = is_first(pair[slated], shown.arrival_ms[slated], known[slated], self.reign_ms)
-        repeats[slated[~firsts]] = True
+        if not len(slated):
+            return repeats
+        of_slate = slated[np.argsort(shown.slate[slated], kind="stable")]
+        slate = shown.slate[of_slate]
+        starts = runs_of(slate)
+        group, known = self._newest_group(slate[starts])
+        opened_ms, held_ms = shown.arrival_ms[of_slate[starts]].copy(), self.groups["opened_ms"]
+        if known.any():
+            known &= opened_ms - held_ms[group] <= self.reign_ms
+            opened_ms[known] = held_ms[group[known]]
+        opened_ms = reopened(opened_ms, starts, shown.arrival_ms[of_slate], self.reign_ms)
+        pair = mix(mix(slate, shown.item[of_slate]), opened_ms.view(np.uint64))
+        query, row = self._cells(self.by_slate, slate[starts], "slate_next")
+        if len(row):
+            opened = self.groups["opened_ms"][self.group_of(row)].view(np.uint64)
+            held = mix(mix(slate[starts][query], self.rows["item"][row]), opened)
+            repeats[of_slate[np.isin(pair, held)]] = True
+        order = np.argsort(pair, kind="stable")
+        again = np.flatnonzero(pair[order][1:] == pair[order][:-1]) + 1
+        repeats[of_slate[order[again]]] = True
         return repeats
 
     def _cells(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from xxhash import xxh3_64_intdigest
 
 from streamer.config import Dimension, Settings
 
+from .hashing import digest
 from .shape import Event
 
 Dims = tuple[str | None, ...]
@@ -87,5 +87,5 @@ class Kept:
 def kept_of(values: set[str], dimension: Dimension) -> set[str]:
     """The named ones, and of the others the ``max_values`` with the smallest hashes."""
     named = set(dimension.values)
-    others = sorted(values - named, key=lambda v: xxh3_64_intdigest(v.encode()))
+    others = sorted(values - named, key=lambda v: digest(v))
     return named | set(others[: dimension.max_values])

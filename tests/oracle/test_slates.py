@@ -68,14 +68,14 @@ def test_repeats_are_not_in_it() -> None:
     assert orders(log) == ["ba", "c"]
 
 
-def test_a_request_opens_another_slate_after_the_reign_of_its_first_item() -> None:
-    # 30 + 60 + 5 minutes after a: b is still of the first, c opens the second, d is of that; a is
-    # a repeat of the first one, then it is new again; b stays a repeat for half an hour more.
+def test_a_request_that_comes_back_late_opens_another_slate() -> None:
+    # 30 + 60 + 5 minutes after a the first slate still takes x, and a again is a repeat. c opens the
+    # second one, which shows b and a anew.
     log = Log().shown(0, item_id="a", **R).shown(30 * M, item_id="b", **R)
     log.shown(95 * M, item_id="x", **R).shown(95 * M, item_id="a", **R)
     log.shown(95 * M + 1, item_id="c", **R).shown(100 * M, item_id="b", **R)
     log.shown(100 * M, item_id="a", **R).shown(100 * M, item_id="d", **R)
-    assert orders(log) == ["abx", "cad"]
+    assert orders(log) == ["abx", "cbad"]
 
 
 def test_the_reign_is_measured_by_arrival() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from xxhash import xxh3_64_intdigest
 
 from streamer.alert_settings import Alert
 from streamer.config import Settings
@@ -15,6 +14,7 @@ from .dimensions import Kept
 from .experiments import ratio_of
 from .joining import Joins, join
 from .shape import Record
+from .hashing import digest
 from .user_days import facts_of
 
 PANES = 6
@@ -24,7 +24,7 @@ Key = tuple[int, tuple[str, ...], int, str]
 
 def group_of(user_id: str) -> int:
     """Four bits of the hash by which the user is known."""
-    return (xxh3_64_intdigest(user_id.encode()) >> 40) & 15
+    return (digest(user_id) >> 40) & 15
 
 
 def track_of(records: Iterable[Record], settings: Settings, alert: Alert) -> dict[Key, int]:
