@@ -173,14 +173,14 @@ impl Attribution {
         };
         found.placed += 1;
         found.latest_event_ms = found.latest_event_ms.max(item.event_ms);
-        row.is_member = found.placed <= self.rules.slate_items && !found.is_closed;
-        if row.is_member {
+        let is_member = found.placed <= self.rules.slate_items && !found.is_closed;
+        row.set_member(is_member);
+        if is_member {
             row.prev_in_slate = found.last_member;
             if found.marked > 0 || item.probe > 0 {
                 self.retract_values(slate, counting);
             }
         }
-        let is_member = row.is_member;
         let added = self.impressions.push(row);
         self.slates.hold(slate);
         if let Some(found) = self.slates.get_mut(slate) {
@@ -211,10 +211,10 @@ impl Attribution {
             return;
         };
         let age = (item.event_ms, item.offset, item.index);
-        if found.earliest.is_some_and(|earliest| earliest <= age) {
+        if found.earliest().is_some_and(|earliest| earliest <= age) {
             return;
         }
-        if let Some((event_ms, _, _)) = found.earliest {
+        if let Some((event_ms, _, _)) = found.earliest() {
             let segment = Segment::from(found.earliest_segment);
             counting.slate(&SlateChange {
                 event_ms,
@@ -223,8 +223,7 @@ impl Attribution {
                 sign: -1,
             });
         }
-        found.earliest = Some(age);
-        found.earliest_segment = item.segment as u16;
+        found.learn_earliest(age, item.segment as u16);
         let (event_ms, segment) = (item.event_ms, item.segment);
         counting.slate(&SlateChange {
             event_ms,
@@ -564,12 +563,15 @@ impl Attribution {
     /// Whether the impression of a conversion has feedback no later than it that is final, or names
     /// its impression by request.
     fn has_lasting_feedback(&self, conversion: &Feedback) -> bool {
-        let Some(row) = self.retained.get(conversion.joined) else { return false };
+        let Some(row) = self.retained.get(conversion.joined) else {
+            return false;
+        };
         if row.final_first_ms <= conversion.event_ms {
             return true;
         }
         let pending =
-            self.pending.of_pair(false, conversion.pair, row.event_ms, conversion.event_ms);
+            self.pending
+                .of_pair(false, conversion.pair, row.event_ms, conversion.event_ms);
         let mut joined = pending.iter().filter_map(|place| self.pending.get(*place));
         joined.any(|x| x.joined == conversion.joined && x.has_request())
     }
@@ -577,7 +579,10 @@ impl Attribution {
     /// Conversions may have waited for this feedback.
     fn settle_conversions(&mut self, feedback: &Feedback, counting: &mut Counting) {
         let last_ms = feedback.event_ms + self.rules.retained_ms;
-        for place in self.pending.of_pair(true, feedback.pair, feedback.event_ms, last_ms) {
+        for place in self
+            .pending
+            .of_pair(true, feedback.pair, feedback.event_ms, last_ms)
+        {
             self.settle_if_due(place, counting);
         }
     }
@@ -644,7 +649,7 @@ impl Attribution {
         (made.score, made.probe, made.open) = (open.score, open.probe, row);
         if let Some(found) = self.slates.get(open.slate) {
             (made.slate, made.slate_key) = (open.slate, found.key);
-            made.is_member = open.is_member && !found.is_closed;
+            made.is_member = open.is_member() && !found.is_closed;
             made.prev_in_slate = found.last_retained;
         }
         let added = self.retained.push(made);

@@ -49,7 +49,7 @@ impl Attribution {
         self.impressions.drop_front();
         match self.retained.get_mut(front.retained) {
             Some(retained) if self.rules.grades_conversions => retained.open = NO_ROW,
-            _ if front.is_member => {
+            _ if front.is_member() => {
                 if let Some(slate) = self.slates.get_mut(front.slate) {
                     slate.is_closed = true;
                 }

@@ -78,7 +78,7 @@ impl Attribution {
         let Some(found) = self.slates.get(slate) else {
             return;
         };
-        let Some((event_ms, _, _)) = found.earliest else {
+        let Some((event_ms, _, _)) = found.earliest() else {
             return;
         };
         let members: Vec<Member> = self

@@ -4,7 +4,7 @@ use crate::log::NO_ROW;
 use crate::pair_log::{Age, Link, OfPair, PairLog};
 use crate::slates::NO_SLATE;
 
-/// One shown item: 64 bytes, and 5 to 12 in the table that finds it.
+/// One shown item: 56 bytes, and 5 to 12 in the table that finds it.
 #[derive(Clone, Copy, Debug)]
 pub struct Impression {
     pub pair: u64,
@@ -12,8 +12,8 @@ pub struct Impression {
     pub score: f64,
     pub event_ms: i64,
     pub offset: i64,
-    /// Place among the items of its event.
-    pub index: u16,
+    /// Place among the items of its event, and flags.
+    index_and_flags: u16,
     /// From 1; 0: missing.
     pub position: u16,
     pub segment: u16,
@@ -25,10 +25,12 @@ pub struct Impression {
     pub prev_in_slate: u32,
     /// What is retained of it since it has feedback; `NO_ROW`: nothing.
     pub retained: u32,
-    /// Whether it is graded with its slate: those beyond the bound of a slate are not.
-    pub is_member: bool,
-    link: Link,
+    prev_of_pair: u32,
 }
+
+const NEWEST: u16 = 1 << 15;
+const MEMBER: u16 = 1 << 14;
+const INDEX: u16 = MEMBER - 1;
 
 impl Impression {
     /// An impression that is linked to nothing yet.
@@ -38,16 +40,29 @@ impl Impression {
             score: f64::NAN,
             event_ms,
             offset,
-            index,
+            index_and_flags: index & INDEX,
             position: 0,
             segment: 0,
             probe: 0,
             slate: NO_SLATE,
             prev_in_slate: NO_ROW,
             retained: NO_ROW,
-            is_member: false,
-            link: Link::default(),
+            prev_of_pair: NO_ROW,
         }
+    }
+
+    pub fn index(&self) -> u16 {
+        self.index_and_flags & INDEX
+    }
+
+    /// Whether it is graded with its slate: those beyond the bound of a slate are not.
+    pub fn is_member(&self) -> bool {
+        self.index_and_flags & MEMBER != 0
+    }
+
+    pub fn set_member(&mut self, is_member: bool) {
+        self.index_and_flags &= !MEMBER;
+        self.index_and_flags |= if is_member { MEMBER } else { 0 };
     }
 }
 
@@ -56,17 +71,22 @@ impl OfPair for Impression {
         self.pair
     }
     fn age(&self) -> Age {
-        (self.event_ms, self.offset, self.index)
+        (self.event_ms, self.offset, self.index())
     }
     fn link(&self) -> Link {
-        self.link
+        Link {
+            prev: self.prev_of_pair,
+            is_newest_so_far: self.index_and_flags & NEWEST != 0,
+        }
     }
     fn set_link(&mut self, link: Link) {
-        self.link = link;
+        self.prev_of_pair = link.prev;
+        self.index_and_flags &= !NEWEST;
+        self.index_and_flags |= if link.is_newest_so_far { NEWEST } else { 0 };
     }
 }
 
 /// The open impressions of one partition.
 pub type Impressions = PairLog<Impression>;
 
-const _: () = assert!(size_of::<Impression>() == 64);
+const _: () = assert!(size_of::<Impression>() == 56);

@@ -13,8 +13,10 @@ pub type Age = (i64, i64, u16);
 /// Where a row stands in the chain of its pair.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    prev: u32,
-    is_newest_so_far: bool,
+    /// The row of the pair before it.
+    pub prev: u32,
+    /// Whether no older row, in log order, has a greater age.
+    pub is_newest_so_far: bool,
 }
 
 impl Default for Link {

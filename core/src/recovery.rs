@@ -100,7 +100,8 @@ impl Partition {
         for at in 0..columns.rows()? {
             let mut row = Impression::new(pair[at], (event_ms[at], offset[at], index[at] as u16));
             (row.position, row.segment) = (position[at] as u16, segment[at] as u16);
-            (row.score, row.probe, row.is_member) = (score[at], probe[at], is_member[at]);
+            (row.score, row.probe) = (score[at], probe[at]);
+            row.set_member(is_member[at]);
             if key[at] == NONE {
                 self.attribution.impressions.push(row);
                 continue;
@@ -209,7 +210,7 @@ impl Partition {
     fn open_rows(&self) -> HashMap<(i64, u16), u32> {
         let log = &self.attribution.impressions.log;
         log.iter()
-            .map(|(row, found)| ((found.offset, found.index), row))
+            .map(|(row, found)| ((found.offset, found.index()), row))
             .collect()
     }
 

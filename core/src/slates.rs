@@ -10,6 +10,8 @@ use crate::grading::EmittedLosses;
 use crate::log::NO_ROW;
 use crate::pair_log::Age;
 
+const CHUNK: usize = 1024;
+
 /// Refers to no slate.
 pub const NO_SLATE: u32 = u32::MAX;
 
@@ -23,8 +25,8 @@ pub struct Slate {
     pub opened_ms: i64,
     pub latest_arrival_ms: i64,
     pub latest_event_ms: i64,
-    /// The earliest member, under whose time and segment the slate counts.
-    pub earliest: Option<Age>,
+    /// The earliest member, under whose time and segment the slate counts; `NO_AGE`: none.
+    earliest: Age,
     pub earliest_segment: u16,
     /// Rows placed so far: those beyond the bound are no members.
     pub placed: u32,
@@ -46,11 +48,19 @@ pub struct Slate {
     pub losses: Option<Box<EmittedLosses>>,
 }
 
+/// Later than any.
+const NO_AGE: Age = (i64::MAX, 0, 0);
+
 impl Slate {
+    /// The earliest member.
+    pub fn earliest(&self) -> Option<Age> {
+        (self.earliest != NO_AGE).then_some(self.earliest)
+    }
+
     /// A member was loaded: the slate counts under its earliest one.
     pub fn learn_earliest(&mut self, age: Age, segment: u16) {
-        if self.earliest.is_none_or(|earliest| age < earliest) {
-            (self.earliest, self.earliest_segment) = (Some(age), segment);
+        if age < self.earliest {
+            (self.earliest, self.earliest_segment) = (age, segment);
         }
     }
 }
@@ -58,7 +68,8 @@ impl Slate {
 /// The slates of one partition.
 #[derive(Debug, Default)]
 pub struct Slates {
-    slates: Vec<Option<Slate>>,
+    /// In chunks, so that growth copies nothing.
+    slates: Vec<Vec<Option<Slate>>>,
     free: Vec<u32>,
     by_key: HashTable<u32>,
     /// Those whose values are to be emitted again.
@@ -67,11 +78,15 @@ pub struct Slates {
 
 impl Slates {
     pub fn get(&self, slate: u32) -> Option<&Slate> {
-        self.slates.get(slate as usize)?.as_ref()
+        find(&self.slates, slate)
     }
 
     pub fn get_mut(&mut self, slate: u32) -> Option<&mut Slate> {
-        self.slates.get_mut(slate as usize)?.as_mut()
+        let slate = slate as usize;
+        self.slates
+            .get_mut(slate / CHUNK)?
+            .get_mut(slate % CHUNK)?
+            .as_mut()
     }
 
     /// The newest slate of a key.
@@ -111,7 +126,7 @@ impl Slates {
             opened_ms,
             latest_arrival_ms: opened_ms,
             latest_event_ms: i64::MIN,
-            earliest: None,
+            earliest: NO_AGE,
             earliest_segment: 0,
             placed: 0,
             rows: 0,
@@ -124,12 +139,7 @@ impl Slates {
             is_dirty: false,
             losses: None,
         };
-        let at = self.free.pop().unwrap_or(self.slates.len() as u32);
-        if at as usize == self.slates.len() {
-            self.slates.push(Some(slate));
-        } else if let Some(place) = self.slates.get_mut(at as usize) {
-            *place = Some(slate);
-        }
+        let at = self.add(slate);
         match older {
             Some(older) => {
                 if let Some(head) = self.by_key.find_mut(key, |slate| *slate == older) {
@@ -138,16 +148,26 @@ impl Slates {
             }
             None => {
                 let slates = &self.slates;
-                let key_of = |slate: &u32| {
-                    slates
-                        .get(*slate as usize)
-                        .and_then(Option::as_ref)
-                        .map_or(0, |x| x.key)
-                };
+                let key_of = |slate: &u32| find(slates, *slate).map_or(0, |found| found.key);
                 self.by_key.insert_unique(key, at, key_of);
             }
         }
         at
+    }
+
+    fn add(&mut self, slate: Slate) -> u32 {
+        if let Some(at) = self.free.pop() {
+            let place = at as usize;
+            self.slates[place / CHUNK][place % CHUNK] = Some(slate);
+            return at;
+        }
+        if self.slates.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            self.slates.push(Vec::with_capacity(CHUNK));
+        }
+        let before = (self.slates.len() - 1) * CHUNK;
+        let chunk = &mut self.slates[before / CHUNK];
+        chunk.push(Some(slate));
+        (before + chunk.len() - 1) as u32
     }
 
     /// A row refers to the slate.
@@ -166,9 +186,8 @@ impl Slates {
         if found.rows == 0 {
             let (key, older) = (found.key, found.older);
             self.unlink(slate, key, older);
-            if let Some(place) = self.slates.get_mut(slate as usize) {
-                *place = None;
-            }
+            let at = slate as usize;
+            self.slates[at / CHUNK][at % CHUNK] = None;
             self.free.push(slate);
         }
     }
@@ -204,7 +223,8 @@ impl Slates {
     }
 
     pub fn len(&self) -> usize {
-        self.slates.len() - self.free.len()
+        let before = self.slates.len().saturating_sub(1) * CHUNK;
+        before + self.slates.last().map_or(0, Vec::len) - self.free.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -212,8 +232,13 @@ impl Slates {
     }
 
     pub fn bytes(&self) -> usize {
-        self.slates.capacity() * size_of::<Option<Slate>>() + self.by_key.allocation_size()
+        self.slates.len() * CHUNK * size_of::<Option<Slate>>() + self.by_key.allocation_size()
     }
+}
+
+fn find(slates: &[Vec<Option<Slate>>], slate: u32) -> Option<&Slate> {
+    let slate = slate as usize;
+    slates.get(slate / CHUNK)?.get(slate % CHUNK)?.as_ref()
 }
 
 #[cfg(test)]

@@ -174,13 +174,13 @@ impl Partition {
         column!(columns, U64, rows, "pair", |(row, _)| row.pair);
         column!(columns, I64, rows, "event_ms", |(row, _)| row.event_ms);
         column!(columns, I64, rows, "offset", |(row, _)| row.offset);
-        column!(columns, I16, rows, "index", |(row, _)| row.index as i16);
+        column!(columns, I16, rows, "index", |(row, _)| row.index() as i16);
         column!(columns, I16, rows, "position", |(row, _)| row.position
             as i16);
         column!(columns, I16, rows, "segment", |(row, _)| row.segment as i16);
         column!(columns, F64, rows, "score", |(row, _)| row.score);
         column!(columns, I16, rows, "probe", |(row, _)| row.probe);
-        column!(columns, Bool, rows, "is_member", |(row, _)| row.is_member);
+        column!(columns, Bool, rows, "is_member", |(row, _)| row.is_member());
         column!(columns, U64, rows, "user", |(_, slate)| slate
             .map_or(NONE, |x| x.user));
         column!(columns, U64, rows, "slate", |(_, slate)| slate
