@@ -10,15 +10,12 @@ from enum import StrEnum
 from functools import cached_property
 
 from streamer import limits
-from streamer.batch import assemble
 from streamer.chunk import Chunk
 from streamer.config import Settings
 from streamer.deadletters import DeadLetter
-from streamer.decode import Decoder
-from streamer.engine.acceptance import NEVER
-from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.log import Progress
+from streamer.partition import NEVER, Partition, Records
 from streamer.refusals import Explainer
 from streamer.store.journal import Journal
 from streamer.witnesses import witness_of
@@ -129,29 +126,28 @@ class OwnedPartition:
                 return None
         return kind
 
-    def apply(self, decoder: Decoder, taken: list[tuple[str, Chunk]]) -> int:
-        """Decode and apply chunks; returns the number of records."""
+    def apply(self, taken: list[tuple[str, Chunk]]) -> int:
+        """Apply chunks; returns the number of records."""
         assert self.partition is not None
         assert self.journal is not None
         chunks: dict[str, list[Chunk]] = {}
-        columns = []
+        records = []
         for kind, whole in taken:
             chunk = whole.without_before(self.partition.logs[kind].next_offset)
             if chunk is not None:
                 chunks.setdefault(kind, []).append(chunk)
                 values = chunk.values()
-                columns.append(decoder.chunk(kind, chunk.offsets(), chunk.record_ms(), values))
-        applied = self.partition.apply(
-            assemble(columns) if columns else {}, decoder.interner, sorted(self.at_end)
-        )
-        self._keep_dead(applied.dead, chunks)
+                records.append(Records(kind, chunk.offsets(), chunk.record_ms(), values))
+        rejected = self.partition.apply(records, sorted(self.at_end))
+        self._keep_dead(rejected, chunks)
         for kind, some in chunks.items():
             last = some[-1].records[-1]
             self.journal.remember(kind, witness_of(last.offset, last.timestamp, last.value))
         self.dirty = True
-        self.rows_since_commit += applied.rows
+        rows = sum(map(len, records))
+        self.rows_since_commit += rows
         self._settled_at = self._clocks()
-        return applied.rows
+        return rows
 
     def _keep_dead(self, dead: list[tuple[str, int, str]], chunks: dict[str, list[Chunk]]) -> None:
         if not dead:
@@ -181,7 +177,7 @@ class OwnedPartition:
     def may_file(self, now: float, parts: int) -> bool:
         """Whether the sums over users are to be brought up to date: if they are not, and that took
         at most one in so many parts of the time since it was done last (0: at once)."""
-        if self.partition is None or not self.partition.is_unfiled:
+        if self.partition is None or not self.partition.is_dirty:
             return False
         pause = max(limits.FILING_SECONDS, parts * self.filing_seconds) if parts else 0.0
         return now - self.filed_at >= pause
@@ -191,7 +187,7 @@ class OwnedPartition:
         """Whether to bring the sums over users up to date before the partition is given up: whoever
         takes it over does so too, but perhaps nobody does."""
         p = self.partition
-        wanted = p is not None and p.is_unfiled and not p.is_stale
+        wanted = p is not None and p.is_dirty and not p.is_stale
         return wanted and self.filing_seconds <= limits.FILING_SECONDS
 
     @property

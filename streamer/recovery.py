@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from aiokafka.structs import TopicPartition
 
 from streamer.config import Settings
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.metrics.catalogue import Catalogue
 from streamer.store.base import Store, Stored

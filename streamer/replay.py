@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamer.batch import assemble
 from streamer.config import Settings
-from streamer.decode import Decoder
-from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.judge import reason_of_no_topic
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition, Records
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import View, view_of
 from streamer.sources.files import NO_TOPIC, Line
@@ -63,7 +61,6 @@ class Replay:
         self.catalogue = Catalogue(settings)
         self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
         self.lines = 0
-        self._decoder = Decoder(settings)
         self._keys = KeyReader(settings)
         self._on_dead = on_dead
         self._logs = [{kind: _Log() for kind in KINDS} for _ in range(partitions)]
@@ -108,12 +105,13 @@ class Replay:
         """Every topic was read to its end."""
         self._apply_all()
         for partition in self.partitions:
-            partition.apply({}, self._decoder.interner, at_end=KINDS)
+            partition.apply((), at_end=KINDS)
 
     @property
     def accepted(self) -> int:
         """Lines that count."""
-        return sum(log.accepted for p in self.partitions for log in p.logs.values())
+        counted = [p.core.counters()["topics"] for p in self.partitions]
+        return sum(topic["accepted"] for topics in counted for topic in topics.values())
 
     def views(self) -> list[View]:
         """What a reader sees of the partitions."""
@@ -130,7 +128,7 @@ class Replay:
 
     def _apply(self, number: int, logs: dict[str, _Log]) -> None:
         chunks = [
-            self._decoder.chunk(
+            Records(
                 kind,
                 np.arange(log.offset, log.offset + len(log.values)),
                 np.array(log.record_ms, np.int64),
@@ -141,9 +139,9 @@ class Replay:
         ]
         if not chunks:
             return
-        applied = self.partitions[number].apply(assemble(chunks), self._decoder.interner)
+        rejected = self.partitions[number].apply(chunks)
         if self._on_dead is not None:
-            for kind, offset, reason in applied.dead:
+            for kind, offset, reason in rejected:
                 log = logs[kind]
                 value = log.values[offset - log.offset]
                 self._on_dead(Dead(kind, number, offset, reason, value))

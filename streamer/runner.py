@@ -20,7 +20,6 @@ from streamer.chunk import Chunk
 from streamer.committer import Committer, prepare
 from streamer.config import Settings
 from streamer.deadletters import DeadLetters
-from streamer.decode import Decoder
 from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
 from streamer.events import KINDS
 from streamer.log import Log, Progress
@@ -50,7 +49,6 @@ class Runner:
         self.settings, self.store, self.log = settings, store, log
         self.before_adoption, self.after_adoption = before_adoption, after_adoption
         self.catalogue = Catalogue(settings)
-        self.decoder = Decoder(settings)
         self.dead_letters = DeadLetters(settings)
         self.telemetry = Telemetry(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, OwnedPartition] = {}
@@ -200,7 +198,7 @@ class Runner:
                     await asyncio.wait({owned.committing})
                 loop = asyncio.get_running_loop()
                 if owned.may_file_last and owned.partition is not None:
-                    await loop.run_in_executor(self._pool, owned.partition.file_users)
+                    await loop.run_in_executor(self._pool, owned.partition.refresh_user_sums)
                     owned.dirty = True
                 if owned.has_uncommitted:
                     prepared = await loop.run_in_executor(self._pool, prepare, owned)
@@ -340,7 +338,7 @@ class Runner:
         loop, bounds = asyncio.get_running_loop(), self.settings.limits
         taken = owned.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and owned.may_settle):
-            rows = await loop.run_in_executor(self._pool, owned.apply, self.decoder, taken)
+            rows = await loop.run_in_executor(self._pool, owned.apply, taken)
             self.telemetry.applied_records += rows
             self._applied_at = _now()
             self._resume(owned)
@@ -360,7 +358,7 @@ class Runner:
         started, partition = _now(), owned.partition
         if partition is not None and owned.may_file(started, self._filing_parts(started)):
             loop, everything = asyncio.get_running_loop(), partition.is_stale
-            await loop.run_in_executor(self._pool, partition.file_users)
+            await loop.run_in_executor(self._pool, partition.refresh_user_sums)
             owned.filed_at, owned.dirty = _now(), True
             if not everything:  # that comes once, after an adoption
                 owned.filing_seconds = _now() - started

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamer.batch import Columns, assemble
 from streamer.config import Settings
-from streamer.decode import Decoder
-from streamer.engine.partition import Partition
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition, Records
 
 
 @dataclass(frozen=True)
@@ -53,11 +51,11 @@ def chunks_of(records: Iterable[LogRecord], size: int, seed: int | None = None) 
             del logs[key]
 
 
-def decode_chunk(decoder: Decoder, chunk: Chunk) -> Columns:
-    """Columns of one chunk."""
+def records_of(chunk: Chunk) -> Records:
+    """What a partition is fed."""
     offset = np.array([r.offset for r in chunk.records], np.int64)
     record_ms = np.array([r.record_ms for r in chunk.records], np.int64)
-    return decoder.chunk(chunk.kind, offset, record_ms, [r.value for r in chunk.records])
+    return Records(chunk.kind, offset, record_ms, [r.value for r in chunk.records])
 
 
 class Engines:
@@ -66,17 +64,14 @@ class Engines:
     def __init__(self, settings: Settings, partitions: int) -> None:
         self.settings = settings
         self.catalogue = Catalogue(settings)
-        self.decoder = Decoder(settings)
         self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
         self.dead: list[tuple[str, int, int, str]] = []
 
     def feed(self, chunk: Chunk) -> None:
-        columns = decode_chunk(self.decoder, chunk)
-        interner = self.decoder.interner
-        applied = self.partitions[chunk.partition].apply(assemble([columns]), interner)
-        self.dead += [(k, chunk.partition, offset, reason) for k, offset, reason in applied.dead]
+        rejected = self.partitions[chunk.partition].apply([records_of(chunk)])
+        self.dead += [(k, chunk.partition, offset, reason) for k, offset, reason in rejected]
 
     def finish(self) -> None:
         """Every topic was read to its end."""
         for partition in self.partitions:
-            partition.apply({}, self.decoder.interner, at_end=KINDS)
+            partition.apply((), at_end=KINDS)

@@ -27,7 +27,7 @@ from typing import Protocol
 
 from aiokafka.structs import TopicPartition
 
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.errors import BrokerError
 from streamer.store.journal import Journal
 from streamer.store.manifest import Witness

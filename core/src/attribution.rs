@@ -374,7 +374,6 @@ impl Attribution {
             let dimensions = &counting.dimensions;
             let is_same =
                 dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);
-            counting.of_user(&feedback, feedback.is_complete, self.stream_ms);
             self.settled_moved += u64::from(feedback.is_settled && !is_same);
         }
         self.pending.set(place, feedback);
@@ -384,7 +383,16 @@ impl Attribution {
         if feedback.is_joined() {
             self.credit(joined, &feedback, 1, counting);
         }
+        self.of_user(&feedback, counting);
         self.settle_if_due(place, counting);
+    }
+
+    /// Feedback counts for its user, for good where its join cannot change.
+    fn of_user(&self, feedback: &Feedback, counting: &mut Counting) {
+        if !feedback.is_complete {
+            let is_fixed = self.is_final_at_once(feedback);
+            counting.of_user(feedback, is_fixed, self.stream_ms);
+        }
     }
 
     /// Adds feedback to an impression (or takes it away), with what follows for its outcome, its
@@ -495,8 +503,11 @@ impl Attribution {
         };
         let until_ms = slate.opened_ms + self.rules.window_ms - self.rules.lateness_ms;
         let is_only = slate.older == NO_SLATE && !slate.is_closed;
-        let has_feedback = !feedback.is_conversion() || row.final_first_ms <= feedback.event_ms;
-        feedback.has_request() && is_only && feedback.event_ms <= until_ms && has_feedback
+        feedback.has_request()
+            && is_only
+            && feedback.event_ms <= until_ms
+            && (!feedback.is_conversion()
+                || self.has_feedback(feedback, |click| self.is_final_at_once(click)))
     }
 
     /// Lets feedback be final whose join no later event can change, by the clocks.
@@ -557,23 +568,22 @@ impl Attribution {
     fn may_settle(&self, feedback: &Feedback) -> bool {
         let is_named = feedback.has_request() && feedback.is_joined();
         feedback.is_complete
-            || is_named && (!feedback.is_conversion() || self.has_lasting_feedback(feedback))
+            || is_named && (!feedback.is_conversion() || self.has_feedback(feedback, Feedback::has_request))
     }
 
-    /// Whether the impression of a conversion has feedback no later than it that is final, or names
-    /// its impression by request.
-    fn has_lasting_feedback(&self, conversion: &Feedback) -> bool {
+    /// Whether the impression of a conversion has feedback no later than it that is final, or that
+    /// `lasts` though it is pending.
+    fn has_feedback(&self, conversion: &Feedback, lasts: impl Fn(&Feedback) -> bool) -> bool {
         let Some(row) = self.retained.get(conversion.joined) else {
             return false;
         };
         if row.final_first_ms <= conversion.event_ms {
             return true;
         }
-        let pending =
-            self.pending
-                .of_pair(false, conversion.pair, row.event_ms, conversion.event_ms);
+        let (pair, to_ms) = (conversion.pair, conversion.event_ms);
+        let pending = self.pending.of_pair(false, pair, row.event_ms, to_ms);
         let mut joined = pending.iter().filter_map(|place| self.pending.get(*place));
-        joined.any(|x| x.joined == conversion.joined && x.has_request())
+        joined.any(|click| click.joined == conversion.joined && lasts(click))
     }
 
     /// Conversions may have waited for this feedback.
@@ -583,6 +593,9 @@ impl Attribution {
             .pending
             .of_pair(true, feedback.pair, feedback.event_ms, last_ms)
         {
+            if let Some(conversion) = self.pending.get(place).copied() {
+                self.of_user(&conversion, counting);
+            }
             self.settle_if_due(place, counting);
         }
     }

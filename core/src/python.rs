@@ -164,6 +164,26 @@ impl Core {
         self.partition.stream_ms
     }
 
+    /// Next offset, arrival clock and clock of joins of a topic.
+    fn topic(&self, kind: &str) -> PyResult<(i64, i64, i64)> {
+        let log = &self.partition.logs[topic_of(kind)? as usize];
+        Ok((log.next_offset, log.arrival_ms, log.clock_ms()))
+    }
+
+    /// Whether all sums over users are to be computed anew, at once.
+    #[getter]
+    fn is_stale(&self) -> bool {
+        let users = self.partition.counting.users.as_ref();
+        users.is_some_and(|users| users.is_stale())
+    }
+
+    /// Stream time at which the sums over users were last up to date.
+    #[getter]
+    fn refreshed_ms(&self) -> i64 {
+        let users = self.partition.counting.users.as_ref();
+        users.map_or(0, |users| users.refreshed_ms())
+    }
+
     /// The slowest clock of the topics that joins depend on.
     #[getter]
     fn join_clock_ms(&self) -> i64 {

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.commands.kafka_facts import TopicFacts
 from streamer.config import Settings
-from streamer.decode import Decoder
 from streamer.errors import BrokerError
 from streamer.events import KINDS
 from streamer.kafka import client_settings
+from streamer.judge import Judge
 from streamer.keying import keying_of
 from streamer.sources.keys import PARTITIONERS, KeyReader
 from streamer.topics import partition_count
@@ -101,14 +100,13 @@ async def look_at_keys(settings: Settings) -> dict[str, bool]:
 async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicFacts) -> Sample:
     places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     sample = Sample(topic.name, topic.partitions)
-    decoder, keys = Decoder(settings), KeyReader(settings)
+    judge, keys = Judge(settings), KeyReader(settings)
     for place, records in (await _last_records(consumer, places)).items():
-        offsets = np.array([r.offset for r in records], np.int64)
-        stamps = np.array([r.timestamp for r in records], np.int64)
-        columns = decoder.chunk(kind, offsets, stamps, [r.value for r in records])
         sample.records += len(records)
-        rejects = zip(columns.rejects.index, columns.rejects.reason, strict=True)
-        sample.refused += [(records[i].value, reason) for i, reason in rejects]
+        for record in records:
+            reason = judge.refusal(kind, record.value)
+            if reason is not None:
+                sample.refused.append((record.value, reason))
         users = {keys.read(r.value) for r in records if r.value is not None}
         sample.users |= {(user, place.partition) for user in users if user is not None}
     return sample

@@ -14,6 +14,8 @@ import numpy as np
 
 from streamer import limits
 from streamer.batch import I64, U64
+from streamer.config import Settings
+from streamer.durations import pane_length_ms
 from streamer.engine.chains import runs_of
 from streamer.engine.index import KeyIndex
 from streamer.engine.layout import BLOCK_STATS
@@ -39,6 +41,14 @@ class Ring:
     def oldest(self, stream_ms: int) -> int:
         """Index of the oldest pane that the window at ``stream_ms`` still covers."""
         return stream_ms // self.pane_ms - self.panes + 1
+
+
+def rings_of(settings: Settings) -> tuple[Ring, ...]:
+    """One ring for each window length."""
+    return tuple(
+        Ring(label, pane_length_ms(ms), ms // pane_length_ms(ms))
+        for label, ms in settings.windows.lengths_ms.items()
+    )
 
 
 class Deltas:

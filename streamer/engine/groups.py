@@ -53,6 +53,12 @@ class Groups:
         return number
 
 
+def columns_of(tuples: Sequence[Sequence[int]]) -> dict[str, I64]:
+    """Groups as columns: a number, and the value code of each dimension."""
+    codes = np.array(tuples, np.int64).reshape(len(tuples), -1)
+    return {"number": np.arange(len(tuples)), **{f"code_{i}": c for i, c in enumerate(codes.T)}}
+
+
 def group_texts(
     tuples: Iterable[Sequence[int]], dump: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], ...]:

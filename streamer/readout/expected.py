@@ -12,7 +12,7 @@ from streamer.batch import I64
 from streamer.config import Settings
 from streamer.engine.cells import Ring
 from streamer.engine.layout import Layout
-from streamer.engine.partition import rings_of
+from streamer.engine.cells import rings_of
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 

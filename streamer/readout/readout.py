@@ -8,7 +8,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from streamer.config import Settings
-from streamer.engine.partition import rings_of
+from streamer.engine.cells import rings_of
 from streamer.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series

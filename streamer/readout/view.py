@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from streamer.batch import I64
 from streamer.engine import integers
+from streamer.engine.chains import runs_of
 from streamer.engine.groups import group_texts
 from streamer.engine.labels import Label
-from streamer.engine.partition import Partition
-from streamer.engine.segments import segment_texts
-from streamer.engine.tracks import Kept
+from streamer.engine.segments import OTHER, segment_texts
 from streamer.events import KINDS
+from streamer.partition import Partition, Series
 
 Panes = dict[int, tuple[I64, I64]]
 """(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""
@@ -86,50 +88,52 @@ class View:
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
     """The header of a partition in memory."""
-    topics = {
-        kind: TopicCounts(
-            log.next_offset,
-            log.arrival_ms,
-            log.accepted,
-            log.duplicates,
-            log.late,
-            dict(log.rejected),
-            log.lost,
-            log.restarts,
-        )
-        for kind, log in partition.logs.items()
-    }
-    values, segments = partition.segments.values, partition.segments.dump()
+    state = partition.state()
+    values, counted = state["dimensions"]["values"], state["topics"]
     return Header(
         commit=commit,
-        stream_ms=partition.stream_ms,
-        topics={kind: topics[kind] for kind in KINDS},
-        unattributed=dict(partition.unattributed),
-        unsettled=partition.attribution.unsettled_counts(),
-        join_gap=partition.join_gap,
+        stream_ms=state["stream_ms"],
+        topics={kind: _counts(partition, kind, counted[kind]) for kind in KINDS},
+        unattributed=state["unattributed"],
+        unsettled=state["unsettled"],
+        join_gap=sum(topic["join_gap"] for topic in counted.values()),
         dropped=partition.dropped_by_bounds,
-        capped=tuple(v.capped for v in values),
-        kept=tuple(tuple(sorted(v.hashes)) for v in values),
-        segments=tuple(segment_texts(segments)),
-        groups=group_texts(partition.users.groups.tuples, segments),
-        sample_bits=partition.users.sample_bits,
+        capped=tuple(v["events"][OTHER] for v in values),
+        kept=tuple(tuple(v["unnamed"]) for v in values),
+        segments=tuple(segment_texts(state["dimensions"])),
+        groups=group_texts(partition.core.user_groups(), state["dimensions"]),
+        sample_bits=state["sample_bits"],
         users_behind_ms=partition.users_behind_ms,
-        counted_since_ms=partition.experiments.counted_since_ms,
-        day_sample_bits=partition.experiments.sample_bits,
     )
 
 
+def _counts(partition: Partition, kind: str, counted: Mapping[str, Any]) -> TopicCounts:
+    log = partition.logs[kind]
+    names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late", "rejected")
+    return TopicCounts(*(counted[name] for name in names), log.lost, log.restarts)
+
+
 def view_of(partition: Partition) -> View:
-    """A partition in memory, as a reader would see it after a commit that filed the users."""
-    partition.file_users()
-    panes = partition.cells.dump(partition.cells.live_panes())
-    users = dict(enumerate(partition.users.sums, 1))
-    trials, sums = partition.experiments.trials, partition.experiments.sums
-    experiments = {trial.shape: integers.columns(s) for trial, s in zip(trials, sums, strict=True)}
-    tracks = {kept.track.shape: _track(kept) for kept in partition.tracks.kept}
-    return View(header_of(partition), panes, users, experiments, tracks)
+    """A partition in memory, as a reader would see it after a commit with all sums over users."""
+    partition.refresh_user_sums()
+    rings = range(len(partition.settings.windows.lengths))
+    users = {ring + 1: partition.core.user_sums(ring) for ring in rings}
+    series = zip(partition.series, partition.series_since_ms, strict=True)
+    tracks = {s.track.shape: _series(s, since_ms) for s, since_ms in series}
+    return View(header_of(partition), panes_of(partition), users, {}, tracks)
 
 
-def _track(kept: Kept) -> TrackView:
-    panes = kept.cells.dump(kept.cells.live_panes())
-    return TrackView(kept.since_ms, list(kept.labels.known), panes)
+def _series(series: Series, since_ms: int) -> TrackView:
+    return TrackView(since_ms, series.labels, panes_of(series))
+
+
+def panes_of(what: Partition | Series) -> Panes:
+    """The panes of windows and totals, or of an alert series."""
+    number = what.number if isinstance(what, Series) else None
+    core = what.core
+    pane, code, value = core.dump_panes(core.live_panes(number), number)
+    bounds = [*runs_of(pane).tolist(), len(pane)]
+    return {
+        int(pane[start]): (code[start:stop], value[start:stop])
+        for start, stop in itertools.pairwise(bounds)
+    }

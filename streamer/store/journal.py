@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from streamer import limits
-from streamer.engine import integers
-from streamer.engine.partition import Partition
+from streamer.engine.cells import rings_of
+from streamer.engine.groups import columns_of
+from streamer.engine.segments import OTHER
 from streamer.events import KINDS
+from streamer.partition import Partition
 from streamer.store import codec
 from streamer.store.base import Commit
 from streamer.store.manifest import (
@@ -29,7 +32,7 @@ from streamer.store.manifest import (
     fingerprint,
 )
 from streamer.store.panes import PaneBlobs
-from streamer.store.tables import TABLES, StoredTable
+from streamer.store.tables import TABLES, Table
 
 
 @dataclass
@@ -52,12 +55,15 @@ class Journal:
         self.dead_letters = 0
         self.position = b""
         self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
-        self.panes = PaneBlobs(partition.cells)
-        self.tracks = {k.track.shape: PaneBlobs(k.cells) for k in partition.tracks.kept}
+        self.panes = PaneBlobs(partition.core, rings_of(partition.settings))
+        self.tracks = {
+            s.track.shape: PaneBlobs(partition.core, s.track.rings, s.number)
+            for s in partition.series
+        }
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
         self.witnesses: dict[str, list[Witness]] = {kind: [] for kind in KINDS}
-        self.fingerprint = fingerprint(partition.settings, partition.collector.layout)
+        self.fingerprint = fingerprint(partition.settings, partition.catalogue.layout)
         self._blob_number = 0
 
     # Writing -----------------------------------------------------------------------------------
@@ -87,10 +93,9 @@ class Journal:
         """The next commit: everything that changed since the last one."""
         blobs: dict[str, bytes] = {}
         delete: list[str] = []
-        self.partition.seal()
+        self.partition.core.seal()
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
-        self._put_experiments(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
         self.commit_number += 1
@@ -114,8 +119,9 @@ class Journal:
             panes.put(self.partition.stream_ms, lambda columns: self._put(columns, blobs), delete)
 
     def _put_users(self, blobs: dict[str, bytes], delete: list[str]) -> None:
-        for ring in self.partition.users.take_changed():
-            number, (key, value) = ring + 1, self.partition.users.sums[ring]
+        core = self.partition.core
+        for ring in core.take_changed_rings():
+            number, (key, value) = ring + 1, core.user_sums(ring)
             if number in self.users:
                 delete.append(self.users.pop(number))
             if len(key):
@@ -123,28 +129,18 @@ class Journal:
         if self.users and (blobs.keys() & set(self.users.values()) or GROUPS not in self.users):
             if GROUPS in self.users:
                 delete.append(self.users.pop(GROUPS))
-            self.users[GROUPS] = self._put(self.partition.users.groups.columns(), blobs)
-
-    def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
-        experiments = self.partition.experiments
-        for at in experiments.take_changed():
-            shape, sums = experiments.trials[at].shape, experiments.sums[at]
-            if shape in self.experiments:
-                delete.append(self.experiments.pop(shape))
-            if sums:
-                self.experiments[shape] = self._put(integers.columns(sums), blobs)
+            self.users[GROUPS] = self._put(columns_of(core.user_groups()), blobs)
 
     def _put_table(
-        self, name: str, table: StoredTable, blobs: dict[str, bytes], delete: list[str]
+        self, name: str, table: Table, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
         held = self.tables[name]
         for old in [h for h in held if table.is_gone(self.partition, h.ref, h.end)]:
             held.remove(old)
             if old.ref.name:
                 delete.append(old.ref.name)
-        first = held[-1].end if held else table.first_serial(self.partition)
-        first = max(first, table.first_serial(self.partition))
-        end = table.next_serial(self.partition)
+        start, end = self.partition.core.serials(name)
+        first = max(held[-1].end if held else start, start)
         if end > first:
             self._write(held, table, first, end, 0, blobs)
         self._merge(held, table, blobs, delete)
@@ -152,24 +148,23 @@ class Journal:
     def _write(
         self,
         held: list[Held],
-        table: StoredTable,
+        table: Table,
         first: int,
         end: int,
         level: int,
         blobs: dict[str, bytes],
     ) -> None:
-        columns = table.rows(self.partition, first, end)
-        rows = len(next(iter(columns.values())))
+        columns = self.partition.core.rows(table.name, first, end)
+        rows = len(next(iter(columns.values()))) if columns else 0
         if not rows:
-            held.append(Held(BlobRef("", 0, level, 0, 0), first, end))
+            held.append(Held(BlobRef("", 0, level, 0), first, end))
             return
         name = self._put(columns, blobs)
-        latest_event_ms, latest_arrival_ms = table.latest(columns)
-        ref = BlobRef(name, rows, level, latest_event_ms, latest_arrival_ms)
+        ref = BlobRef(name, rows, level, table.latest_ms(columns))
         held.append(Held(ref, first, end))
 
     def _merge(
-        self, held: list[Held], table: StoredTable, blobs: dict[str, bytes], delete: list[str]
+        self, held: list[Held], table: Table, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
         """Make one blob of neighbours of a level, when there are enough; one a commit."""
         fan_in = limits.BLOB_FAN_IN
@@ -177,7 +172,7 @@ class Journal:
         may_tidy = self.commit_number % fan_in == 0
         if not runs and not may_tidy:
             return
-        live = table.live(self.partition, [h.first for h in held]) if held else None
+        live = self.partition.core.live(table.name, [h.first for h in held]) if held else None
         rows = live or [h.ref.rows for h in held]
         for run in runs:
             for start in range(run.stop - fan_in, run.start - 1, -1):
@@ -191,7 +186,7 @@ class Journal:
         self,
         held: list[Held],
         live: list[int],
-        table: StoredTable,
+        table: Table,
         blobs: dict[str, bytes],
         delete: list[str],
     ) -> None:
@@ -217,7 +212,7 @@ class Journal:
         held: list[Held],
         start: int,
         stop: int,
-        table: StoredTable,
+        table: Table,
         blobs: dict[str, bytes],
         delete: list[str],
     ) -> None:
@@ -233,61 +228,68 @@ class Journal:
 
     def _manifest(self) -> Manifest:
         p = self.partition
+        state = p.state()
         return Manifest(
             version=VERSION,
             fingerprint=self.fingerprint,
             commit=self.commit_number,
             recounted=self.recounted,
-            stream_ms=p.stream_ms,
-            topics={
-                kind: TopicState(
-                    first_offset=log.first_offset,
-                    next_offset=log.next_offset,
-                    arrival_ms=log.arrival_ms,
-                    borrowed_ms=log.borrowed_ms,
-                    accepted=log.accepted,
-                    duplicates=log.duplicates,
-                    late=log.late,
-                    rejected=log.rejected,
-                    evicted_early=log.ids.evicted_early,
-                    lost=log.lost,
-                    gaps=log.gaps,
-                    restarts=log.restarts,
-                    witnesses=self.witnesses[kind],
-                )
-                for kind, log in p.logs.items()
+            stream_ms=state["stream_ms"],
+            topics={kind: self._topic(kind, state["topics"][kind]) for kind in KINDS},
+            segments={
+                "values": state["dimensions"]["values"],
+                "tuples": state["dimensions"]["tuples"],
+                "overflowed": state["segments_overflowed"],
             },
-            segments=p.segments.dump(),
-            kept=[sorted(v.hashes) for v in p.segments.values],
-            capped=[v.capped for v in p.segments.values],
-            unattributed=p.unattributed,
-            unsettled=p.attribution.unsettled_counts(),
-            join_gap=p.join_gap,
+            kept=[values["unnamed"] for values in state["dimensions"]["values"]],
+            capped=[values["events"][OTHER] for values in state["dimensions"]["values"]],
+            unattributed=state["unattributed"],
+            unsettled=state["unsettled"],
+            settled_moved=state["settled_moved"],
+            join_gap=sum(topic["join_gap"] for topic in state["topics"].values()),
             dropped=p.dropped_by_bounds,
-            evicted_early=p.evicted_early,
+            evicted_early=state["evicted_early"],
             dead_letters=self.dead_letters,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
             panes=self.panes.names,
             users=self.users,
-            sample_bits=p.users.sample_bits,
+            sample_bits=state["sample_bits"],
             users_behind_ms=p.users_behind_ms,
             experiments=self.experiments,
-            labels=[dict(label) for label in p.experiments.labels.known],
-            counted_since_ms=p.experiments.since,
-            scopes=p.experiments.scopes,
-            exposures_final_ms=p.experiments.final_ms,
-            day_sample_bits=p.experiments.sample_bits,
+            labels=[],
+            counted_since_ms={},
+            scopes={},
+            exposures_final_ms=0,
+            day_sample_bits=0,
             tracks=self._tracks(),
         )
 
+    def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:
+        log = self.partition.logs[kind]
+        return TopicState(
+            first_offset=log.first_offset,
+            next_offset=counted["next_offset"],
+            arrival_ms=counted["arrival_ms"],
+            idle_ms=counted["idle_ms"],
+            accepted=counted["accepted"],
+            duplicates=counted["duplicates"],
+            late=counted["late"],
+            rejected=counted["rejected"],
+            join_gap=counted["join_gap"],
+            evicted_early=counted["evicted_early"],
+            lost=log.lost,
+            gaps=log.gaps,
+            restarts=log.restarts,
+            witnesses=self.witnesses[kind],
+        )
+
     def _tracks(self) -> dict[str, StoredTrack]:
+        p = self.partition
         return {
-            kept.track.shape: StoredTrack(
-                kept.since_ms,
-                [dict(label) for label in kept.labels.known],
-                self.tracks[kept.track.shape].names,
+            s.track.shape: StoredTrack(
+                since_ms, [dict(label) for label in s.labels], self.tracks[s.track.shape].names
             )
-            for kept in self.partition.tracks.kept
+            for s, since_ms in zip(p.series, p.series_since_ms, strict=True)
         }
 
 

@@ -13,14 +13,14 @@ from streamer.config import Settings
 from streamer.engine.experiments import all_since
 from streamer.engine.groups import group_texts, tuples_of
 from streamer.engine.layout import Layout
-from streamer.engine.partition import rings_of
+from streamer.engine.cells import rings_of
 from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, DamagedError, SettingsError
 from streamer.readout.view import Header, TopicCounts
 from streamer.store import codec
 from streamer.store.frame import body_of, framed
 
-VERSION = 8
+VERSION = 9
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -39,11 +39,12 @@ class TopicState(msgspec.Struct):
     first_offset: int
     next_offset: int
     arrival_ms: int
-    borrowed_ms: int
+    idle_ms: int
     accepted: int
     duplicates: int
     late: int
     rejected: dict[str, int]
+    join_gap: int
     evicted_early: int
     lost: int
     gaps: list[tuple[int, int]]
@@ -52,13 +53,12 @@ class TopicState(msgspec.Struct):
 
 
 class BlobRef(msgspec.Struct, array_like=True):
-    """Rows of a table in one blob; by the latest times in it it is known when it may leave."""
+    """Rows of a table in one blob; by the latest time in it it is known when it may leave."""
 
     name: str
     rows: int
     level: int
     latest_event_ms: int
-    latest_arrival_ms: int
 
 
 class StoredTrack(msgspec.Struct, array_like=True):
@@ -86,6 +86,7 @@ class Manifest(msgspec.Struct):
     capped: list[int]
     unattributed: dict[str, int]
     unsettled: dict[str, int]
+    settled_moved: int
     join_gap: int
     dropped: int
     evicted_early: dict[str, int]

@@ -14,7 +14,8 @@ import numpy as np
 
 from streamer import limits
 from streamer.batch import I64
-from streamer.engine.cells import TOTAL_RING, Cells
+from streamer._core import Core
+from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.chains import runs_of
 from streamer.errors import CodecError
 from streamer.store.codec import Columns
@@ -22,7 +23,7 @@ from streamer.store.codec import Columns
 Put = Callable[[Columns], str]
 """Adds a blob to the commit, and returns its name."""
 Pane = tuple[I64, I64]
-"""Codes and values, as ``Cells.dump`` gives them."""
+"""Codes (segment << 14 | statistic) and values."""
 
 
 @dataclass
@@ -34,10 +35,11 @@ class _Blob:
 
 
 class PaneBlobs:
-    """The blobs of one set of cells."""
+    """The blobs of one set of panes."""
 
-    def __init__(self, cells: Cells) -> None:
-        self.cells = cells
+    def __init__(self, core: Core, rings: Sequence[Ring], series: int | None = None) -> None:
+        """``series``: place of the alert series that they are of; None: windows and totals."""
+        self.core, self.rings, self.series = core, rings, series
         self._blobs: dict[str, _Blob] = {}
         self._oldest: list[int] = []
 
@@ -48,7 +50,7 @@ class PaneBlobs:
 
     def put(self, stream_ms: int, put: Put, delete: list[str]) -> None:
         """Write what changed since the last commit; ``delete`` gets what it replaces."""
-        touched = self.cells.take_touched()
+        touched = set(self.core.take_changed_panes(self.series))
         gone = self._gone(stream_ms, touched)
         leaving = touched | gone
         for name, blob in list(self._blobs.items()):
@@ -58,12 +60,16 @@ class PaneBlobs:
                 touched |= blob.panes.keys()
                 delete.append(name)
                 del self._blobs[name]
-        for panes in _parts(self.cells.dump(touched - gone)):
+        for panes in _parts(self._dump(touched - gone)):
             self._blobs[put(_joined(panes))] = _held(panes, panes)
+
+    def _dump(self, panes: set[int]) -> dict[int, Pane]:
+        pane, code, value = self.core.dump_panes(sorted(panes), self.series)
+        return split({"pane": pane, "code": code, "value": value})
 
     def _gone(self, stream_ms: int, touched: set[int]) -> set[int]:
         """The panes that no window covers any more, where a window has moved on."""
-        oldest = [ring.oldest(stream_ms) for ring in self.cells.rings]
+        oldest = [ring.oldest(stream_ms) for ring in self.rings]
         if oldest == self._oldest:
             return set()
         self._oldest = oldest
@@ -76,7 +82,7 @@ class PaneBlobs:
         for (name, wanted), found in zip(names.items(), columns, strict=True):
             panes = split(found)
             for pane, (codes, values) in chosen(panes, name, wanted).items():
-                self.cells.load(pane, codes, values)
+                self.core.load_pane(pane, codes, values, self.series)
             self._blobs[name] = _held(panes, wanted)
 
 

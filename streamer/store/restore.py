@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from streamer.batch import I64
-from streamer.engine.partition import Partition
 from streamer.errors import DamagedError
+from streamer.partition import Partition
 from streamer.store import codec
 from streamer.store.base import Store, Stored
 from streamer.store.journal import Held, Journal
@@ -32,19 +32,26 @@ async def adopt(
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
     journal.dead_letters = manifest.dead_letters
-    _restore_counters(partition, journal, manifest)
-    moves = partition.segments.load(manifest.segments)
+    with _damage():
+        _restore_counters(partition, journal, manifest)
     await _load_panes(store, number, partition, journal, manifest)
-    for name, refs in manifest.tables.items():
+    for name in TABLES:
+        refs = manifest.tables.get(name, [])
         found = await _blobs(store, number, [ref.name for ref in refs])
-        await _aside(_load_table, journal, name, refs, found, moves)
-    await _aside(partition.rejoin)
-    partition.cells.take_touched()
+        await _aside(_load_table, journal, name, refs, found)
+    partition.core.finish_load()
     journal.users = dict(manifest.users)
-    wanted = {trial.shape for trial in partition.experiments.trials}
-    journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
     await store.sweep(number, claim, manifest.blob_names())
     return journal
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """What the core cannot take over was damaged."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise DamagedError(f"what is stored cannot be loaded: {error}") from error
 
 
 def start_over(partition: Partition, claim: str, stored: Stored) -> Journal:
@@ -66,38 +73,34 @@ async def _aside(work: Callable[..., None], *arguments: Any) -> None:
 
 
 def _load_table(
-    journal: Journal, name: str, refs: Sequence[BlobRef], found: Sequence[bytes], moves: I64
+    journal: Journal, name: str, refs: Sequence[BlobRef], found: Sequence[bytes]
 ) -> None:
-    table, partition = TABLES[name], journal.partition
-    for ref, data in zip(refs, found, strict=True):
-        first = table.next_serial(partition)
-        table.load(partition, codec.decode(data), moves)
-        journal.tables[name].append(Held(ref, first, table.next_serial(partition)))
+    blobs = [codec.decode(data) for data in found]
+    with _damage():
+        spans = journal.partition.core.load(name, blobs)
+    journal.tables[name] = [
+        Held(ref, first, end) for ref, (first, end) in zip(refs, spans, strict=True)
+    ]
 
 
 def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
-    partition.stream_ms = manifest.stream_ms
-    partition.unattributed.update(manifest.unattributed)
-    partition.join_gap = manifest.join_gap
-    partition.users.sample_bits = manifest.sample_bits
-    partition.experiments.sample_bits = manifest.day_sample_bits
-    partition.experiments.restore(
-        manifest.labels,
-        manifest.counted_since_ms,
-        manifest.scopes,
-        manifest.stream_ms,
-        manifest.exposures_final_ms,
+    core = partition.core
+    values = [(v["texts"], v["events"], v["kept"]) for v in manifest.segments["values"]]
+    core.restore_dimensions(values, manifest.segments["tuples"])
+    core.restore(
+        {
+            "stream_ms": manifest.stream_ms,
+            "topics": {kind: msgspec.structs.asdict(t) for kind, t in manifest.topics.items()},
+            "unattributed": manifest.unattributed,
+            "settled_moved": manifest.settled_moved,
+            "evicted_early": manifest.evicted_early,
+            "segments_overflowed": manifest.segments["overflowed"],
+            "sample_bits": manifest.sample_bits,
+        }
     )
-    for name, early in manifest.evicted_early.items():
-        getattr(partition, name).evicted_early = early
     for kind, topic in manifest.topics.items():
         log = partition.logs[kind]
         log.first_offset = topic.first_offset
-        log.next_offset, log.arrival_ms = topic.next_offset, topic.arrival_ms
-        log.borrowed_ms, log.accepted = topic.borrowed_ms, topic.accepted
-        log.duplicates, log.late = topic.duplicates, topic.late
-        log.rejected = dict(topic.rejected)
-        log.ids.evicted_early = topic.evicted_early
         log.lost, log.gaps, log.restarts = topic.lost, list(topic.gaps), topic.restarts
         journal.witnesses[kind] = list(topic.witnesses)
 
@@ -106,23 +109,26 @@ async def _load_panes(
     store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
 ) -> None:
     await _load_some(store, number, journal.panes, manifest.panes)
-    for kept in partition.tracks.kept:
-        shape = kept.track.shape
+    for series in partition.series:
+        shape = series.track.shape
+        since_ms = manifest.stream_ms
         if shape in manifest.tracks:
             stored = manifest.tracks[shape]
-            kept.since_ms = stored.since_ms
-            kept.labels.load(stored.labels)
+            since_ms = stored.since_ms
+            labels = [[label[name] for name in series.names] for label in stored.labels]
+            partition.core.restore_series_labels(series.number, labels)
             await _load_some(store, number, journal.tracks[shape], stored.panes)
-            kept.cells.take_touched()
-        else:
-            kept.since_ms = manifest.stream_ms
+        partition.series_since_ms[series.number] = since_ms
+    for at in (None, *(series.number for series in partition.series)):
+        partition.core.take_changed_panes(at)
 
 
 async def _load_some(
     store: Store, number: int, panes: PaneBlobs, names: dict[str, list[int]]
 ) -> None:
     found = await _blobs(store, number, list(names))
-    panes.load(names, [codec.decode(data) for data in found])
+    with _damage():
+        panes.load(names, [codec.decode(data) for data in found])
 
 
 async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:

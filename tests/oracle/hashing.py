@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import lru_cache
 
-from xxhash import xxh3_64_intdigest
+from streamer.ingest.spec import FIXED_KEY
 
-
-def _xxh3(text: str) -> int:
-    return xxh3_64_intdigest(text.encode())
+from .siphash import siphash13
 
 
-_digest: list[Callable[[str], int]] = [_xxh3]
-
-
+@lru_cache(maxsize=1 << 16)
 def digest(text: str) -> int:
-    """The 64-bit hash of a text."""
-    return _digest[-1](text)
-
-
-@contextmanager
-def hashed_by(function: Callable[[str], int]) -> Iterator[None]:
-    """Let texts be known by another hash."""
-    _digest.append(function)
-    try:
-        yield
-    finally:
-        _digest.pop()
+    """The 64-bit hash of a text, under the key of runs that store nothing."""
+    return siphash13(FIXED_KEY, text.encode())
