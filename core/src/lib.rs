@@ -49,6 +49,7 @@ pub mod slate_values;
 pub mod slates;
 pub mod softplus;
 pub mod spec;
+pub mod standing;
 pub mod statistics;
 pub mod trial;
 pub mod trial_sums;

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use ethnum::I256;
 
-use crate::components::LIMB_BITS;
+use crate::arms::Arms;
 use crate::experiments_spec::{MeasureSpec, TrialSpec};
+use crate::standing::{Standing, moments};
 use crate::trial_sums::Sums;
 
 /// Components that count impressions, with one of which a user is in an experiment, and outcomes.
@@ -19,10 +20,6 @@ const EARLY: usize = 2;
 const UNEXPOSED: usize = 3;
 /// How many statistics there are before those of measures.
 const COUNTS: usize = 4;
-/// Numerator, denominator, and the same of the days before: their sums, those of products of two,
-/// and the number of users whose numerator is not 0.
-const MOST_MOMENTS: usize = 4 + 10 + 1;
-
 /// What a user did on one day, under one label and part.
 #[derive(Clone, Copy, Debug)]
 pub struct Did {
@@ -77,15 +74,6 @@ pub struct Trial {
     pub moments: usize,
 }
 
-type Moments = [I256; MOST_MOMENTS];
-
-/// What a user adds up to on a day: of each measure the moments, and their bucket.
-#[derive(Debug, Default)]
-pub struct Standing {
-    is_in: bool,
-    measures: Vec<(usize, Moments)>,
-}
-
 /// Buffers that are used for one user after another.
 #[derive(Debug, Default)]
 pub struct Work {
@@ -112,11 +100,7 @@ impl Trial {
         components: usize,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
-        let moments = if covariates.is_some() {
-            4 + 10 + 1
-        } else {
-            2 + 3 + 1
-        };
+        let moments = moments(covariates.is_some());
         let (mut firsts, mut stats) = (Vec::new(), COUNTS);
         for measure in &spec.measures {
             let places = [Some(measure.above), measure.below, measure.high];
@@ -127,7 +111,8 @@ impl Trial {
             stats += moments * measure.cap.buckets();
         }
         let days = spec.days.0..spec.days.1;
-        let most = (arms as i128 + 1) * i128::from(days.end - days.start) * stats as i128;
+        let most =
+            (arms as i128 + 1) * (i128::from(days.end) - i128::from(days.start)) * stats as i128;
         if days.is_empty() || most > i128::from(i64::MAX) {
             return Err(format!("an experiment has the days {days:?}"));
         }
@@ -149,19 +134,18 @@ impl Trial {
         place * self.stats as i64 + stat as i64
     }
 
-    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `arm_of`:
-    /// the arm of a label, 0 for none; `within`: the only days that count, except that who was
+    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`: the only days that count, except that who was
     /// exposed before is in, and who was in several arms on any day is not.
     pub fn contribute(
         &self,
         history: &History<'_>,
-        arm_of: impl Fn(u32) -> usize,
+        arms: &Arms,
         within: &Range<i64>,
         work: &mut Work,
         (sums, sign): (&mut Sums, i64),
     ) {
         let inside = history.within(&self.days);
-        let seen = self.seen(&inside, &arm_of);
+        let seen = self.seen(&inside, arms);
         if let Some(seen) = seen.filter(|seen| seen.first < seen.last) {
             sums.add(self.key(0, seen.day, 0), MIXED, I256::from(sign));
             return;
@@ -175,7 +159,7 @@ impl Trial {
         }
         let counts = |did: &&Did| {
             if self.is_attributed {
-                arm_of(did.label) == arm && did.day >= within.start
+                arms.of(did.label) == arm && did.day >= within.start
             } else {
                 did.is_exposed
             }
@@ -191,10 +175,10 @@ impl Trial {
     }
 
     /// The arms of which the user had an impression.
-    fn seen(&self, inside: &History<'_>, arm_of: &impl Fn(u32) -> usize) -> Option<Seen> {
+    fn seen(&self, inside: &History<'_>, arms: &Arms) -> Option<Seen> {
         let mut seen: Option<Seen> = None;
         for did in inside.did {
-            let arm = arm_of(did.label);
+            let arm = arms.of(did.label);
             if arm > 0 && inside.amounts_of(did)[SHOWN] > 0 {
                 let start = Seen {
                     first: arm,
@@ -273,95 +257,28 @@ impl Trial {
 
     /// A day is complete: add how the user stands now, less how he stood before.
     fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut Sums, i64)) {
-        self.stand(work);
-        let (now, before) = (&work.now, &work.before);
-        let users = i64::from(now.is_in) - i64::from(before.is_in);
+        work.now.is_in = false;
+        if !self.is_attributed || work.totals[SHOWN] > 0 {
+            let before = self.covariates.is_some().then_some(&*work.covariates);
+            work.now.set(&self.measures, &work.totals, before);
+        }
+        let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
         if users != 0 {
             sums.add(self.key(arm, day, 0), USERS, I256::from(sign * users));
         }
         for (number, first) in self.firsts.iter().enumerate() {
-            let of = |standing: &Standing| standing.measures.get(number).copied();
-            let (now, before) = (
-                of(now).filter(|_| now.is_in),
-                of(before).filter(|_| before.is_in),
-            );
-            let key = |bucket| self.key(arm, day, first + bucket * self.moments);
+            let (now, before) = (work.now.of(number), work.before.of(number));
             if now == before {
                 continue;
             }
-            for ((bucket, moments), its_sign) in now
-                .map(|now| (now, sign))
-                .into_iter()
-                .chain(before.map(|x| (x, -sign)))
-            {
-                for (sum, moment) in sums.block(key(bucket)).iter_mut().zip(moments) {
-                    if its_sign > 0 {
-                        *sum += moment;
-                    } else {
-                        *sum -= moment;
-                    }
-                }
+            let key = |bucket: usize| self.key(arm, day, first + bucket * self.moments);
+            if let Some((bucket, moments)) = now {
+                sums.add_all(key(bucket), moments, sign);
+            }
+            if let Some((bucket, moments)) = before {
+                sums.add_all(key(bucket), moments, -sign);
             }
         }
         std::mem::swap(&mut work.now, &mut work.before);
-    }
-
-    /// How a user stands with these totals.
-    fn stand(&self, work: &mut Work) {
-        let Work {
-            totals,
-            covariates,
-            now,
-            ..
-        } = work;
-        now.is_in = !self.is_attributed || totals[SHOWN] > 0;
-        now.measures.clear();
-        if !now.is_in {
-            return;
-        }
-        let covariates = self.covariates.as_ref().map(|_| covariates.as_slice());
-        for measure in &self.measures {
-            let (above, bucket) = measure.cap.capped(above_of(measure, totals));
-            let then = covariates.map(|then| [above_of(measure, then), below_of(measure, then)]);
-            let moments = moments_of([above, below_of(measure, totals)], then);
-            now.measures.push((bucket, moments));
-        }
-    }
-}
-
-fn above_of(measure: &MeasureSpec, totals: &[i128]) -> i128 {
-    let high = measure.high.map_or(0, |high| totals[high]);
-    totals[measure.above] + (high << LIMB_BITS)
-}
-
-fn below_of(measure: &MeasureSpec, totals: &[i128]) -> i128 {
-    measure.below.map_or(1, |below| totals[below])
-}
-
-/// Values, products of two, and whether the numerator is not 0.
-fn moments_of(now: [i128; 2], then: Option<[i128; 2]>) -> Moments {
-    let [x, y] = now;
-    let [u, v] = then.unwrap_or([0, 0]);
-    let (values, n) = ([x, y, u, v], if then.is_some() { 4 } else { 2 });
-    let mut moments = [I256::ZERO; MOST_MOMENTS];
-    let mut places = moments.iter_mut();
-    let mut put = |value| {
-        if let Some(place) = places.next() {
-            *place = value;
-        }
-    };
-    values[..n].iter().for_each(|value| put(I256::from(*value)));
-    for (i, a) in values[..n].iter().enumerate() {
-        values[i..n].iter().for_each(|b| put(product(*a, *b)));
-    }
-    put(I256::from(x != 0));
-    moments
-}
-
-/// Exact; short where both fit 64 bits.
-fn product(a: i128, b: i128) -> I256 {
-    match (i64::try_from(a), i64::try_from(b)) {
-        (Ok(a), Ok(b)) => I256::from(i128::from(a) * i128::from(b)),
-        _ => I256::from(a) * I256::from(b),
     }
 }

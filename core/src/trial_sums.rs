@@ -27,6 +27,8 @@ pub struct Sums {
     keys: Vec<i64>,
     values: Vec<I256>,
     table: HashTable<u32>,
+    /// The block that was added to last.
+    last: usize,
     /// Blocks that held something when they were counted last.
     held: usize,
 }
@@ -38,6 +40,7 @@ impl Sums {
             keys: Vec::new(),
             values: Vec::new(),
             table: HashTable::new(),
+            last: 0,
             held: 0,
         }
     }
@@ -55,14 +58,18 @@ impl Sums {
     }
 
     /// The block of a key.
-    pub fn block(&mut self, key: i64) -> &mut [I256] {
+    fn block(&mut self, key: i64) -> &mut [I256] {
         let Self {
             keys,
             values,
             table,
             width,
+            last,
             ..
         } = self;
+        if keys.get(*last) == Some(&key) {
+            return &mut values[*last * *width..][..*width];
+        }
         let is_it = |block: &u32| keys[*block as usize] == key;
         let found = table.find(hash_of(key), is_it).copied();
         let number = found.unwrap_or_else(|| {
@@ -72,12 +79,24 @@ impl Sums {
             table.insert_unique(hash_of(key), number, |block| hash_of(keys[*block as usize]));
             number
         });
-        &mut values[number as usize * *width..][..*width]
+        *last = number as usize;
+        &mut values[*last * *width..][..*width]
     }
 
     /// Add to one sum of the block of a key.
     pub fn add(&mut self, key: i64, place: usize, value: I256) {
         self.block(key)[place] += value;
+    }
+
+    /// Add `sign` times these to the block of a key.
+    pub fn add_all(&mut self, key: i64, values: &[I256], sign: i64) {
+        for (sum, value) in self.block(key).iter_mut().zip(values) {
+            if sign > 0 {
+                *sum += *value;
+            } else {
+                *sum -= *value;
+            }
+        }
     }
 
     fn blocks(&self) -> impl Iterator<Item = (i64, &[I256])> {
