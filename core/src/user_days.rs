@@ -2,6 +2,8 @@
 //!
 //! The part says to which exposure a row belongs, and whether it is of before or after it.
 
+mod leaving;
+
 use hashbrown::HashTable;
 
 use crate::hash::mix;
@@ -29,10 +31,16 @@ pub struct Key {
 struct Row {
     key: Key,
     epoch: u32,
-    /// The next row of this user.
+    /// The rows of this user before and after this one.
+    before: u32,
     next: u32,
-    /// How many rows this user has from this one on.
-    depth: u32,
+}
+
+/// The first row of a user, and how many he has.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    row: u32,
+    rows: u32,
 }
 
 /// The rows of one partition, by day or by time.
@@ -44,8 +52,7 @@ pub struct UserDays {
     /// `width` a row.
     amounts: Vec<i64>,
     by_key: HashTable<u32>,
-    /// The first row of each user.
-    heads: HashTable<u32>,
+    heads: HashTable<Head>,
     versions: Versions,
     /// Amounts that were not kept because their user had too many rows.
     pub dropped_rows: u64,
@@ -156,8 +163,8 @@ impl UserDays {
         self.rows.push(Row {
             key: *key,
             epoch: NEW,
+            before: END,
             next: END,
-            depth: 1,
         });
         self.amounts.resize(self.amounts.len() + self.width, 0);
         self.link(number);
@@ -176,61 +183,33 @@ impl UserDays {
         by_key.insert_unique(hash_of(&key), row_number, |row| {
             hash_of(&rows[*row as usize].key)
         });
-        let is_his = |row: &u32| rows[*row as usize].key.user == key.user;
+        let is_his = |head: &Head| rows[head.row as usize].key.user == key.user;
         if let Some(head) = heads.find_mut(spread(key.user), is_his) {
-            let next = std::mem::replace(head, row_number);
-            let depth = rows[next as usize].depth + 1;
-            let row = &mut rows[number];
-            (row.next, row.depth) = (next, depth);
+            let next = std::mem::replace(&mut head.row, row_number);
+            head.rows += 1;
+            rows[next as usize].before = row_number;
+            rows[number].next = next;
         } else {
-            heads.insert_unique(spread(key.user), row_number, |row| {
-                spread(rows[*row as usize].key.user)
+            let head = Head {
+                row: row_number,
+                rows: 1,
+            };
+            heads.insert_unique(spread(key.user), head, |head| {
+                spread(rows[head.row as usize].key.user)
             });
         }
     }
 
-    /// Keep some rows.
-    pub fn keep(&mut self, is_wanted: impl Fn(&Key) -> bool) {
-        let width = self.width;
-        let mut kept = 0;
-        for number in 0..self.rows.len() {
-            if is_wanted(&self.rows[number].key) {
-                let row = Row {
-                    next: END,
-                    depth: 1,
-                    ..self.rows[number]
-                };
-                self.rows[kept] = row;
-                let first = number * width;
-                self.amounts.copy_within(first..first + width, kept * width);
-                kept += 1;
-            }
-        }
-        self.rows.truncate(kept);
-        self.amounts.truncate(kept * width);
-        let room = kept + kept / GROWTH;
-        self.rows.shrink_to(room);
-        self.amounts.shrink_to(room * width);
-        self.by_key = HashTable::with_capacity(kept);
-        self.heads = HashTable::new();
-        for number in 0..kept {
-            self.link(number);
-        }
-        self.versions
-            .renumber(self.rows.iter().map(|row| row.epoch));
-    }
-
     // Reading ---------------------------------------------------------------------------------------
 
-    fn head(&self, user: u64) -> Option<u32> {
-        let is_his = |row: &u32| self.rows[*row as usize].key.user == user;
-        self.heads.find(spread(user), is_his).copied()
+    fn head(&self, user: u64) -> Option<&Head> {
+        let is_his = |head: &Head| self.rows[head.row as usize].key.user == user;
+        self.heads.find(spread(user), is_his)
     }
 
     /// How many rows a user has.
     pub fn rows_of(&self, user: u64) -> u32 {
-        self.head(user)
-            .map_or(0, |head| self.rows[head as usize].depth)
+        self.head(user).map_or(0, |head| head.rows)
     }
 
     /// Whether a user has rows.
@@ -245,7 +224,7 @@ impl UserDays {
 
     /// Key and sums of each row of a user.
     pub fn of(&self, user: u64) -> impl Iterator<Item = (&Key, &[i64])> {
-        let mut next = self.head(user).unwrap_or(END);
+        let mut next = self.head(user).map_or(END, |head| head.row);
         std::iter::from_fn(move || {
             let number = (next != END).then_some(next as usize)?;
             next = self.rows[number].next;
@@ -260,7 +239,7 @@ impl UserDays {
 
     /// Every user.
     pub fn users(&self) -> impl Iterator<Item = u64> {
-        let user = |row: &u32| self.rows[*row as usize].key.user;
+        let user = |head: &Head| self.rows[head.row as usize].key.user;
         self.heads.iter().map(user)
     }
 

@@ -25,9 +25,19 @@ impl Versions {
     pub fn seal(&mut self) -> u32 {
         if !self.open.is_empty() {
             self.sealed = std::mem::take(&mut self.open);
+            self.sealed.shrink_to_fit();
             self.epoch += 1;
         }
         self.epoch
+    }
+
+    /// A row has another number now. Lists may have numbers twice, or of rows that left.
+    pub fn moved(&mut self, row: u32, epoch: u32) {
+        if epoch == self.epoch {
+            self.open.push(row);
+        } else if epoch.wrapping_add(1) == self.epoch {
+            self.sealed.push(row);
+        }
     }
 
     /// Rows were left out, so that all numbers are others: begins the lists anew.
@@ -35,24 +45,23 @@ impl Versions {
         self.open.clear();
         self.sealed.clear();
         for (row, epoch) in (0..).zip(epochs) {
-            if epoch == self.epoch {
-                self.open.push(row);
-            } else if epoch + 1 == self.epoch {
-                self.sealed.push(row);
-            }
+            self.moved(row, epoch);
         }
     }
 
     /// The rows that last changed in the epochs [first, end), of so many, whose epoch `of` says.
     /// Looks at all rows only where `first` is before the last two epochs.
     pub fn changed(&self, first: u32, end: u32, rows: usize, of: impl Fn(u32) -> u32) -> Vec<u32> {
-        let is_recent = first + 1 >= self.epoch;
         let is_in = |row: &u32| (first..end).contains(&of(*row));
-        if !is_recent {
+        if first.saturating_add(1) < self.epoch {
             return (0..rows as u32).filter(is_in).collect();
         }
-        let sealed = self.sealed.iter().filter(|row| of(**row) != self.epoch);
-        sealed.chain(&self.open).copied().filter(is_in).collect()
+        let recent = self.sealed.iter().chain(&self.open).copied();
+        let recent = recent.filter(|row| (*row as usize) < rows);
+        let mut found: Vec<u32> = recent.filter(is_in).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
     }
 
     /// Bytes of memory.

@@ -41,17 +41,13 @@ impl Tables {
 
     /// Bring rows before this time to their days.
     pub fn settle(&mut self, final_ms: i64) -> Result<(), Overflow> {
-        let mut is_any = false;
         for (key, amounts) in self.pending.iter() {
             if key.at < final_ms {
-                is_any = true;
                 let dated = dated(&self.exposures, key);
                 self.days.add_row(&dated, amounts)?;
             }
         }
-        if is_any {
-            self.pending.keep(|key| key.at >= final_ms);
-        }
+        self.pending.remove_before(final_ms);
         Ok(())
     }
 
