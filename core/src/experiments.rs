@@ -316,10 +316,14 @@ impl Experiments {
         self.look(dimensions);
         let (trial, arms) = self.trials.get(trial)?;
         let (arms, mut sums) = (&self.arms[*arms], Sums::new(trial.moments));
+        let within = from.max(trial.days.start)..to.min(trial.days.end);
+        if within.is_empty() {
+            return Some(sums.columns());
+        }
         for user in self.tables.users() {
             self.person.read(&self.tables, user);
             let history = self.person.under(trial.exposure);
-            trial.contribute(&history, arms, &(from..to), &mut self.work, (&mut sums, 1));
+            trial.contribute(&history, arms, &within, &mut self.work, (&mut sums, 1));
         }
         Some(sums.columns())
     }

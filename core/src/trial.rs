@@ -20,6 +20,7 @@ const EARLY: usize = 2;
 const UNEXPOSED: usize = 3;
 /// How many statistics there are before those of measures.
 const COUNTS: usize = 4;
+
 /// What a user did on one day, under one label and part.
 #[derive(Clone, Copy, Debug)]
 pub struct Did {
@@ -134,8 +135,9 @@ impl Trial {
         place * self.stats as i64 + stat as i64
     }
 
-    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`: the only days that count, except that who was
-    /// exposed before is in, and who was in several arms on any day is not.
+    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`:
+    /// the only days that count, except that who was exposed before is in, and who was in several
+    /// arms on any day is not.
     pub fn contribute(
         &self,
         history: &History<'_>,

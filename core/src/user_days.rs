@@ -53,6 +53,8 @@ pub struct UserDays {
     amounts: Vec<i64>,
     by_key: HashTable<u32>,
     heads: HashTable<Head>,
+    /// No user has more rows.
+    most_rows: u32,
     versions: Versions,
     /// Amounts that were not kept because their user had too many rows.
     pub dropped_rows: u64,
@@ -67,6 +69,7 @@ impl UserDays {
             amounts: Vec::new(),
             by_key: HashTable::new(),
             heads: HashTable::new(),
+            most_rows: 0,
             versions: Versions::default(),
             dropped_rows: 0,
         }
@@ -177,6 +180,7 @@ impl UserDays {
             rows,
             by_key,
             heads,
+            most_rows,
             ..
         } = self;
         let (key, row_number) = (rows[number].key, number as u32);
@@ -187,6 +191,7 @@ impl UserDays {
         if let Some(head) = heads.find_mut(spread(key.user), is_his) {
             let next = std::mem::replace(&mut head.row, row_number);
             head.rows += 1;
+            *most_rows = head.rows.max(*most_rows);
             rows[next as usize].before = row_number;
             rows[number].next = next;
         } else {
@@ -194,6 +199,7 @@ impl UserDays {
                 row: row_number,
                 rows: 1,
             };
+            *most_rows = 1.max(*most_rows);
             heads.insert_unique(spread(key.user), head, |head| {
                 spread(rows[head.row as usize].key.user)
             });
@@ -210,6 +216,11 @@ impl UserDays {
     /// How many rows a user has.
     pub fn rows_of(&self, user: u64) -> u32 {
         self.head(user).map_or(0, |head| head.rows)
+    }
+
+    /// No user has more rows than this.
+    pub fn most_rows(&self) -> u32 {
+        self.most_rows
     }
 
     /// Whether a user has rows.

@@ -12,11 +12,14 @@ impl UserDays {
     /// Forget rows by time that are before this one. Few are taken out one by one.
     pub fn remove_before(&mut self, at: i64) {
         let gone = self.rows.iter().filter(|row| row.key.at < at).count();
+        if gone == 0 {
+            return;
+        }
         if FEW * gone > self.rows.len() {
             return self.keep(|key| key.at >= at);
         }
         for number in (0..self.rows.len()).rev() {
-            if gone > 0 && self.rows[number].key.at < at {
+            if self.rows[number].key.at < at {
                 self.remove(number);
             }
         }
@@ -117,6 +120,7 @@ impl UserDays {
         self.amounts.shrink_to(room * width);
         self.by_key = HashTable::with_capacity(kept);
         self.heads = HashTable::new();
+        self.most_rows = 0;
         for number in 0..kept {
             self.link(number);
         }
