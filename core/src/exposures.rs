@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 
 use crate::hash::mix;
-use crate::versions::{NEW, Versions, live};
+use crate::versions::{NEW, Versions};
 
 const GROWTH: usize = 8;
 
@@ -132,7 +132,7 @@ impl Exposures {
 
     /// How many rows last changed from each of these epochs (ascending) on, before the next.
     pub fn live(&self, firsts: &[u32]) -> Vec<u64> {
-        live(firsts, self.rows.iter().map(|row| row.epoch))
+        self.versions.live(firsts)
     }
 }
 

@@ -9,7 +9,7 @@ use hashbrown::HashTable;
 use crate::hash::mix;
 use crate::panes::{MAX_SUM, Overflow};
 use crate::user_items::{MAX_USER_ROWS, spread};
-use crate::versions::{NEW, Versions, live};
+use crate::versions::{NEW, Versions};
 
 /// Of the last row of a user.
 const END: u32 = u32::MAX;
@@ -270,7 +270,7 @@ impl UserDays {
 
     /// How many rows last changed from each of these epochs (ascending) on, before the next.
     pub fn live(&self, firsts: &[u32]) -> Vec<u64> {
-        live(firsts, self.rows.iter().map(|row| row.epoch))
+        self.versions.live(firsts)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Epochs of rows: between which seals a row last changed, and which rows changed lately.
 
+use std::collections::BTreeMap;
+
 /// The epoch of a row that is new.
 pub const NEW: u32 = u32::MAX;
 
@@ -10,14 +12,28 @@ pub struct Versions {
     open: Vec<u32>,
     /// Rows that changed in the epoch before.
     sealed: Vec<u32>,
+    /// How many rows last changed in each epoch; none is 0.
+    counts: BTreeMap<u32, u64>,
 }
 
 impl Versions {
     /// A row changes now.
     pub fn mark(&mut self, row: u32, epoch: &mut u32) {
         if *epoch != self.epoch {
+            self.left(*epoch);
             *epoch = self.epoch;
+            *self.counts.entry(self.epoch).or_default() += 1;
             self.open.push(row);
+        }
+    }
+
+    /// A row with this epoch leaves.
+    pub fn left(&mut self, epoch: u32) {
+        if let Some(count) = self.counts.get_mut(&epoch) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&epoch);
+            }
         }
     }
 
@@ -44,7 +60,9 @@ impl Versions {
     pub fn renumber(&mut self, epochs: impl Iterator<Item = u32>) {
         self.open.clear();
         self.sealed.clear();
+        self.counts.clear();
         for (row, epoch) in (0..).zip(epochs) {
+            *self.counts.entry(epoch).or_default() += 1;
             self.moved(row, epoch);
         }
     }
@@ -64,21 +82,50 @@ impl Versions {
         found
     }
 
+    /// How many rows last changed from each of these epochs (ascending) on, before the next.
+    pub fn live(&self, firsts: &[u32]) -> Vec<u64> {
+        let mut live = vec![0; firsts.len()];
+        for (epoch, count) in &self.counts {
+            let after = firsts.partition_point(|first| first <= epoch);
+            if let Some(sum) = after.checked_sub(1).and_then(|at| live.get_mut(at)) {
+                *sum += count;
+            }
+        }
+        live
+    }
+
     /// Bytes of memory.
     pub fn nbytes(&self) -> usize {
-        (self.open.capacity() + self.sealed.capacity()) * size_of::<u32>()
+        let lists = (self.open.capacity() + self.sealed.capacity()) * size_of::<u32>();
+        lists + 2 * self.counts.len() * size_of::<(u32, u64)>()
     }
 }
 
-/// How many rows with these epochs last changed from each of `firsts` (ascending) on, before the
-/// next.
-pub fn live(firsts: &[u32], epochs: impl Iterator<Item = u32>) -> Vec<u64> {
-    let mut counts = vec![0; firsts.len()];
-    for epoch in epochs {
-        let after = firsts.partition_point(|first| *first <= epoch);
-        if let Some(count) = after.checked_sub(1).and_then(|at| counts.get_mut(at)) {
-            *count += 1;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_epochs_have_the_rows_that_last_changed_in_them() {
+        let (mut versions, mut epochs) = (Versions::default(), [NEW; 4]);
+        for (at, rows) in [vec![0, 1, 2], vec![1, 3], vec![], vec![2]]
+            .iter()
+            .enumerate()
+        {
+            for row in rows {
+                versions.mark(*row, &mut epochs[*row as usize]);
+            }
+            assert_eq!(versions.seal(), [1, 2, 2, 3][at]);
         }
+        let changed = |a, b| versions.changed(a, b, 4, |row| epochs[row as usize]);
+        assert_eq!(changed(0, 1), [0]);
+        assert_eq!(changed(1, 2), [1, 3]);
+        assert_eq!(changed(2, 3), [2]);
+        assert_eq!(changed(0, 9), [0, 1, 2, 3]);
+        assert_eq!(versions.live(&[0, 1, 2]), [1, 2, 1]);
+        assert_eq!(versions.live(&[1, 1, 5]), [0, 3, 0]);
+        versions.left(epochs[3]);
+        versions.moved(1, epochs[1]);
+        assert_eq!(versions.live(&[0]), [3]);
     }
-    counts
 }

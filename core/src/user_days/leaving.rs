@@ -28,6 +28,7 @@ impl UserDays {
     /// Forget a row; the last one takes its place.
     fn remove(&mut self, number: usize) {
         self.unlink(number);
+        self.versions.left(self.rows[number].epoch);
         let last = self.rows.len() - 1;
         if number != last {
             self.renumber(last, number);
