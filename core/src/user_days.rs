@@ -3,6 +3,8 @@
 //! The part says to which exposure a row belongs, and whether it is of before or after it.
 
 mod leaving;
+#[cfg(test)]
+mod tests;
 
 use hashbrown::HashTable;
 
