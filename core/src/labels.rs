@@ -73,11 +73,21 @@ impl Labels {
         self.known.len() > self.limit
     }
 
-    /// Takes over labels under the numbers that they have.
+    /// Takes over labels under the numbers that they have. Labels made under other dimensions may
+    /// be equal under these: each keeps its number, and the first is given to what comes.
     pub fn load(&mut self, known: Vec<Vec<String>>) {
         for label in known {
-            self.number(label);
+            let next = self.known.len() as u32;
+            self.numbers.entry_ref(&label).or_insert(next);
+            self.known.push(label);
         }
+    }
+
+    /// The value of a dimension that a label has.
+    pub fn text(&self, label: usize, dimension: usize) -> Option<&str> {
+        let at = self.places.iter().position(|place| *place == dimension)?;
+        let texts = self.known.get(label)?;
+        texts.get(at).map(String::as_str)
     }
 
     /// For each label the place of its value of a dimension among `values`, from 1; 0: it has none

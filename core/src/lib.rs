@@ -4,7 +4,9 @@
 //! Python module `streamer._core`; nothing but it, `python` and `for_tests` knows Python.
 
 pub mod admission;
+pub mod arms;
 pub mod attribution;
+pub mod caps;
 pub mod changes;
 pub mod columns;
 pub mod components;
@@ -13,9 +15,13 @@ pub mod counting;
 pub mod decode;
 pub mod dimensions;
 pub mod event_ids;
+pub mod experiments;
+pub mod experiments_spec;
 pub mod expiry;
+pub mod exposures;
 mod for_tests;
 mod for_tests_decoding;
+mod for_tests_experiments;
 mod for_tests_users;
 pub mod grading;
 pub mod groups;
@@ -26,6 +32,7 @@ pub mod intervals;
 pub mod json;
 pub mod kafka;
 pub mod labels;
+pub mod limbs;
 pub mod log;
 pub mod moments;
 pub mod pair_log;
@@ -46,11 +53,16 @@ pub mod slates;
 pub mod snapshot;
 pub mod softplus;
 pub mod spec;
+pub mod standing;
 pub mod statistics;
+pub mod trial;
+pub mod trial_sums;
+pub mod user_days;
 pub mod user_items;
 pub mod user_rows;
 pub mod user_sums;
 pub mod users;
+pub mod versions;
 pub mod viewings;
 
 use pyo3::prelude::*;
@@ -61,6 +73,8 @@ mod _core {
     use crate::for_tests::{slate_amounts, softplus_for_tests};
     #[pymodule_export]
     use crate::for_tests_decoding::{RecordDecoder, read_batches};
+    #[pymodule_export]
+    use crate::for_tests_experiments::ExperimentsForTests;
     #[pymodule_export]
     use crate::for_tests_users::UsersForTests;
     #[pymodule_export]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::components::Component;
+use crate::experiments_spec::ExperimentsSpec;
 use crate::hash::HashKey;
 use crate::slate_family::FamilySpec;
 use crate::slate_values::TableSpec;
@@ -30,6 +31,8 @@ pub struct Spec {
     pub classes: Classes,
     pub alerts: Alerts,
     pub slates: Slates,
+    #[serde(default)]
+    pub experiments: ExperimentsSpec,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

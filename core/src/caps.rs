@@ -1,0 +1,85 @@
+//! Caps: what a user's numerator counts up to.
+//!
+//! So that a quantile over users can be the cap at any time, sums are kept by buckets of users'
+//! numerators. The upper edges of buckets are the integers of at most two significant digits.
+
+use serde::Deserialize;
+
+/// What a user counts for at most.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Cap {
+    #[default]
+    None,
+    /// In units of the numerator.
+    Amount(i128),
+    /// A quantile, which readers take: sums are kept by buckets.
+    Quantile,
+}
+
+const EDGE_COUNT: usize = 100 + 16 * 90;
+
+/// Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger.
+const EDGES: [i64; EDGE_COUNT] = edges();
+
+const fn edges() -> [i64; EDGE_COUNT] {
+    let mut edges = [0; EDGE_COUNT];
+    let (mut at, mut step, mut next) = (0, 1, 0);
+    while at < EDGE_COUNT {
+        edges[at] = next;
+        at += 1;
+        if at > 100 && (at - 100) % 90 == 1 {
+            step *= 10;
+        }
+        next += step;
+    }
+    edges
+}
+
+impl Cap {
+    /// How many buckets sums are kept by.
+    pub fn buckets(self) -> usize {
+        if self == Self::Quantile {
+            EDGE_COUNT + 1
+        } else {
+            1
+        }
+    }
+
+    /// What a numerator counts for, and the bucket that it is summed in.
+    pub fn capped(self, above: i128) -> (i128, usize) {
+        match self {
+            Self::None => (above, 0),
+            Self::Amount(most) => (above.min(most), 0),
+            Self::Quantile => (above, bucket_of(above)),
+        }
+    }
+}
+
+/// The bucket of a value.
+fn bucket_of(value: i128) -> usize {
+    match usize::try_from(value) {
+        Err(_) if value < 0 => 0,
+        Ok(small) if small < 100 => small,
+        _ => EDGES.partition_point(|edge| i128::from(*edge) < value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_have_two_digits_and_buckets_reach_up_to_them() {
+        assert_eq!(EDGES[99..103], [99, 100, 110, 120]);
+        assert_eq!(EDGES[188..192], [980, 990, 1000, 1100].map(i64::from));
+        assert_eq!(EDGES[EDGE_COUNT - 1], 99 * 10_i64.pow(16));
+        assert!(EDGES.windows(2).all(|pair| pair[0] < pair[1]));
+        let edge = |value| EDGES.get(bucket_of(value)).copied();
+        for (value, expected) in [(-5, 0), (0, 0), (7, 7), (101, 110), (990, 990), (991, 1000)] {
+            assert_eq!(edge(value), Some(expected));
+        }
+        assert_eq!(edge(i128::MAX), None);
+        assert_eq!(edge(i128::MIN), Some(0));
+    }
+}

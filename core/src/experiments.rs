@@ -1,0 +1,330 @@
+//! Experiments: arms compared by sums over users, which follow every event of a user.
+//!
+//! Events add to the user's day, or where it is open whether they count (see `exposures`) to their
+//! time. When a user is touched first since the last refresh, what he contributes to the sums is
+//! retracted and he is dirty; a refresh adds what dirty users contribute then.
+
+mod bounds;
+mod from_spec;
+mod history;
+mod stored;
+
+pub use stored::Table;
+
+use std::ops::Range;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
+use crate::arms::Arms;
+use crate::changes::Segment;
+use crate::columns::Columns;
+use crate::dimensions::Dimensions;
+use crate::experiments_spec::ExposureSpec;
+use crate::hash::in_sample;
+use crate::labels::Labels;
+use crate::panes::Overflow;
+use crate::trial::{SHOWN, Trial, Work};
+use crate::trial_sums::Sums;
+use crate::user_days::Key;
+use crate::user_items::spread;
+use history::{Person, Tables};
+
+pub const DAY_MS: i64 = 86_400_000;
+/// How far the time moves before which no impression comes, until rows are settled.
+const SETTLE_MS: i64 = 60_000;
+/// Dirty users for whom room is kept.
+const DIRTY_USERS: usize = 1 << 16;
+
+/// What exposes users.
+#[derive(Debug)]
+struct Exposure {
+    spec: ExposureSpec,
+    days: Range<i64>,
+    /// Place of its arms.
+    arms: usize,
+}
+
+/// The experiments of one partition.
+#[derive(Debug)]
+pub struct Experiments {
+    columns: Vec<String>,
+    limit: usize,
+    exposures: Vec<Exposure>,
+    /// Each with the place of its arms.
+    trials: Vec<(Trial, usize)>,
+    arms: Vec<Arms>,
+    /// From the first to the last day that anything wants.
+    every_day: Range<i64>,
+    pub labels: Labels,
+    /// Of the dimensions' values, when arms were looked at last.
+    looked_at: u64,
+    tables: Tables,
+    /// No impression before this time can come any more, as of the last settling.
+    final_ms: i64,
+    sample_bits: u32,
+    /// As of the last refresh.
+    sums: Vec<Sums>,
+    /// What is different since then.
+    delta: Vec<Sums>,
+    is_changed: Vec<bool>,
+    /// Users whose contribution is not in the sums.
+    dirty: HashTable<u64>,
+    last_dirty: Option<u64>,
+    is_stale: bool,
+    must_refresh: bool,
+    person: Person,
+    work: Work,
+}
+
+impl Experiments {
+    /// Number of experiments.
+    pub fn len(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.trials.is_empty()
+    }
+
+    // Events ----------------------------------------------------------------------------------------
+
+    /// Add an amount of one component.
+    pub fn add(
+        &mut self,
+        dimensions: &Dimensions,
+        component: usize,
+        (user, event_ms, segment): (u64, i64, Segment),
+        amount: i64,
+    ) -> Result<(), Overflow> {
+        let day = event_ms.div_euclid(DAY_MS);
+        let is_wanted = amount != 0 && component < self.columns.len();
+        if !is_wanted || !self.every_day.contains(&day) || !in_sample(user, self.sample_bits) {
+            return Ok(());
+        }
+        self.look(dimensions);
+        let label = self.labels.of(dimensions, segment);
+        for arms in &mut self.arms {
+            arms.learn(&self.labels);
+        }
+        for place in 0..self.exposures.len() {
+            if self.exposures[place].days.contains(&day) {
+                self.mark_dirty(user);
+                let key = Key {
+                    user,
+                    at: event_ms,
+                    label,
+                    part: 2 * place as u32,
+                };
+                self.take(place, key, component, amount)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Add to the day where it is known for good whether it counts, else to the time.
+    fn take(
+        &mut self,
+        place: usize,
+        key: Key,
+        component: usize,
+        amount: i64,
+    ) -> Result<(), Overflow> {
+        let Exposure { spec, arms, .. } = &self.exposures[place];
+        let (number, first_ms) = (place as u32, spec.first_day * DAY_MS);
+        let Tables {
+            days,
+            pending,
+            exposures,
+        } = &mut self.tables;
+        let is_exposed = if spec.is_attributed {
+            true
+        } else {
+            let is_shown = component == SHOWN && amount > 0 && key.at >= first_ms;
+            if is_shown && self.arms[*arms].of(key.label) > 0 {
+                exposures.see(key.user, number, key.at);
+                true
+            } else {
+                exposures.is_exposed(key.user, number, key.at)
+            }
+        };
+        if is_exposed || key.at < self.final_ms.max(first_ms) {
+            let dated = Key {
+                at: key.at.div_euclid(DAY_MS),
+                part: key.part + u32::from(is_exposed),
+                ..key
+            };
+            days.add(&dated, component, amount)
+        } else {
+            pending.add(&key, component, amount)
+        }
+    }
+
+    // Sums ------------------------------------------------------------------------------------------
+
+    /// Whether something changed that the sums do not show yet.
+    pub fn is_dirty(&self) -> bool {
+        self.is_stale || !self.dirty.is_empty()
+    }
+
+    /// Whether the next refresh computes everything anew.
+    pub fn is_stale(&self) -> bool {
+        self.is_stale
+    }
+
+    /// Whether the sums have to be refreshed at once: rows were loaded, or users left the sample.
+    pub fn must_refresh(&self) -> bool {
+        self.must_refresh
+    }
+
+    /// Values may be kept or folded since the last look, so that labels have other arms.
+    fn look(&mut self, dimensions: &Dimensions) {
+        let texts = dimensions.values.iter().map(|values| values.texts.len());
+        let now = dimensions.folds + texts.sum::<usize>() as u64;
+        if std::mem::replace(&mut self.looked_at, now) == now {
+            return;
+        }
+        let labels = &self.labels;
+        let looked = self
+            .arms
+            .iter_mut()
+            .map(|arms| arms.look(dimensions, labels));
+        if looked.fold(false, |is_other, arms| is_other | arms) {
+            self.make_stale();
+        }
+    }
+
+    /// Nobody's contribution is in the sums any more.
+    fn make_stale(&mut self) {
+        self.is_stale = !self.is_empty();
+        self.dirty.clear();
+        self.last_dirty = None;
+        self.delta.iter_mut().for_each(Sums::clear);
+    }
+
+    /// Retract what a user contributes, once.
+    fn mark_dirty(&mut self, user: u64) {
+        if self.is_stale || self.last_dirty == Some(user) {
+            return;
+        }
+        self.last_dirty = Some(user);
+        let hasher = |user: &u64| spread(*user);
+        let entry = self
+            .dirty
+            .entry(spread(user), |other| *other == user, hasher);
+        if let Entry::Vacant(entry) = entry {
+            entry.insert(user);
+            self.contribute(user, -1);
+        }
+    }
+
+    /// Add `sign` times what a user contributes.
+    fn contribute(&mut self, user: u64, sign: i64) {
+        self.person.read(&self.tables, user);
+        for ((trial, arms), sums) in self.trials.iter().zip(&mut self.delta) {
+            let (history, arms) = (self.person.under(trial.exposure), &self.arms[*arms]);
+            trial.contribute(&history, arms, &trial.days, &mut self.work, (sums, sign));
+        }
+    }
+
+    /// Bring the sums up to date. `final_ms`: no impression before it can come any more.
+    pub fn refresh(&mut self, dimensions: &Dimensions, final_ms: i64) -> Result<(), Overflow> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.look(dimensions);
+        if self.is_dirty() {
+            self.shrink();
+            self.add_dirty();
+        }
+        if final_ms >= self.final_ms.saturating_add(SETTLE_MS) {
+            self.settle(final_ms)?;
+        }
+        Ok(())
+    }
+
+    /// Add what dirty users contribute.
+    fn add_dirty(&mut self) {
+        if self.is_stale {
+            return self.restart();
+        }
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for user in &dirty {
+            self.contribute(*user, 1);
+        }
+        dirty.clear();
+        dirty.shrink_to(DIRTY_USERS, |user| spread(*user));
+        (self.dirty, self.last_dirty) = (dirty, None);
+        let both = self.sums.iter_mut().zip(&mut self.delta);
+        for ((sums, delta), is_changed) in both.zip(&mut self.is_changed) {
+            *is_changed |= sums.take(delta);
+        }
+    }
+
+    /// Compute everything anew.
+    fn restart(&mut self) {
+        (self.is_stale, self.must_refresh) = (false, false);
+        for user in self.tables.users() {
+            self.person.read(&self.tables, user);
+            for ((trial, arms), sums) in self.trials.iter().zip(&mut self.delta) {
+                let (history, arms) = (self.person.under(trial.exposure), &self.arms[*arms]);
+                trial.contribute(&history, arms, &trial.days, &mut self.work, (sums, 1));
+            }
+        }
+        for (sums, delta) in self.sums.iter_mut().zip(&mut self.delta) {
+            let empty = Sums::new(sums.width());
+            *sums = std::mem::replace(delta, empty);
+        }
+        self.is_changed.fill(true);
+    }
+
+    /// Bring to days what is known for good now. The sums stay as they are.
+    fn settle(&mut self, final_ms: i64) -> Result<(), Overflow> {
+        self.final_ms = final_ms;
+        let crowded: Vec<u64> = self.tables.crowded().collect();
+        for user in crowded {
+            self.mark_dirty(user); // not all of his rows may find room
+        }
+        self.tables.settle(final_ms)?;
+        if self.is_dirty() {
+            self.add_dirty();
+        }
+        Ok(())
+    }
+
+    /// The sums of an experiment as of the last refresh: columns `key`, ascending, and `limb_0`, ….
+    pub fn sums(&self, trial: usize) -> Option<Columns> {
+        self.sums.get(trial).map(Sums::columns)
+    }
+
+    /// The experiments whose sums changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<usize> {
+        let changed = (0..self.is_changed.len()).filter(|trial| self.is_changed[*trial]);
+        let changed = changed.collect();
+        self.is_changed.fill(false);
+        changed
+    }
+
+    /// The sums of an experiment over the days [from, to), computed from the rows.
+    pub fn of_range(
+        &mut self,
+        dimensions: &Dimensions,
+        trial: usize,
+        (from, to): (i64, i64),
+    ) -> Option<Columns> {
+        self.look(dimensions);
+        let (trial, arms) = self.trials.get(trial)?;
+        let (arms, mut sums) = (&self.arms[*arms], Sums::new(trial.moments));
+        let within = from.max(trial.days.start)..to.min(trial.days.end);
+        if within.is_empty() {
+            return Some(sums.columns());
+        }
+        for user in self.tables.users() {
+            self.person.read(&self.tables, user);
+            let history = self.person.under(trial.exposure);
+            trial.contribute(&history, arms, &within, &mut self.work, (&mut sums, 1));
+        }
+        Some(sums.columns())
+    }
+}

@@ -1,0 +1,63 @@
+//! What Python says of experiments, once. Names stay there: here they are places.
+
+use serde::Deserialize;
+
+use crate::caps::Cap;
+use crate::components::Component;
+
+/// All experiments; days are those of UTC since 1970-01-01.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentsSpec {
+    /// What is added up; the first two are impressions and outcomes.
+    pub components: Vec<Component>,
+    /// Name of the stored column of each component.
+    pub columns: Vec<String>,
+    pub exposures: Vec<ExposureSpec>,
+    pub trials: Vec<TrialSpec>,
+}
+
+/// What exposes a user: an impression under one of the arms, on the first day or later.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExposureSpec {
+    /// Place of the dimension.
+    pub dimension: usize,
+    pub arms: Vec<String>,
+    pub first_day: i64,
+    /// Every event counts whenever it was, to the arm that is its own.
+    pub is_attributed: bool,
+    /// The days [start, stop) that are wanted.
+    pub days: (i64, i64),
+    /// Under which rows are stored: below 2^62.
+    pub code: i64,
+}
+
+/// An experiment.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrialSpec {
+    /// Place of the dimension.
+    pub dimension: usize,
+    /// The control first.
+    pub arms: Vec<String>,
+    /// The days [start, stop) that count.
+    pub days: (i64, i64),
+    /// The days [start, stop) before, of which covariates are.
+    pub covariates: Option<(i64, i64)>,
+    /// Place of the exposure.
+    pub exposure: usize,
+    pub measures: Vec<MeasureSpec>,
+}
+
+/// A ratio of two components, by their places; without `below` of one to the number of users.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeasureSpec {
+    pub above: usize,
+    pub below: Option<usize>,
+    /// The numerator's high limb.
+    pub high: Option<usize>,
+    #[serde(default)]
+    pub cap: Cap,
+}

@@ -1,0 +1,286 @@
+//! One experiment as it is counted: its days, arms and measures, and what one user adds to its sums.
+
+use std::ops::Range;
+
+use ethnum::I256;
+
+use crate::arms::Arms;
+use crate::experiments_spec::{MeasureSpec, TrialSpec};
+use crate::standing::{Standing, moments};
+use crate::trial_sums::Sums;
+
+/// Components that count impressions, with one of which a user is in an experiment, and outcomes.
+pub const SHOWN: usize = 0;
+pub const OUTCOMES: usize = 1;
+/// Statistics: users of an arm; of no arm: users seen in several, outcomes before the first exposure
+/// of their user, and outcomes of users without one.
+const USERS: usize = 0;
+const MIXED: usize = 1;
+const EARLY: usize = 2;
+const UNEXPOSED: usize = 3;
+/// How many statistics there are before those of measures.
+const COUNTS: usize = 4;
+
+/// What a user did on one day, under one label and part.
+#[derive(Clone, Copy, Debug)]
+pub struct Did {
+    pub exposure: u32,
+    pub day: i64,
+    pub label: u32,
+    /// Whether it was after the first exposure.
+    pub is_exposed: bool,
+    /// Where his amounts stand among those of the user.
+    pub at: usize,
+}
+
+/// What a user did under one exposure, in the order of days.
+#[derive(Clone, Copy, Debug)]
+pub struct History<'a> {
+    pub did: &'a [Did],
+    /// One for each component, of each that he did.
+    pub amounts: &'a [i64],
+    /// Number of components.
+    pub width: usize,
+}
+
+impl<'a> History<'a> {
+    fn amounts_of(&self, did: &Did) -> &'a [i64] {
+        &self.amounts[did.at..did.at + self.width]
+    }
+
+    /// Only some days.
+    fn within(&self, days: &Range<i64>) -> Self {
+        let start = self.did.partition_point(|did| did.day < days.start);
+        let stop = self.did.partition_point(|did| did.day < days.end);
+        Self {
+            did: self.did.get(start..stop).unwrap_or(&[]),
+            ..*self
+        }
+    }
+}
+
+/// One experiment.
+#[derive(Debug)]
+pub struct Trial {
+    pub days: Range<i64>,
+    covariates: Option<Range<i64>>,
+    pub exposure: u32,
+    is_attributed: bool,
+    measures: Vec<MeasureSpec>,
+    /// The first statistic of each measure.
+    firsts: Vec<usize>,
+    /// How many statistics an arm has on a day.
+    stats: usize,
+    /// How many sums each measure has, in each bucket.
+    pub moments: usize,
+}
+
+/// Buffers that are used for one user after another.
+#[derive(Debug, Default)]
+pub struct Work {
+    totals: Vec<i128>,
+    covariates: Vec<i128>,
+    now: Standing,
+    before: Standing,
+}
+
+/// In which arm a user is: the first and the last that he saw, and since which day.
+#[derive(Clone, Copy)]
+struct Seen {
+    first: usize,
+    last: usize,
+    day: i64,
+}
+
+impl Trial {
+    /// An error where components are missing or keys would not fit 64 bits.
+    pub fn new(
+        spec: &TrialSpec,
+        is_attributed: bool,
+        arms: usize,
+        components: usize,
+    ) -> Result<Self, String> {
+        let covariates = spec.covariates.filter(|days| days.0 < days.1);
+        let moments = moments(covariates.is_some());
+        let (mut firsts, mut stats) = (Vec::new(), COUNTS);
+        for measure in &spec.measures {
+            let places = [Some(measure.above), measure.below, measure.high];
+            if places.iter().flatten().any(|place| *place >= components) {
+                return Err("a measure of an experiment has no such component".to_owned());
+            }
+            firsts.push(stats);
+            stats += moments * measure.cap.buckets();
+        }
+        let days = spec.days.0..spec.days.1;
+        let most =
+            (arms as i128 + 1) * (i128::from(days.end) - i128::from(days.start)) * stats as i128;
+        if days.is_empty() || most > i128::from(i64::MAX) {
+            return Err(format!("an experiment has the days {days:?}"));
+        }
+        Ok(Self {
+            days,
+            covariates: covariates.map(|days| days.0..days.1),
+            exposure: spec.exposure as u32,
+            is_attributed,
+            measures: spec.measures.clone(),
+            firsts,
+            stats,
+            moments,
+        })
+    }
+
+    /// One integer of arm (0: none), day and statistic.
+    fn key(&self, arm: usize, day: i64, stat: usize) -> i64 {
+        let place = arm as i64 * (self.days.end - self.days.start) + day - self.days.start;
+        place * self.stats as i64 + stat as i64
+    }
+
+    /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`:
+    /// the only days that count, except that who was exposed before is in, and who was in several
+    /// arms on any day is not.
+    pub fn contribute(
+        &self,
+        history: &History<'_>,
+        arms: &Arms,
+        within: &Range<i64>,
+        work: &mut Work,
+        (sums, sign): (&mut Sums, i64),
+    ) {
+        let inside = history.within(&self.days);
+        let seen = self.seen(&inside, arms);
+        if let Some(seen) = seen.filter(|seen| seen.first < seen.last) {
+            sums.add(self.key(0, seen.day, 0), MIXED, I256::from(sign));
+            return;
+        }
+        let arm = seen.map_or(0, |seen| seen.last);
+        if !self.is_attributed {
+            self.add_outside(&inside, arm, within, (sums, sign));
+        }
+        if arm == 0 {
+            return;
+        }
+        let counts = |did: &&Did| {
+            if self.is_attributed {
+                arms.of(did.label) == arm && did.day >= within.start
+            } else {
+                did.is_exposed
+            }
+        };
+        let ended = inside.within(&(self.days.start..within.end));
+        self.accumulate(
+            history,
+            (&ended, arm, within.start),
+            counts,
+            work,
+            (sums, sign),
+        );
+    }
+
+    /// The arms of which the user had an impression.
+    fn seen(&self, inside: &History<'_>, arms: &Arms) -> Option<Seen> {
+        let mut seen: Option<Seen> = None;
+        for did in inside.did {
+            let arm = arms.of(did.label);
+            if arm > 0 && inside.amounts_of(did)[SHOWN] > 0 {
+                let start = Seen {
+                    first: arm,
+                    last: arm,
+                    day: did.day,
+                };
+                let held = seen.get_or_insert(start);
+                held.first = held.first.min(arm);
+                held.last = held.last.max(arm);
+            }
+        }
+        seen
+    }
+
+    /// Count outcomes that count towards no arm, of a user of an arm (0: of none).
+    fn add_outside(
+        &self,
+        inside: &History<'_>,
+        arm: usize,
+        within: &Range<i64>,
+        (sums, sign): (&mut Sums, i64),
+    ) {
+        let stat = if arm > 0 { EARLY } else { UNEXPOSED };
+        for did in inside.within(within).did {
+            let outcomes = inside.amounts_of(did)[OUTCOMES];
+            if outcomes != 0 && !(did.is_exposed && arm > 0) {
+                sums.add(self.key(0, did.day, 0), stat, I256::from(sign * outcomes));
+            }
+        }
+    }
+
+    /// Add the differences between each day and the day before, of what counts. What was before
+    /// `from` is nothing on it, except that the user was exposed.
+    fn accumulate<'a>(
+        &self,
+        history: &History<'a>,
+        (ended, arm, from): (&History<'a>, usize, i64),
+        counts: impl Fn(&&Did) -> bool,
+        work: &mut Work,
+        (sums, sign): (&mut Sums, i64),
+    ) {
+        work.totals.clear();
+        work.totals.resize(history.width, 0);
+        self.add_covariates(history, work);
+        work.before.is_in = false;
+        let mut last = None;
+        for did in ended.did.iter().filter(counts) {
+            let day = did.day.max(from);
+            if let Some(done) = last.filter(|done| *done != day) {
+                self.step(arm, done, work, (sums, sign));
+            }
+            last = Some(day);
+            if did.day >= from {
+                for (total, amount) in work.totals.iter_mut().zip(ended.amounts_of(did)) {
+                    *total += i128::from(*amount);
+                }
+            }
+        }
+        if let Some(done) = last {
+            self.step(arm, done, work, (sums, sign));
+        }
+    }
+
+    fn add_covariates(&self, history: &History<'_>, work: &mut Work) {
+        let Some(days) = &self.covariates else {
+            return;
+        };
+        work.covariates.clear();
+        work.covariates.resize(history.width, 0);
+        for did in history.within(days).did {
+            for (total, amount) in work.covariates.iter_mut().zip(history.amounts_of(did)) {
+                *total += i128::from(*amount);
+            }
+        }
+    }
+
+    /// A day is complete: add how the user stands now, less how he stood before.
+    fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut Sums, i64)) {
+        work.now.is_in = false;
+        if !self.is_attributed || work.totals[SHOWN] > 0 {
+            let before = self.covariates.is_some().then_some(&*work.covariates);
+            work.now.set(&self.measures, &work.totals, before);
+        }
+        let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
+        if users != 0 {
+            sums.add(self.key(arm, day, 0), USERS, I256::from(sign * users));
+        }
+        for (number, first) in self.firsts.iter().enumerate() {
+            let (now, before) = (work.now.of(number), work.before.of(number));
+            if now == before {
+                continue;
+            }
+            let key = |bucket: usize| self.key(arm, day, first + bucket * self.moments);
+            if let Some((bucket, moments)) = now {
+                sums.add_all(key(bucket), moments, sign);
+            }
+            if let Some((bucket, moments)) = before {
+                sums.add_all(key(bucket), moments, -sign);
+            }
+        }
+        std::mem::swap(&mut work.now, &mut work.before);
+    }
+}
