@@ -14,8 +14,11 @@ pub mod decode;
 pub mod dimensions;
 pub mod event_ids;
 pub mod expiry;
+#[cfg(feature = "python")]
 mod for_tests;
+#[cfg(feature = "python")]
 mod for_tests_decoding;
+#[cfg(feature = "python")]
 mod for_tests_users;
 pub mod grading;
 pub mod groups;
@@ -48,9 +51,8 @@ pub mod user_sums;
 pub mod users;
 pub mod viewings;
 
-use pyo3::prelude::*;
-
-#[pymodule]
+#[cfg(feature = "python")]
+#[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
     use crate::for_tests::{slate_amounts, softplus_for_tests};
