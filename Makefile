@@ -68,6 +68,7 @@ clean:
 # streamer itself, with what stands in .venv, so that a change needs no network. Where there is no
 # cargo its build back end fetches one, for this alone.
 .venv/.core: pyproject.toml $(CORE) | $(BIN)/python
+	@command -v cc >/dev/null || { echo "make: no C compiler (cc) on PATH, which the core needs: install one (Debian, Ubuntu: apt install gcc libc6-dev)" >&2; exit 1; }
 	@version=$$(cargo --version 2>/dev/null | cut -d ' ' -f 2); \
 	if [ -z "$$version" ]; then \
 		echo "No cargo on PATH: fetching a Rust toolchain (0.7 GB below ~/.cache, once)"; \
