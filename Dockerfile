@@ -1,4 +1,21 @@
 # streamer in a small image: `docker build -t streamer .`, then `docker run --rm streamer --help`.
+# All stages have the same Debian: what one compiles or installs runs in the next.
+
+# The wheel, where there is a Rust toolchain. It fits every Python from 3.11 on, so Debian's will do.
+FROM rust:1.95.0-slim-bookworm AS wheel
+WORKDIR /src
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 MATURIN_PEP517_ARGS=--strip
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends python3-pip \
+    && rm -rf /var/lib/apt/lists/*
+COPY pyproject.toml README.md LICENSE ./
+COPY core/Cargo.toml core/
+COPY core/src core/src
+COPY streamer streamer
+# What was compiled stays beside the layers: a changed line of Python compiles nothing again.
+RUN --mount=type=cache,target=/src/core/target --mount=type=cache,target=/usr/local/cargo/registry \
+    python3 -m pip wheel --no-deps --wheel-dir /wheels .
+
 # Both stages must have the same Python: the second takes the first one's virtual environment.
 FROM python:3.12.12-slim-bookworm AS build
 WORKDIR /src
@@ -11,10 +28,8 @@ RUN python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))
         > requirements/dependencies.txt \
     && pip --python /opt/streamer/bin/python install --no-compile \
         -c requirements/constraints.txt -r requirements/dependencies.txt
-COPY README.md LICENSE ./
-COPY streamer streamer
-RUN pip wheel --no-deps --wheel-dir /wheels . \
-    && pip --python /opt/streamer/bin/python install --no-compile --no-deps /wheels/*.whl
+COPY --from=wheel /wheels /wheels
+RUN pip --python /opt/streamer/bin/python install --no-compile --no-deps /wheels/*.whl
 
 FROM python:3.12.12-slim-bookworm
 # The interpreter stays; what installs packages goes.

@@ -7,18 +7,36 @@ PARALLEL ?= -n 2 --dist loadfile
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements/constraints.txt
 
+# All of the core: what `pip` compiles when one of them is newer than what is installed.
+CORE := core/Cargo.toml $(shell find core/src -name '*.rs')
+RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' core/Cargo.toml)
+CARGO_OPTIONS := --quiet --manifest-path core/Cargo.toml
+BUILDING := echo "Building the Rust core (about a minute, once)"
+GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
+
 .PHONY: demo test chaos check bench clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
 test: .venv/.test .venv/.components
-	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+	@status=0; \
+	if command -v cargo >/dev/null; then \
+		cargo test $(CARGO_OPTIONS) --no-default-features || status=$$?; \
+	else \
+		echo "make: the core's own tests are left out, for there is no cargo: $(GET_RUST)" >&2; \
+		[ -z "$$CI" ] || status=1; \
+	fi; \
+	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || status=$$?; \
+	exit $$status
 
 chaos: .venv/.test .venv/.components
 	@STREAMER_CHAOS=long $(BIN)/python -m pytest -s tests/simulation tests/integration/faults $(ARGS)
 
 check: .venv/.test
+	@command -v cargo >/dev/null || { echo "make: no cargo on PATH: $(GET_RUST)" >&2; exit 1; }
+	cargo fmt --manifest-path core/Cargo.toml --check
+	cargo clippy $(CARGO_OPTIONS) --all-targets -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -33,10 +51,11 @@ bench: .venv/.test
 
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf core/target core/Cargo.lock streamer/_core*.so
 	find streamer tests benchmarks grafana -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below .venv say what was installed.
-.venv/.demo: pyproject.toml requirements/constraints.txt | $(BIN)/python
+.venv/.demo: pyproject.toml requirements/constraints.txt | .venv/.core
 	@echo "Installing streamer into .venv (once)"
 	@$(PIP) -e '.[demo]'
 	@touch $@
@@ -44,6 +63,24 @@ clean:
 .venv/.test: .venv/.demo
 	@echo "Installing the tools for tests (once)"
 	@$(PIP) -e '.[test,bench]'
+	@touch $@
+
+# streamer itself, with what stands in .venv, so that a change needs no network. Where there is no
+# cargo its build back end fetches one, for this alone.
+.venv/.core: pyproject.toml $(CORE) | $(BIN)/python
+	@command -v cc >/dev/null || { echo "make: no C compiler (cc) on PATH, which the core needs: install one (Debian, Ubuntu: apt install gcc libc6-dev)" >&2; exit 1; }
+	@version=$$(cargo --version 2>/dev/null | cut -d ' ' -f 2); \
+	if [ -z "$$version" ]; then \
+		echo "No cargo on PATH: fetching a Rust toolchain (0.7 GB below ~/.cache, once)"; \
+		$(BUILDING); \
+		$(PIP) --no-deps -e . || { echo "make: the core was not built, for there is no cargo and none could be fetched: $(GET_RUST), or install a wheel of streamer" >&2; exit 1; }; \
+	elif printf '%s\n' $(RUST) "$$version" | sort -C -V; then \
+		$(BUILDING); \
+		$(PIP) maturin && PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) --no-build-isolation --no-deps -e .; \
+	else \
+		echo "make: cargo $$version is too old for the core: $(GET_RUST)" >&2; \
+		exit 1; \
+	fi
 	@touch $@
 
 # Kafka, Redis, Prometheus, … for the tests: through apt where it may be used, once.

@@ -568,7 +568,8 @@ impl Attribution {
     fn may_settle(&self, feedback: &Feedback) -> bool {
         let is_named = feedback.has_request() && feedback.is_joined();
         feedback.is_complete
-            || is_named && (!feedback.is_conversion() || self.has_feedback(feedback, Feedback::has_request))
+            || is_named
+                && (!feedback.is_conversion() || self.has_feedback(feedback, Feedback::has_request))
     }
 
     /// Whether the impression of a conversion has feedback no later than it that is final, or that

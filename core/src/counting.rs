@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::changes::{Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate};
 use crate::components::{Change, Component};
 use crate::dimensions::Dimensions;
+use crate::experiments::Experiments;
 use crate::panes::{Overflow, Panes};
 use crate::pending::Feedback;
 use crate::scoring::PairLosses;
@@ -29,6 +30,7 @@ pub struct Counting {
     pub panes: Panes,
     pub series: Vec<Series>,
     pub viewings: Viewings,
+    pub experiments: Experiments,
     /// If metrics of users are wanted.
     pub users: Option<Users>,
     /// Place of conversions among the kinds of users' feedback.
@@ -37,8 +39,11 @@ pub struct Counting {
     families: Vec<(u32, SlateFamily)>,
     context: SlateContext,
     amounts: Vec<i64>,
+    experiment_components: Vec<Component>,
+    experiments_of_slates: Vec<(usize, OfSlates)>,
     series_components: Vec<Component>,
     series_of_slates: Vec<(usize, OfSlates)>,
+    has_overflowed: bool,
     /// Whether any metric looks at slates.
     pub looks_at_slates: bool,
     margin: f64,
@@ -95,6 +100,10 @@ impl Counting {
             families,
             context: SlateContext::new(tables, has_scoring),
             amounts: vec![0; width],
+            experiments: Experiments::new(&spec.experiments, spec)?,
+            experiment_components: spec.experiments.components.clone(),
+            experiments_of_slates: of_slates(&spec.experiments.components)?,
+            has_overflowed: false,
             series_components: spec.alerts.components.clone(),
             series_of_slates: of_slates(&spec.alerts.components)?,
             margin: spec.slates.tables.margin,
@@ -107,6 +116,15 @@ impl Counting {
     }
 
     fn change(&mut self, change: &Change) {
+        for (place, component) in self.experiment_components.iter().enumerate() {
+            let amount = component.amount(change);
+            if amount != 0 {
+                let added = self
+                    .experiments
+                    .add(&self.dimensions, place, change.place(), amount);
+                self.has_overflowed |= added.is_err();
+            }
+        }
         for (place, component) in self.series_components.iter().enumerate() {
             let amount = component.amount(change);
             if amount != 0 {
@@ -183,20 +201,34 @@ impl Counting {
         }
     }
 
-    /// Brings the sums over users up to date.
-    pub fn refresh_user_sums(&mut self, stream_ms: i64) {
+    /// Brings the sums over users up to date; no impression before `final_ms` can come any more.
+    pub fn refresh_user_sums(&mut self, stream_ms: i64, final_ms: i64) -> Result<(), Overflow> {
         if let Some(users) = &mut self.users {
             users.refresh(stream_ms, &self.dimensions);
         }
+        self.experiments.refresh(&self.dimensions, final_ms)
+    }
+
+    /// Whether something changed that the sums over users do not show yet.
+    pub fn is_dirty(&self) -> bool {
+        self.experiments.is_dirty() || self.users.as_ref().is_some_and(Users::is_dirty)
+    }
+
+    /// Whether all of them are to be computed anew.
+    pub fn is_stale(&self) -> bool {
+        self.experiments.is_stale() || self.users.as_ref().is_some_and(Users::is_stale)
     }
 
     /// Beyond the bound a sample of the users stays, of whom all is computed anew at once.
-    pub fn bound_users(&mut self, stream_ms: i64) {
-        if let Some(users) = &mut self.users
-            && users.shrink(stream_ms)
-        {
-            users.refresh(stream_ms, &self.dimensions);
+    pub fn bound_users(&mut self, stream_ms: i64, final_ms: i64) -> Result<(), Overflow> {
+        let is_short = self
+            .users
+            .as_mut()
+            .is_some_and(|users| users.shrink(stream_ms));
+        if self.experiments.shrink() || is_short {
+            self.refresh_user_sums(stream_ms, final_ms)?;
         }
+        Ok(())
     }
 
     /// The segment of an accepted event, by the texts of its dimensions.
@@ -240,6 +272,14 @@ impl Counting {
             family.amounts(&self.context, amounts);
             self.panes
                 .add_wide(slate.event_ms, slate.segment, *at, amounts, slate.sign);
+        }
+        for (place, of_slates) in &self.experiments_of_slates {
+            let amount = slate.sign * of_slates.amount(&self.context);
+            if amount != 0 {
+                let at = (slate.user, slate.event_ms, slate.segment);
+                let added = self.experiments.add(&self.dimensions, *place, at, amount);
+                self.has_overflowed |= added.is_err();
+            }
         }
         for (place, of_slates) in &self.series_of_slates {
             let amount = slate.sign * of_slates.amount(&self.context);
@@ -332,6 +372,9 @@ impl Counting {
 
     /// Brings what was gathered into the panes.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        if std::mem::take(&mut self.has_overflowed) {
+            return Err(Overflow);
+        }
         self.panes.fold(stream_ms)?;
         self.series
             .iter_mut()

@@ -114,6 +114,11 @@ impl Exposures {
 
     // Stored form -----------------------------------------------------------------------------------
 
+    /// The epoch that changes belong to.
+    pub fn epoch(&self) -> u32 {
+        self.versions.epoch()
+    }
+
     /// Changes from now on belong to another epoch, whose number is returned.
     pub fn seal(&mut self) -> u32 {
         self.versions.seal()

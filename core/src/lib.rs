@@ -19,9 +19,13 @@ pub mod experiments;
 pub mod experiments_spec;
 pub mod expiry;
 pub mod exposures;
+#[cfg(feature = "python")]
 mod for_tests;
+#[cfg(feature = "python")]
 mod for_tests_decoding;
+#[cfg(feature = "python")]
 mod for_tests_experiments;
+#[cfg(feature = "python")]
 mod for_tests_users;
 pub mod grading;
 pub mod groups;
@@ -39,6 +43,7 @@ pub mod pair_log;
 pub mod panes;
 pub mod partition;
 pub mod pending;
+#[cfg(feature = "python")]
 mod python;
 pub mod ranking;
 pub mod recovery;
@@ -65,9 +70,9 @@ pub mod users;
 pub mod versions;
 pub mod viewings;
 
-use pyo3::prelude::*;
-
-#[pymodule]
+/// The Python module.
+#[cfg(feature = "python")]
+#[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
     use crate::for_tests::{slate_amounts, softplus_for_tests};

@@ -156,13 +156,19 @@ impl Partition {
         for log in &mut self.logs {
             log.ids.expire(log.arrival_ms);
         }
-        self.counting.bound_users(self.stream_ms);
-        Ok(())
+        self.counting
+            .bound_users(self.stream_ms, self.exposures_final_ms())
     }
 
     /// Brings the sums over users up to date: everything else is so after each apply.
-    pub fn refresh_user_sums(&mut self) {
-        self.counting.refresh_user_sums(self.stream_ms);
+    pub fn refresh_user_sums(&mut self) -> Result<(), Overflow> {
+        self.counting
+            .refresh_user_sums(self.stream_ms, self.exposures_final_ms())
+    }
+
+    /// No impression before this time can be accepted any more.
+    fn exposures_final_ms(&self) -> i64 {
+        self.clock_ms(Topic::Impressions) - self.time.max_lateness_ms
     }
 
     /// A topic that was read to its end is idle: for joins and expiry its clock follows its

@@ -133,19 +133,16 @@ impl Core {
     }
 
     /// Brings the sums over users up to date.
-    fn refresh_user_sums(&mut self, py: Python<'_>) {
+    fn refresh_user_sums(&mut self, py: Python<'_>) -> PyResult<()> {
         let partition = &mut self.partition;
-        py.detach(move || partition.refresh_user_sums());
+        py.detach(move || partition.refresh_user_sums())
+            .map_err(overflow)
     }
 
     /// Whether something changed that the sums over users do not show yet.
     #[getter]
     fn is_dirty(&self) -> bool {
-        self.partition
-            .counting
-            .users
-            .as_ref()
-            .is_some_and(|users| users.is_dirty())
+        self.partition.counting.is_dirty()
     }
 
     /// Records that do not count since the last call: kind, offset, reason.
@@ -173,8 +170,7 @@ impl Core {
     /// Whether all sums over users are to be computed anew, at once.
     #[getter]
     fn is_stale(&self) -> bool {
-        let users = self.partition.counting.users.as_ref();
-        users.is_some_and(|users| users.is_stale())
+        self.partition.counting.is_stale()
     }
 
     /// Stream time at which the sums over users were last up to date.
@@ -215,6 +211,10 @@ impl Core {
         let users = self.partition.counting.users.as_ref();
         found.set_item("sample_bits", users.map_or(0, |x| x.sample_bits()))?;
         found.set_item("dropped_user_rows", users.map_or(0, |x| x.dropped_rows()))?;
+        let experiments = &self.partition.counting.experiments;
+        found.set_item("exposures_final_ms", experiments.final_ms())?;
+        found.set_item("day_sample_bits", experiments.sample_bits())?;
+        found.set_item("dropped_day_rows", experiments.dropped_rows())?;
         found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
         Ok(found)
     }
@@ -391,6 +391,50 @@ impl Core {
             .iter()
             .map(|codes| codes.to_vec())
             .collect()
+    }
+
+    // Experiments
+
+    /// The experiments whose sums changed since the last call.
+    fn take_changed_experiments(&mut self) -> Vec<usize> {
+        self.partition.counting.experiments.take_changed()
+    }
+
+    /// The sums of an experiment: columns `key` and `limb_0`, ….
+    fn experiment_sums<'py>(
+        &self,
+        py: Python<'py>,
+        experiment: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.partition.counting.experiments.sums(experiment);
+        found.map(|columns| as_arrays(py, columns)).transpose()
+    }
+
+    /// Likewise over the days [from, to), computed from the rows.
+    fn experiment_sums_of_days<'py>(
+        &mut self,
+        py: Python<'py>,
+        experiment: usize,
+        days: (i64, i64),
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let counting = &mut self.partition.counting;
+        let found = counting
+            .experiments
+            .of_range(&counting.dimensions, experiment, days);
+        found.map(|columns| as_arrays(py, columns)).transpose()
+    }
+
+    /// Labels of users' days: values of the dimensions that experiments look at.
+    fn experiment_labels(&self) -> Vec<Vec<String>> {
+        self.partition.counting.experiments.labels.known.clone()
+    }
+
+    /// Sets what is stored of experiments beside rows, before they are loaded.
+    fn restore_experiments(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
+        self.partition
+            .counting
+            .experiments
+            .restore(labels, final_ms, sample_bits);
     }
 
     // Tables

@@ -31,7 +31,10 @@ impl Partition {
             return Ok(Vec::new());
         }
         match table {
-            Table::EventIds(_) | Table::Impressions | Table::UserItems => {
+            Table::EventIds(_)
+            | Table::Impressions
+            | Table::UserItems
+            | Table::OfExperiments(_) => {
                 let mut spans = Vec::new();
                 for columns in blobs {
                     columns.rows()?;
@@ -67,6 +70,7 @@ impl Partition {
                 Ok(())
             }
             Table::Impressions => self.load_impressions(columns),
+            Table::OfExperiments(table) => self.counting.experiments.load(table, columns),
             _ => self.load_users(columns),
         }
     }

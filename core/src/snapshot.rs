@@ -8,6 +8,7 @@ use crate::admission::NEVER;
 use crate::changes::Kind;
 use crate::columns::{Columns, Values};
 use crate::decode::Topic;
+use crate::experiments;
 use crate::hash::NONE;
 use crate::intervals::{Row, Summary};
 use crate::pair_log::OfPair;
@@ -26,6 +27,7 @@ pub enum Table {
     Sessions,
     Viewings,
     UserItems,
+    OfExperiments(experiments::Table),
 }
 
 /// How a kind of feedback is stored: its place, or these.
@@ -42,6 +44,9 @@ impl Table {
             "sessions" => Self::Sessions,
             "viewings" => Self::Viewings,
             "user_items" => Self::UserItems,
+            "user_exposures" => Self::OfExperiments(experiments::Table::Exposures),
+            "user_days" => Self::OfExperiments(experiments::Table::Days),
+            "user_pending" => Self::OfExperiments(experiments::Table::Pending),
             _ => Self::EventIds(Topic::of(name.strip_prefix("ids_")?)?),
         })
     }
@@ -74,6 +79,7 @@ impl Partition {
                 0,
                 self.counting.users.as_ref().map_or(0, |x| x.epoch().into()),
             ),
+            Table::OfExperiments(table) => (0, u64::from(self.counting.experiments.epoch(table))),
         }
     }
 
@@ -94,6 +100,7 @@ impl Partition {
                 let users = self.counting.users.as_ref();
                 Some(users.map_or(NEVER, |users| users.oldest_unit(self.stream_ms)))
             }
+            Table::OfExperiments(table) => Some(self.counting.experiments.horizon_ms(table)),
         }
     }
 
@@ -106,6 +113,7 @@ impl Partition {
         if let Some(users) = &mut self.counting.users {
             users.seal();
         }
+        self.counting.experiments.seal();
     }
 
     /// What is stored of the rows with numbers (or epochs) in [first, end).
@@ -119,6 +127,7 @@ impl Partition {
             Table::Sessions => self.visits(since, until),
             Table::Viewings => self.viewings(since, until),
             Table::UserItems => self.user_items(since, until),
+            Table::OfExperiments(table) => self.counting.experiments.changed(table, since, until),
         }
     }
 
@@ -127,6 +136,9 @@ impl Partition {
         let epochs: Vec<u32> = match table {
             Table::UserItems => {
                 return self.counting.users.as_ref().map(|users| users.live(firsts));
+            }
+            Table::OfExperiments(table) => {
+                return Some(self.counting.experiments.live(table, firsts));
             }
             Table::Retained => self
                 .attribution

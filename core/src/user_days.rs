@@ -258,6 +258,11 @@ impl UserDays {
 
     // Stored form -----------------------------------------------------------------------------------
 
+    /// The epoch that changes belong to.
+    pub fn epoch(&self) -> u32 {
+        self.versions.epoch()
+    }
+
     /// Changes from now on belong to another epoch, whose number is returned.
     pub fn seal(&mut self) -> u32 {
         self.versions.seal()

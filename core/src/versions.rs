@@ -37,6 +37,11 @@ impl Versions {
         }
     }
 
+    /// The epoch that changes belong to.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
     /// Changes from now on belong to another epoch, whose number is returned.
     pub fn seal(&mut self) -> u32 {
         if !self.open.is_empty() {

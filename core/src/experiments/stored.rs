@@ -35,6 +35,31 @@ impl Experiments {
         Table::ALL.map(|table| self.seal_table(table))
     }
 
+    /// The epoch that changes of a table belong to.
+    pub fn epoch(&self, table: Table) -> u32 {
+        let tables = &self.tables;
+        match table {
+            Table::Days => tables.days.epoch(),
+            Table::Pending => tables.pending.epoch(),
+            Table::Exposures => tables.exposures.epoch(),
+        }
+    }
+
+    /// Stored rows of a table before this time (ms) are not wanted.
+    pub fn horizon_ms(&self, table: Table) -> i64 {
+        let first = self
+            .exposures
+            .iter()
+            .map(|exposure| exposure.days.start)
+            .min();
+        let first_ms = first.map_or(i64::MAX, |day| day * DAY_MS);
+        if table == Table::Pending {
+            first_ms.max(self.final_ms)
+        } else {
+            first_ms
+        }
+    }
+
     fn seal_table(&mut self, table: Table) -> u32 {
         let tables = &mut self.tables;
         match table {
