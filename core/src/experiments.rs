@@ -27,7 +27,7 @@ use crate::panes::Overflow;
 use crate::trial::{SHOWN, Trial, Work};
 use crate::trial_sums::Sums;
 use crate::user_days::Key;
-use crate::user_items::spread;
+use crate::user_rows::spread;
 use history::{Person, Tables};
 
 pub const DAY_MS: i64 = 86_400_000;

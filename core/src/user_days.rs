@@ -10,7 +10,8 @@ use hashbrown::HashTable;
 
 use crate::hash::mix;
 use crate::panes::{MAX_SUM, Overflow};
-use crate::user_items::{MAX_USER_ROWS, spread};
+use crate::user_items::MAX_USER_ROWS;
+use crate::user_rows::spread;
 use crate::versions::{NEW, Versions};
 
 /// Of the last row of a user.
@@ -147,7 +148,7 @@ impl UserDays {
     }
 
     fn is_full(&self, user: u64) -> bool {
-        self.rows_of(user) >= MAX_USER_ROWS || self.rows.len() >= END as usize
+        self.rows_of(user) >= MAX_USER_ROWS as u32 || self.rows.len() >= END as usize
     }
 
     fn find_or_insert(&mut self, key: &Key) -> Option<usize> {

@@ -6,6 +6,8 @@ are wanted. Names that it does not know are an error at start.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -13,7 +15,10 @@ import msgspec
 from streamer import limits
 from streamer.config import Settings
 from streamer.durations import pane_length_ms
+from streamer.engine.caps import Quantile
+from streamer.engine.exposures import wanted_days
 from streamer.engine.tracks import Track
+from streamer.engine.trial_sums import Measure
 from streamer.events import KINDS, field_names
 from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
 from streamer.metrics.catalogue import Catalogue
@@ -26,7 +31,21 @@ FIXED_KEY: HashKey = (0x5EED_0F_57EA_4E12, 0x0C0F_FEE0_C0FF_EE00)
 _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
 
-def core_spec(settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> bytes:
+@dataclass(frozen=True)
+class Counted:
+    """Since when (ms of stream time) components of experiments are counted, and since when
+    exposures were first counted; 0: always. Rows that began at different times are told apart."""
+
+    since_ms: Mapping[str, int] = field(default_factory=dict)
+    first_ms: Mapping[str, int] = field(default_factory=dict)
+
+
+def core_spec(
+    settings: Settings,
+    catalogue: Catalogue,
+    key: HashKey = FIXED_KEY,
+    counted: Counted | None = None,
+) -> bytes:
     """JSON of what one partition of the core is made from."""
     time, join = settings.time, settings.attribution
     layout = catalogue.layout
@@ -75,6 +94,7 @@ def core_spec(settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY
                 ],
             },
             "alerts": _alerts(settings, catalogue),
+            "experiments": _experiments(settings, catalogue, counted or Counted()),
         }
     )
 
@@ -186,3 +206,46 @@ def _component(settings: Settings, facts: UserFacts, name: str) -> Any:
             }
         }
     return name
+
+
+def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> dict[str, Any]:
+    facts = catalogue.experiment_facts
+    wanted = wanted_days(facts.trials)
+    exposures = list(wanted)
+    return {
+        "components": components(settings, facts),
+        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in facts.components],
+        "exposures": [
+            {
+                "dimension": settings.dimension_names.index(e.dimension),
+                "arms": e.arms,
+                "first_day": e.first_day,
+                "is_attributed": e.is_attributed,
+                "days": (days.start, days.stop),
+                "code": e.code(counted.first_ms.get(e.name, 0)),
+            }
+            for e, days in wanted.items()
+        ],
+        "trials": [
+            {
+                "dimension": settings.dimension_names.index(trial.dimension),
+                "arms": trial.arms,
+                "days": (trial.days.start, trial.days.stop),
+                "covariates": (trial.covariates.start, trial.covariates.stop)
+                if len(trial.covariates)
+                else None,
+                "exposure": exposures.index(trial.exposure),
+                "measures": [_measure(measure) for measure in trial.measures],
+            }
+            for trial in facts.trials
+        ],
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    cap: Any = "none"
+    if isinstance(measure.cap, Quantile):
+        cap = "quantile"
+    elif measure.cap is not None:
+        cap = {"amount": measure.cap}
+    return {"above": measure.above, "below": measure.below, "high": measure.high, "cap": cap}

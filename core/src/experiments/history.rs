@@ -34,10 +34,10 @@ impl Tables {
 
     /// Users with so many rows that not all may find room when they are settled.
     pub fn crowded(&self) -> impl Iterator<Item = u64> {
-        let is_any = self.pending.most_rows() + self.days.most_rows() > MAX_USER_ROWS;
+        let is_any = self.pending.most_rows() + self.days.most_rows() > MAX_USER_ROWS as u32;
         let users = is_any.then(|| self.pending.users()).into_iter().flatten();
         let rows = |user: u64| self.pending.rows_of(user) + self.days.rows_of(user);
-        users.filter(move |user| rows(*user) > MAX_USER_ROWS)
+        users.filter(move |user| rows(*user) > MAX_USER_ROWS as u32)
     }
 
     /// Bring rows before this time to their days.
