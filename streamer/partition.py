@@ -7,7 +7,7 @@ The core is fed by one thread at a time; while it works the interpreter is free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,14 @@ import numpy.typing as npt
 from streamer import limits
 from streamer._core import Core
 from streamer.config import Settings
+from streamer.engine import integers
+from streamer.engine.exposures import Scope, all_since, scopes_after, wanted_days
+from streamer.engine.integers import Columns
 from streamer.engine.labels import Label
 from streamer.engine.tracks import Track
 from streamer.errors import SumOverflowError
 from streamer.events import KINDS
-from streamer.ingest.spec import FIXED_KEY, HashKey, core_spec
+from streamer.ingest.spec import FIXED_KEY, Counted, HashKey, core_spec
 from streamer.metrics.catalogue import Catalogue
 
 I64 = npt.NDArray[np.int64]
@@ -110,14 +113,55 @@ class Partition:
         self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY
     ) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
-        self.core = Core(core_spec(settings, catalogue, key))
+        trials = catalogue.experiment_facts.trials
+        self.since_ms = dict.fromkeys(catalogue.experiment_facts.components, 0)
+        """Component of experiments → the stream time from which on it is counted; 0: always."""
+        self.scopes: dict[str, Scope] = {
+            e.name: (days.start, days.stop, 0, 0) for e, days in wanted_days(trials).items()
+        }
+        """Exposure → the days that are wanted, and likewise."""
+        self._begin()
+
+    def _begin(self) -> None:
+        counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
+        self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted))
         self.logs = {kind: TopicLog(kind, self.core) for kind in KINDS}
-        names = settings.dimension_names
+        names = self.settings.dimension_names
         self.series = [
             Series(i, track, [n for n in names if n in track.dimensions], self.core, names)
-            for i, track in enumerate(catalogue.alert_facts.tracks)
+            for i, track in enumerate(self.catalogue.alert_facts.tracks)
         ]
         self.series_since_ms = [0] * len(self.series)
+
+    def continue_counting(
+        self, since_ms: Mapping[str, int], scopes: Mapping[str, Scope], stream_ms: int
+    ) -> None:
+        """Begin again as an empty partition that goes on where another one stood: what experiments
+        need and was not counted there is counted from this stream time on."""
+        self.since_ms = {name: since_ms.get(name, stream_ms) for name in self.since_ms}
+        trials = self.catalogue.experiment_facts.trials
+        self.scopes = scopes_after(trials, scopes, stream_ms)
+        self._begin()
+
+    @property
+    def counted_since_ms(self) -> dict[str, int]:
+        """Component or exposure → the stream time from which on it is counted; 0: always."""
+        return all_since(self.since_ms, self.scopes)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The dimensions that experiments look at."""
+        watched = {trial.dimension for trial in self.catalogue.experiment_facts.trials}
+        return [name for name in self.settings.dimension_names if name in watched]
+
+    @property
+    def experiment_sums(self) -> dict[str, Columns]:
+        """``Trial.shape`` → the sums of the experiment, as columns."""
+        found = {}
+        for i, trial in enumerate(self.catalogue.experiment_facts.trials):
+            sums = self.core.experiment_sums(i)
+            found[trial.shape] = sums if sums is not None else integers.columns({})
+        return found
 
     def apply(
         self, records: Sequence[Records], at_end: Sequence[str] = ()
@@ -171,5 +215,5 @@ class Partition:
             for series in self.series
             if not series.track.is_by_time
         )
-        users = counters["dropped_user_rows"]
+        users = counters["dropped_user_rows"] + counters["dropped_day_rows"]
         return int(ids + early + counters["segments_overflowed"] + labels + users)

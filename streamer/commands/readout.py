@@ -67,7 +67,7 @@ async def _read(
         if first is None and last is None:
             return book, book.read()
         within = _range(book, first, last)
-        parts = await sums_of_days(store, settings, catalogue.experiment_facts, book.trial, within)
+        parts = await sums_of_days(store, settings, catalogue, book.trial, within)
         return book, book.of_parts(parts, within.start, within.stop - 1)
     finally:
         await store.close()

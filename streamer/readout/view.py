@@ -104,6 +104,8 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         groups=group_texts(partition.core.user_groups(), state["dimensions"]),
         sample_bits=state["sample_bits"],
         users_behind_ms=partition.users_behind_ms,
+        counted_since_ms=partition.counted_since_ms,
+        day_sample_bits=state["day_sample_bits"],
     )
 
 
@@ -120,7 +122,8 @@ def view_of(partition: Partition) -> View:
     users = {ring + 1: partition.core.user_sums(ring) for ring in rings}
     series = zip(partition.series, partition.series_since_ms, strict=True)
     tracks = {s.track.shape: _series(s, since_ms) for s, since_ms in series}
-    return View(header_of(partition), panes_of(partition), users, {}, tracks)
+    experiments = partition.experiment_sums
+    return View(header_of(partition), panes_of(partition), users, experiments, tracks)
 
 
 def _series(series: Series, since_ms: int) -> TrackView:

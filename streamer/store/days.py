@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from streamer import limits
 from streamer.config import Settings
-from streamer.engine.experiments import Experiments
-from streamer.engine.integers import Columns, columns
-from streamer.engine.segments import Segments
+from streamer.engine.integers import Columns
 from streamer.engine.trial_sums import Trial
 from streamer.errors import CodecError
-from streamer.metrics.per_user import ExperimentFacts
+from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.store import codec
 from streamer.store.base import Store
 from streamer.store.manifest import Manifest, decode
+from streamer.store.restore import restore_labels, restore_segments
 from streamer.store.tables import EXPERIMENT_TABLES
 
 
 async def sums_of_days(
-    store: Store, settings: Settings, facts: ExperimentFacts, trial: Trial, within: range
+    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, within: range
 ) -> list[Columns]:
     """The sums of an experiment over some of its days, in every partition.
 
     Reads the rows of all users. CodecError where partitions change faster than they are read.
     """
     count = await store.partitions() or 0
-    found = [await _partition(store, settings, facts, trial, number) for number in range(count)]
-    return [columns(e.of_range(trial, within)) for e in found if e is not None]
+    at = catalogue.experiment_facts.trials.index(trial)
+    found = []
+    for number in range(count):
+        partition = await _partition(store, settings, catalogue, trial, number)
+        if partition is not None:
+            days = (within.start, within.stop)
+            found.append(partition.core.experiment_sums_of_days(at, days))
+    return [sums for sums in found if sums is not None]
 
 
 async def _partition(
-    store: Store, settings: Settings, facts: ExperimentFacts, trial: Trial, number: int
-) -> Experiments | None:
+    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, number: int
+) -> Partition | None:
     for _ in range(limits.READ_ATTEMPTS):
         stored = await store.read(number)
         if not stored.manifest:
@@ -38,31 +44,27 @@ async def _partition(
         manifest = decode(stored.manifest)
         if trial.shape not in manifest.experiments:
             return None  # nobody was in it, or the workers do not have these settings
-        refs = [
-            (table, ref.name)
-            for name, table in EXPERIMENT_TABLES.items()
-            for ref in manifest.tables.get(name, [])
-        ]
-        blobs = await store.blobs(number, [name for _, name in refs])
-        if None not in blobs:
-            experiments = _restored(settings, facts, manifest)
-            for (table, _), data in zip(refs, blobs, strict=True):
-                table.take(experiments, codec.decode(data or b""))
-            return experiments
+        names = {
+            table: [ref.name for ref in manifest.tables.get(table, [])]
+            for table in EXPERIMENT_TABLES
+        }
+        blobs = {table: await store.blobs(number, of) for table, of in names.items()}
+        if not any(None in found for found in blobs.values()):
+            return _restored(settings, catalogue, manifest, blobs)
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
 
 
-def _restored(settings: Settings, facts: ExperimentFacts, manifest: Manifest) -> Experiments:
-    """Without rows."""
-    segments = Segments(settings.kept_dimensions, settings.limits.segments)
-    segments.load(manifest.segments)
-    experiments = Experiments(facts, settings.limits.user_days, segments)
-    experiments.sample_bits = manifest.day_sample_bits
-    experiments.restore(
-        manifest.labels,
-        manifest.counted_since_ms,
-        manifest.scopes,
-        manifest.stream_ms,
-        manifest.exposures_final_ms,
-    )
-    return experiments
+def _restored(
+    settings: Settings,
+    catalogue: Catalogue,
+    manifest: Manifest,
+    blobs: dict[str, list[bytes | None]],
+) -> Partition:
+    """A partition with nothing but what experiments keep of users."""
+    partition = Partition(settings, catalogue)
+    partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
+    restore_segments(partition, manifest)
+    restore_labels(partition, manifest)
+    for table, found in blobs.items():
+        partition.core.load(table, [codec.decode(data or b"") for data in found])
+    return partition

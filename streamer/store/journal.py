@@ -96,6 +96,7 @@ class Journal:
         self.partition.core.seal()
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
+        self._put_experiments(blobs, delete)
         for name, table in TABLES.items():
             self._put_table(name, table, blobs, delete)
         self.commit_number += 1
@@ -130,6 +131,15 @@ class Journal:
             if GROUPS in self.users:
                 delete.append(self.users.pop(GROUPS))
             self.users[GROUPS] = self._put(columns_of(core.user_groups()), blobs)
+
+    def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        trials, core = self.partition.catalogue.experiment_facts.trials, self.partition.core
+        for at in core.take_changed_experiments():
+            shape, sums = trials[at].shape, core.experiment_sums(at)
+            if shape in self.experiments:
+                delete.append(self.experiments.pop(shape))
+            if sums is not None and len(sums["key"]):
+                self.experiments[shape] = self._put(sums, blobs)
 
     def _put_table(
         self, name: str, table: Table, blobs: dict[str, bytes], delete: list[str]
@@ -256,11 +266,14 @@ class Journal:
             sample_bits=state["sample_bits"],
             users_behind_ms=p.users_behind_ms,
             experiments=self.experiments,
-            labels=[],
-            counted_since_ms={},
-            scopes={},
-            exposures_final_ms=0,
-            day_sample_bits=0,
+            labels=[
+                dict(zip(p.label_names, label, strict=True))
+                for label in p.core.experiment_labels()
+            ],
+            counted_since_ms=p.since_ms,
+            scopes=p.scopes,
+            exposures_final_ms=state["exposures_final_ms"],
+            day_sample_bits=state["day_sample_bits"],
             tracks=self._tracks(),
         )
 

@@ -23,11 +23,12 @@ async def adopt(
     store: Store, number: int, partition: Partition, claim: str, stored: Stored
 ) -> Journal:
     """Load what is stored into an empty partition and continue it; orphan blobs are deleted."""
-    journal = Journal(partition, claim)
     if not stored.manifest:
         await store.sweep(number, claim, set())
-        return journal
+        return Journal(partition, claim)
     manifest = decode(stored.manifest)
+    partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
+    journal = Journal(partition, claim)
     require_same(manifest.fingerprint, journal.fingerprint, str(number))
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
@@ -41,6 +42,8 @@ async def adopt(
         await _aside(_load_table, journal, name, refs, found)
     partition.core.finish_load()
     journal.users = dict(manifest.users)
+    wanted = {trial.shape for trial in partition.catalogue.experiment_facts.trials}
+    journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
     await store.sweep(number, claim, manifest.blob_names())
     return journal
 
@@ -84,10 +87,8 @@ def _load_table(
 
 
 def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
-    core = partition.core
-    values = [(v["texts"], v["events"], v["kept"]) for v in manifest.segments["values"]]
-    core.restore_dimensions(values, manifest.segments["tuples"])
-    core.restore(
+    restore_segments(partition, manifest)
+    partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
             "topics": {kind: msgspec.structs.asdict(t) for kind, t in manifest.topics.items()},
@@ -98,11 +99,26 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
             "sample_bits": manifest.sample_bits,
         }
     )
+    restore_labels(partition, manifest)
     for kind, topic in manifest.topics.items():
         log = partition.logs[kind]
         log.first_offset = topic.first_offset
         log.lost, log.gaps, log.restarts = topic.lost, list(topic.gaps), topic.restarts
         journal.witnesses[kind] = list(topic.witnesses)
+
+
+def restore_segments(partition: Partition, manifest: Manifest) -> None:
+    """Take over the values of dimensions, and their combinations."""
+    values = [(v["texts"], v["events"], v["kept"]) for v in manifest.segments["values"]]
+    partition.core.restore_dimensions(values, manifest.segments["tuples"])
+
+
+def restore_labels(partition: Partition, manifest: Manifest) -> None:
+    """Take over what is stored of experiments beside rows."""
+    names = partition.label_names
+    labels = [[label.get(name, "") for name in names] for label in manifest.labels]
+    final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
+    partition.core.restore_experiments(labels, final_ms, bits)
 
 
 async def _load_panes(

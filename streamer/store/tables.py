@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from streamer.events import KINDS
+from streamer.experiment_settings import DAY_MS
 from streamer.partition import Partition
 from streamer.store.manifest import BlobRef
 
@@ -56,6 +57,11 @@ TABLES: Mapping[str, Table] = {
         Table("sessions", _most("high_ms")),
         Table("viewings", _most("high_ms")),
         Table("user_items", _last_unit),
+        Table("user_exposures", _most("first_ms")),
+        Table("user_days", _most("at", DAY_MS)),
+        Table("user_pending", _most("at")),
     )
 }
 """In the order in which they are loaded: feedback after the impressions that it joins."""
+EXPERIMENT_TABLES = ("user_exposures", "user_days", "user_pending")
+"""What readers look into, too: for ranges of days."""
