@@ -161,7 +161,7 @@ impl Trial {
         }
         let counts = |did: &&Did| {
             if self.is_attributed {
-                arms.of(did.label) == arm && did.day >= within.start
+                arms.of(did.label) == arm
             } else {
                 did.is_exposed
             }
@@ -213,7 +213,7 @@ impl Trial {
     }
 
     /// Add the differences between each day and the day before, of what counts. What was before
-    /// `from` is nothing on it, except that the user was exposed.
+    /// `from` adds nothing on it: all that is left is that the user was exposed.
     fn accumulate<'a>(
         &self,
         history: &History<'a>,

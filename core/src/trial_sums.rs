@@ -156,3 +156,28 @@ impl Sums {
 fn hash_of(key: i64) -> u64 {
     mix(key as u64, 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_became_empty_are_forgotten() {
+        let (mut sums, mut delta) = (Sums::new(2), Sums::new(2));
+        for number in 0..10_000 {
+            let values = [I256::from(number), I256::from(1)];
+            delta.add_all(2 * number, &values, 1);
+            if number > 0 {
+                delta.add_all(2 * number - 2, &[I256::from(number - 1), I256::from(1)], -1);
+            }
+            delta.add(1_000_000 + 2 * (number % 3), 1, I256::from(-1));
+            assert!(sums.take(&mut delta));
+            assert!(sums.keys.len() < 3 * EMPTY_BLOCKS);
+        }
+        assert!(!sums.take(&mut delta));
+        let found = sums.columns();
+        let keys = [19_998, 19_999, 1_000_001, 1_000_003, 1_000_005];
+        assert_eq!(found.i64("key").unwrap(), keys);
+        assert_eq!(found.i64("limb_0").unwrap(), [9999, 1, -3334, -3333, -3333]);
+    }
+}
