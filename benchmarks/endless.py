@@ -26,7 +26,7 @@ from benchmarks.measure import WATCHED
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.sources.synthetic import Line, Traffic, generate
@@ -78,7 +78,7 @@ class Run:
 
     async def commit(self) -> None:
         """Bring sums over users up to date, and commit what changed."""
-        self.partition.file_users()
+        self.partition.refresh_user_sums()
         if self.journal is None:
             claim, stored = await self.store.claim(0)
             self.journal = await adopt(self.store, 0, self.partition, claim, stored)

@@ -69,7 +69,7 @@ def seconds(outcomes: str, log: list[Chunk]) -> float:
     for number, chunk in enumerate(log, 1):
         engines.feed(chunk)
         if not number % 4:
-            engines.partitions[0].file_users()
+            engines.partitions[0].refresh_user_sums()
     took = time.process_time() - begun
     views = [view_of(engines.partitions[0])]
     found = books(settings, engines.catalogue.experiment_facts, views)["e"].read()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from benchmarks.endless import COMMIT_EVERY, Run, batches, rss_mb
 from streamer import limits
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 from streamer.readout.view import view_of
@@ -57,13 +57,13 @@ async def feed(traffic: Traffic, events: int) -> Fed:
         if i % COMMIT_EVERY == 0:
             begun = time.perf_counter()
             if begun >= next_at:
-                fed.run.partition.file_users()
+                fed.run.partition.refresh_user_sums()
                 spent = time.perf_counter() - begun
                 fed.filings, fed.filing_seconds = fed.filings + 1, fed.filing_seconds + spent
                 next_at = begun + limits.FILING_PARTS * spent
             await fed.run.commit()
     fed.seconds = time.perf_counter() - started
-    fed.run.partition.file_users()
+    fed.run.partition.refresh_user_sums()
     await fed.run.commit()
     return fed
 
@@ -75,7 +75,7 @@ async def take_over(run: Run) -> tuple[Partition, float, float]:
     claim, found = await run.store.claim(0)
     await adopt(run.store, 0, partition, claim, found)
     loaded = time.perf_counter()
-    partition.file_users()
+    partition.refresh_user_sums()
     return partition, loaded - begun, time.perf_counter() - loaded
 
 

@@ -26,7 +26,7 @@ from streamer import collector
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.pane_sums import PaneSums
 from streamer.readout.readout import readout
@@ -126,7 +126,7 @@ class Cluster:
                 offset = np.arange(first, first + n)
                 columns.append(self.decoder.chunk(kind, offset, stamps, values))
             partition.apply(assemble(columns), self.decoder.interner)
-            partition.file_users()
+            partition.refresh_user_sums()
             await self.store.commit(i, self.journals[i].prepare())
 
 

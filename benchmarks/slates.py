@@ -33,7 +33,7 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
         run.feed(batch)
         if i % COMMIT_EVERY == 0:
             await run.commit()
-    run.partition.file_users()
+    run.partition.refresh_user_sums()
     await run.commit()
     held = run.store.held[0]
     manifest = decode((await run.store.read(0)).manifest)

@@ -39,7 +39,7 @@ def run_in_passes(
     for chunk in chunks_of(log, size, seed):
         engines.feed(chunk)
         if dice.random() < 0.3:
-            engines.partitions[chunk.partition].file_users()
+            engines.partitions[chunk.partition].refresh_user_sums()
     engines.finish()
     return engines
 

@@ -11,7 +11,8 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
-from streamer.engine.partition import Partition
+from streamer.engine.cells import rings_of
+from streamer.partition import Partition
 from streamer.errors import CodecError, SettingsError
 from streamer.readout.readout import readout
 from streamer.store.base import Answer, Store
@@ -60,7 +61,7 @@ async def start(store: Store, settings: Settings, partitions: int) -> Run:
 async def commit(store: Store, run: Run, number: int, files: bool = True) -> None:
     """``files``: whether the sums over users are brought up to date, too."""
     if files:
-        run.engines.partitions[number].file_users()
+        run.engines.partitions[number].refresh_user_sums()
     assert await store.commit(number, run.journals[number].prepare()) == Answer.OK
 
 
@@ -160,7 +161,7 @@ class JournalSuite:
             await commit(store, run, 0)
             refs = decode((await store.read(0)).manifest).tables["user_items"]
             most, blobs = max(most, sum(ref.rows for ref in refs)), max(blobs, len(refs))
-        rows = len(run.engines.partitions[0].users.items)
+        rows = run.engines.partitions[0].core.sizes()["users_rows"]
         assert rows == 300
         assert most < 4 * rows
         assert blobs < 20
@@ -224,7 +225,7 @@ class JournalSuite:
             most = max(most, *(len(refs) for refs in manifest.tables.values()))
             levels |= {ref.level for refs in manifest.tables.values() for ref in refs}
             partition = run.engines.partitions[0]
-            oldest = [ring.oldest(partition.stream_ms) for ring in partition.cells.rings]
+            oldest = [ring.oldest(partition.stream_ms) for ring in rings_of(run.engines.settings)]
             for pane in (p for panes in manifest.panes.values() for p in panes):
                 ring = pane >> 32
                 assert ring > len(oldest) or pane & 0xFFFFFFFF >= oldest[ring - 1]

@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition
 from streamer.chunk import Chunk
 from streamer.config import parse
 from streamer.deadletters import DeadLetter
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.events import KINDS
 from streamer.log import Progress
 from streamer.owned import OwnedPartition

@@ -516,6 +516,8 @@ impl Core {
             ("feedback_rows", attribution.pending.len()),
             ("users", users.map_or(0, |users| users.nbytes())),
             ("users_rows", users.map_or(0, |users| users.rows())),
+            ("user_days", counting.experiments.nbytes()),
+            ("user_days_rows", counting.experiments.rows()),
             ("panes", counting.panes.bytes()),
         ];
         let found = PyDict::new(py);

@@ -9,9 +9,9 @@ from typing import Any
 
 from streamer.chunk import Chunk
 from streamer.committer import Committer
-from streamer.engine.impressions import Impressions
-from streamer.engine.partition import Partition
+from streamer.events import KINDS
 from streamer.owned import OwnedPartition
+from streamer.partition import Partition, Records
 from streamer.runner import Runner
 from streamer.store.base import Answer, Commit, Stored
 from streamer.store.manifest import decode
@@ -78,24 +78,21 @@ class BlobsExpire(World):
                 loop.call_later(_TTL_SECONDS, self.held[partition].pop, name, None)
 
 
-class EvictedAtBareHorizon(World):
-    """Impressions leave at the click horizon, though feedback may still be on its way."""
+class IdleBeforeTheEnd(World):
+    """Every topic counts as read to its end, so that joins are final before all has come."""
 
     class runner_type(Runner):  # noqa: N801
         async def _adopt_once(self, owned: OwnedPartition) -> None:
             await super()._adopt_once(owned)
             assert owned.partition is not None
-            _evict_early(owned.partition)
+            _end_early(owned.partition)
 
 
-def _evict_early(partition: Partition) -> None:
-    impressions = partition.impressions
+def _end_early(partition: Partition) -> None:
+    def apply(records: Sequence[Records], at_end: Sequence[str] = ()) -> Any:
+        return Partition.apply(partition, records, KINDS)
 
-    def expire(clicks_ms: int, impressions_ms: int, lateness_ms: int) -> None:
-        newest_ms = max(log.arrival_ms for log in partition.logs.values())
-        Impressions.expire(impressions, newest_ms, newest_ms, 0)
-
-    impressions.expire = expire  # type: ignore[method-assign]
+    partition.apply = apply  # type: ignore[method-assign]
 
 
 class SweptWithoutClaim(World):
@@ -156,7 +153,7 @@ BUGS: dict[str, type[World]] = {
     "seek before the claim": SoughtBeforeClaim,
     "offset without its state": OffsetWithoutState,
     "a TTL on a referenced blob": BlobsExpire,
-    "eviction at the bare horizon": EvictedAtBareHorizon,
+    "topics that are idle before their ends": IdleBeforeTheEnd,
     "a sweep that does not compare the claim": SweptWithoutClaim,
     "a commit that does not look for its blobs": BlobsNotLookedFor,
     "a stale chunk taken": StaleChunkTaken,

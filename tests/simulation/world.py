@@ -17,7 +17,7 @@ from typing import Any
 
 from streamer.canonical import canonical
 from streamer.deadletters import DeadLetter
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.errors import BrokerError, StreamerError
 from streamer.runner import Runner
 from streamer.store.manifest import decode

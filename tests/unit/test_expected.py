@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamer.engine.segments import segment_texts
 from streamer.commands.finding import OK, WARN
 from streamer.commands.run import say_series
 from streamer.commands.series import series_finding
@@ -31,7 +32,7 @@ def test_no_log_shows_more(name: str) -> None:
     records, _ = random_records(1, name, 800, 1)
     engines = run_engines(settings, 1, to_log(records), 500)
     shown = [key for key in read_engines(engines) if not key[0].startswith(BESIDE)]
-    seen = [set(values) for values in zip(*engines.partitions[0].segments.texts(), strict=True)]
+    seen = [set(values) for values in zip(*segment_texts(engines.partitions[0].core.dimensions()), strict=True)]
     assert len(shown) <= expected_series(settings, seen) <= expected_series(settings) < 10**6
 
 

@@ -58,7 +58,7 @@ def log_of(users: int) -> list[LogRecord]:
 
 def read(settings: Settings, log: list[LogRecord]) -> MetricReadout:
     engines = run_engines(settings, 1, log, 200)
-    engines.partitions[0].file_users()
+    engines.partitions[0].refresh_user_sums()
     views = [view_of(engines.partitions[0])]
     book = books(settings, engines.catalogue.experiment_facts, views)["e"]
     (metric,) = book.read().metrics

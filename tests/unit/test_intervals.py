@@ -11,7 +11,7 @@ import pytest
 from streamer.canonical import canonical
 from streamer.config import parse
 from streamer.engine.intervals import Columns, IntervalTable, together
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
 from streamer.store import codec
 from streamer.testing import Engines, LogRecord, chunks_of

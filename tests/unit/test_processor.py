@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamer.config import Settings
 from streamer.ends import LogEnds
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.lag import Standstill, lag_records
 from streamer.metrics.catalogue import Catalogue
 from streamer.processor import Health

@@ -16,7 +16,7 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
-from streamer.engine.partition import Partition
+from streamer.partition import Partition
 from streamer.store.journal import Journal
 from streamer.store.memory import MemoryStore
 from streamer.store.restore import adopt

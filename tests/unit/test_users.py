@@ -148,7 +148,7 @@ def test_filed_at_any_time_it_is_what_the_definition_says(
             crowd.file()
             assert crowd.read() == crowd.expected(), step
     crowd.file()
-    assert not crowd.users.is_unfiled
+    assert not crowd.users.is_dirty
     assert crowd.read() == crowd.expected()
 
 
@@ -173,7 +173,7 @@ def test_without_the_family_nothing_is_kept() -> None:
     records, _ = random_records(1, "defaults", 400, 1)
     engines = run_engines(settings, 1, to_log(records), 100)
     assert len(engines.partitions[0].users.items) == 0
-    assert not engines.partitions[0].users.is_unfiled
+    assert not engines.partitions[0].users.is_dirty
 
 
 # The same with small tables, through the whole engine ------------------------------------------
@@ -193,7 +193,7 @@ def test_small_tables_and_filing_at_any_time_change_nothing(
     for i, chunk in enumerate(chunks_of(log, 40, seed=3)):
         engines.feed(chunk)
         if i % 7 == 0:
-            engines.partitions[0].file_users()
+            engines.partitions[0].refresh_user_sums()
         if i % 11 == 0:
             engines.partitions[0].seal()
     engines.finish()
