@@ -51,11 +51,12 @@ def canonical(partition: Partition) -> Canonical:
 
 def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
     ids = partition.core.rows(f"ids_{kind}", *partition.core.serials(f"ids_{kind}"))
+    held = ids["arrival_ms"] >= counted["arrival_ms"] - partition.settings.time.dedup_horizon_ms
     names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late")
     return {
         **{name: counted[name] for name in names},
         "rejected": dict(sorted(counted["rejected"].items())),
-        "ids": sorted(zip(ids["key"].tolist(), ids["arrival_ms"].tolist(), strict=True)),
+        "ids": sorted(zip(ids["key"][held].tolist(), ids["arrival_ms"][held].tolist(), strict=True)),
     }
 
 

@@ -107,6 +107,9 @@ impl Values {
     }
 }
 
+/// What is stored of a dimension: text of each code, events that carried it, and kept values.
+pub type StoredValues = (Vec<String>, Vec<u64>, Vec<String>);
+
 /// The segments of one partition.
 #[derive(Debug)]
 pub struct Dimensions {
@@ -117,6 +120,7 @@ pub struct Dimensions {
     pub overflowed: u64,
     /// Codes of each segment, one after another.
     codes: Vec<u32>,
+    count: usize,
     numbers: HashTable<Segment>,
     /// Segments by texts, joined: a cache, emptied when full.
     cache: HashMap<Vec<u8>, Segment>,
@@ -135,6 +139,7 @@ impl Dimensions {
             limit,
             overflowed: 0,
             codes: Vec::new(),
+            count: 0,
             numbers: HashTable::new(),
             cache: HashMap::new(),
             joined: Vec::new(),
@@ -149,11 +154,7 @@ impl Dimensions {
 
     /// How many numbers of segments were given out.
     pub fn len(&self) -> usize {
-        if self.width() == 0 {
-            self.numbers.len()
-        } else {
-            self.codes.len() / self.width()
-        }
+        self.count
     }
 
     pub fn is_empty(&self) -> bool {
@@ -258,6 +259,7 @@ impl Dimensions {
         }
         let segment = self.len() as Segment;
         self.codes.extend_from_slice(&codes);
+        self.count += 1;
         let (all, width) = (&self.codes, self.values.len());
         self.numbers
             .insert_unique(hash_of(&codes), segment, |other| {
@@ -297,9 +299,8 @@ impl Dimensions {
         self.number(codes)
     }
 
-    /// Takes over stored values and segments: texts, events and kept values of each dimension, codes
-    /// of each segment one after another.
-    pub fn load(&mut self, values: Vec<(Vec<String>, Vec<u64>, Vec<String>)>, codes: Vec<u32>) {
+    /// Takes over stored values of each dimension, and the codes of each segment.
+    pub fn load(&mut self, values: Vec<StoredValues>, tuples: &[Vec<u32>]) {
         for (ours, (texts, events, kept)) in self.values.iter_mut().zip(values) {
             for (code, text) in texts.iter().enumerate().skip(OTHER as usize + 1) {
                 if kept.contains(text) {
@@ -312,7 +313,7 @@ impl Dimensions {
             }
             (ours.texts, ours.events) = (texts, events);
         }
-        self.codes = codes;
+        (self.codes, self.count) = (tuples.concat(), tuples.len());
         for at in 0..self.width() {
             // Values that the settings named then, and do not now.
             while self.values[at].hashes.len() > self.values[at].spec.max_values {

@@ -297,8 +297,7 @@ impl Core {
         values: Vec<(Vec<String>, Vec<u64>, Vec<String>)>,
         tuples: Vec<Vec<u32>>,
     ) {
-        let codes = tuples.into_iter().flatten().collect();
-        self.partition.counting.dimensions.load(values, codes);
+        self.partition.counting.dimensions.load(values, &tuples);
     }
 
     // Panes: those of windows and totals, or of an alert series by its place

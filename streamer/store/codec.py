@@ -137,7 +137,7 @@ def _columns(header: _Header, body: bytes) -> Iterator[tuple[str, _Array]]:
         width = np.dtype(dtype).itemsize
         plane = np.frombuffer(body, np.uint8, width * size, at).reshape(width, size)
         at += width * size
-        return np.ascontiguousarray(plane.T).reshape(-1).view(dtype)
+        return plane.T.copy(order="C").reshape(-1).view(dtype)  # the core wants it aligned
 
     for column in header.columns:
         if not _DTYPE.match(column.dtype):
