@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from streamer.engine.cells import rings_of
 from streamer.engine.groups import group_texts
 from streamer.engine.labels import Label
 from streamer.engine.segments import OTHER, segment_texts
@@ -142,12 +143,13 @@ def _user_items(
 def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[Any, ...], int]:
     texts = group_texts(partition.core.user_groups(), dimensions)
     entries = []
-    for number, ring in enumerate(partition.settings.windows.lengths):
+    for number, ring in enumerate(rings_of(partition.settings)):
         key, value = partition.core.user_sums(number)
-        key, value = key[key >= first_key(0)], value[key >= first_key(0)]
+        held = key >= first_key(ring.oldest(partition.stream_ms))
+        key, value = key[held], value[held]
         columns = [column.tolist() for column in parts_of(key)]
         for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
-            entries.append(((ring, pane, texts[group], stat), v))
+            entries.append(((ring.label, pane, texts[group], stat), v))
     return _summed(entries)
 
 

@@ -90,11 +90,13 @@ impl Values {
         kept
     }
 
-    /// Kept values that the settings do not name, sorted.
-    pub fn unnamed(&self) -> Vec<&str> {
-        let mut texts: Vec<&str> = self.hashes.keys().map(|(_, text)| text.as_str()).collect();
-        texts.sort_unstable();
-        texts
+    /// Kept values that the settings do not name, with their hashes, by which readers choose among
+    /// those of all partitions; sorted.
+    pub fn unnamed(&self) -> Vec<(&str, u64)> {
+        let found = self.hashes.keys().map(|(hash, text)| (text.as_str(), *hash));
+        let mut found: Vec<(&str, u64)> = found.collect();
+        found.sort_unstable();
+        found
     }
 
     /// Whether a value is kept.

@@ -40,7 +40,8 @@ class TopicCounts:
 
 @dataclass(frozen=True)
 class Header:
-    """All of a partition but its panes. ``kept``: for each dimension, unnamed values kept."""
+    """All of a partition but its panes. ``kept``: for each dimension, unnamed values
+    kept, with their hashes."""
 
     commit: int
     stream_ms: int
@@ -50,7 +51,7 @@ class Header:
     join_gap: int
     dropped: int
     capped: tuple[int, ...]
-    kept: tuple[tuple[str, ...], ...]
+    kept: tuple[tuple[tuple[str, int], ...], ...]
     segments: tuple[tuple[str, ...], ...]
     groups: tuple[tuple[str, ...], ...] = ()
     """Segment groups of the sums over users: ``all`` outside of their rollup."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamer.batch import I64, hash_texts
+from streamer.batch import I64
 from streamer.config import Settings
 from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.layout import Layout
@@ -68,11 +68,8 @@ def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     """Per dimension: the named values, and the smallest hashes of what the partitions keep."""
     shown = []
     for i, dimension in enumerate(settings.kept_dimensions):
-        kept = sorted({text for view in views for text in view.header.kept[i]})
-        if len(kept) > dimension.max_values:
-            digests = hash_texts([kept])[0].tolist()
-            ranked = sorted(zip(digests, kept, strict=True))
-            kept = [text for _, text in ranked[: dimension.max_values]]
+        ranked = sorted({(h, text) for view in views for text, h in view.header.kept[i]})
+        kept = [text for _, text in ranked[: dimension.max_values]]
         shown.append({*kept, *dimension.values, "unknown", OTHER, ALL})
     return shown
 

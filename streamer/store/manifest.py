@@ -82,7 +82,7 @@ class Manifest(msgspec.Struct):
     stream_ms: int
     topics: dict[str, TopicState]
     segments: dict[str, Any]
-    kept: list[list[str]]
+    kept: list[list[tuple[str, int]]]
     capped: list[int]
     unattributed: dict[str, int]
     unsettled: dict[str, int]
