@@ -116,7 +116,7 @@ class Bench:
         copy = MemoryStore()
         copy.states, copy.held = dict(self.store.states), dict(self.store.held)
         await adopt(copy, 0, partition, "reader", stored)
-        return partition.logs["impressions"].accepted
+        return int(partition.core.counters()["topics"]["impressions"]["accepted"])
 
 
 async def until(true: Callable[[], Any], what: str) -> None:

@@ -93,7 +93,10 @@ impl Values {
     /// Kept values that the settings do not name, with their hashes, by which readers choose among
     /// those of all partitions; sorted.
     pub fn unnamed(&self) -> Vec<(&str, u64)> {
-        let found = self.hashes.keys().map(|(hash, text)| (text.as_str(), *hash));
+        let found = self
+            .hashes
+            .keys()
+            .map(|(hash, text)| (text.as_str(), *hash));
         let mut found: Vec<(&str, u64)> = found.collect();
         found.sort_unstable();
         found

@@ -154,6 +154,13 @@ impl Held {
         })
     }
 
+    /// Let times be so much smaller.
+    pub fn shift(&mut self, shift: i64) {
+        for entry in &mut self.entries {
+            entry.time = (i64::from(entry.time) - shift).clamp(0, i64::from(u32::MAX)) as u32;
+        }
+    }
+
     /// Serial number, user and segment of each.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64, Segment)> {
         self.by_serial.iter().map(|at| {

@@ -510,6 +510,7 @@ impl Core {
                 attribution.impressions.bytes() + attribution.slates.bytes(),
             ),
             ("impressions_rows", attribution.impressions.log.len()),
+            ("slates_rows", attribution.slates.len()),
             ("retained", attribution.retained.bytes()),
             ("retained_rows", attribution.retained.rows.log.len()),
             ("feedback_rows", attribution.pending.len()),

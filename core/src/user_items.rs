@@ -234,6 +234,13 @@ impl UserItems {
 
     // Stored form -----------------------------------------------------------------------------------
 
+    /// Let times be so much smaller; what was before is never.
+    pub fn shift(&mut self, shift: i64) {
+        for time in &mut self.times {
+            *time = (i64::from(*time) - shift).clamp(0, i64::from(u32::MAX)) as u32;
+        }
+    }
+
     /// The epoch that changes belong to.
     pub fn epoch(&self) -> u32 {
         self.epoch

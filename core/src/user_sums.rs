@@ -46,6 +46,8 @@ pub struct Sums {
 pub struct RingSums {
     ring: Ring,
     units: u32,
+    /// Units before the first that times count.
+    pub base: i64,
     /// Number of the oldest pane that counts.
     pub oldest: i64,
     stats: usize,
@@ -63,6 +65,7 @@ impl RingSums {
         Self {
             ring,
             units: (ring.pane_ms / unit_ms) as u32,
+            base: 0,
             oldest: i64::MIN,
             stats,
             table: HashTable::new(),
@@ -80,13 +83,17 @@ impl RingSums {
 
     /// The pane of a time from 1; None where it is too old.
     pub fn pane(&self, time: u32) -> Option<i64> {
-        let pane = i64::from(time.checked_sub(1)? / self.units);
+        let unit = time.checked_sub(1)?;
+        let pane = match self.base {
+            0 => i64::from(unit / self.units),
+            base => (i64::from(unit) + base) / i64::from(self.units),
+        };
         (pane >= self.oldest).then_some(pane)
     }
 
     /// The first time of a pane that has times.
     pub fn first_time(&self, pane: i64) -> u32 {
-        pane as u32 * self.units + 1
+        (pane * i64::from(self.units) - self.base + 1).clamp(1, i64::from(u32::MAX)) as u32
     }
 
     /// Add to one sum.

@@ -24,8 +24,6 @@ use crate::user_sums::{MAX_STATS, RingSums, Sums, users_stats};
 const COMPACT_ROWS: usize = 1 << 18;
 /// Dirty users for whom room is kept.
 const DIRTY_USERS: usize = 1 << 16;
-/// 2100-01-01.
-const MAX_EVENT_MS: i64 = 4_102_444_800_000;
 
 /// What users are counted by.
 #[derive(Clone, Debug)]
@@ -56,6 +54,8 @@ pub struct Touch {
 #[derive(Debug)]
 pub struct Users {
     unit_ms: i64,
+    /// Units before the first that times of rows count; they have 32 bits.
+    base: i64,
     kinds: usize,
     limit: usize,
     windows: Vec<Ring>,
@@ -86,10 +86,8 @@ impl Users {
             kinds,
             limit,
         } = spec;
-        if unit_ms <= 0 || MAX_EVENT_MS / unit_ms >= i64::from(u32::MAX) {
-            return Err(format!(
-                "units of {unit_ms} ms: times of users have 32 bits"
-            ));
+        if unit_ms <= 0 {
+            return Err(format!("units of {unit_ms} ms"));
         }
         if windows
             .iter()
@@ -103,6 +101,7 @@ impl Users {
         }
         Ok(Self {
             unit_ms,
+            base: 0,
             kinds,
             limit,
             items: UserItems::new(kinds),
@@ -131,7 +130,7 @@ impl Users {
         let Some((key, time)) = self.read(touch) else {
             return;
         };
-        if i64::from(time) > self.oldest_unit(stream_ms) {
+        if i64::from(time) + self.base > self.oldest_unit(stream_ms) {
             self.raise(&key, touch.column, time, true);
         }
     }
@@ -155,7 +154,7 @@ impl Users {
     }
 
     /// Key and time of an event; None where it does not count.
-    fn read(&self, touch: &Touch) -> Option<(Key, u32)> {
+    fn read(&mut self, touch: &Touch) -> Option<(Key, u32)> {
         let Touch {
             user,
             pair,
@@ -166,7 +165,7 @@ impl Users {
         if column > self.kinds || !in_sample(user, self.sample_bits) {
             return None;
         }
-        let time = u32::try_from(event_ms.div_euclid(self.unit_ms) + 1).ok()?;
+        let time = self.time_of(event_ms.div_euclid(self.unit_ms))?;
         (time > 0).then_some((
             Key {
                 user,
@@ -175,6 +174,24 @@ impl Users {
             },
             time,
         ))
+    }
+
+    /// The time of a unit, from 1; None where it is long before all others. Times count from another
+    /// base where they would need more than 32 bits.
+    fn time_of(&mut self, unit: i64) -> Option<u32> {
+        let is_far = unit - self.base >= i64::from(u32::MAX);
+        if is_far || (unit < self.base && self.items.is_empty() && self.held.is_empty()) {
+            let shift = (unit - (1 << 31)).max(0) - self.base;
+            self.base += shift;
+            self.items.shift(shift);
+            self.held.shift(shift);
+            for ring in &mut self.rings {
+                ring.base = self.base;
+            }
+        }
+        u32::try_from(unit - self.base + 1)
+            .ok()
+            .filter(|time| *time > 0)
     }
 
     /// Raise the last time of a row, which is made where it is missing.

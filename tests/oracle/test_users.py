@@ -257,19 +257,19 @@ def bounded(mine: int, theirs: int) -> OracleResult:
         }
     )
     log = Log().shown(0, variant="A", p=mine).shown(0, variant="B", p=mine)
-    log.click(1, variant="A", p=mine).shown(0, variant="C", user_id="v", p=theirs)
+    log.click(1, variant="A", p=mine).shown(0, variant="X", user_id="v", p=theirs)
     return log.run(settings)
 
 
 def test_values_that_only_readers_fold_count_each() -> None:
-    # xxh3_64: A d0d4…, B 74d3…, C 616e…: readers keep C, u's partition keeps B.
+    # Hashes ascend from X over B to A: readers keep X, u's partition keeps B.
     apart = bounded(0, 1)
-    assert people(apart, variant="C") == [1, None, 0.0, 0.0]
+    assert people(apart, variant="X") == [1, None, 0.0, 0.0]
     assert people(apart, variant="other") == [2, 1, 0.5, 0.5]
     assert rates(apart, variant="other") == [0.5, 1.0]
     assert people(apart, variant="all") == [2, 1, 0.5, 0.5]
     together = bounded(0, 0)
-    assert people(together, variant="C") == [1, None, 0.0, 0.0]
+    assert people(together, variant="X") == [1, None, 0.0, 0.0]
     assert people(together, variant="other") == [1, 1, 1.0, 1.0]
     assert rates(together, variant="other") == [1.0, 1.0]
     assert people(together, variant="all") == [2, 1, 0.5, 0.5]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from streamer import limits
+from streamer._core import Core
 from streamer.engine.cells import Cells, Deltas, Ring
 from streamer.errors import CodecError
 from streamer.store import codec
@@ -16,12 +18,40 @@ from streamer.store.panes import PaneBlobs, split
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
 
 
-class Blobs:
-    """What a store would hold of one set of cells."""
+class Held:
+    """Panes as the core hands them out."""
 
     def __init__(self) -> None:
         self.cells = Cells(RINGS)
-        self.panes = PaneBlobs(self.cells)
+
+    def take_changed_panes(self, series: int | None) -> list[int]:
+        return sorted(self.cells.take_touched())
+
+    def dump_panes(self, panes: list[int], series: int | None) -> tuple[Any, Any, Any]:
+        found = self.cells.dump(set(panes))
+        numbers = [np.full(len(codes), pane) for pane, (codes, _) in found.items()]
+        none = [np.zeros(0, np.int64)]
+        return (
+            np.concatenate([*none, *numbers]),
+            np.concatenate([*none, *(codes for codes, _ in found.values())]),
+            np.concatenate([*none, *(values for _, values in found.values())]),
+        )
+
+    def load_pane(self, pane: int, codes: Any, values: Any, series: int | None) -> None:
+        self.cells.load(pane, codes, values)
+
+
+def blobs_of(held: Held) -> PaneBlobs:
+    return PaneBlobs(cast(Core, held), RINGS)
+
+
+class Blobs:
+    """What a store would hold of one set of panes."""
+
+    def __init__(self) -> None:
+        self.of_core = Held()
+        self.cells = self.of_core.cells
+        self.panes = blobs_of(self.of_core)
         self.held: dict[str, bytes] = {}
         self.written = 0
 
@@ -37,10 +67,9 @@ class Blobs:
         return str(self.written)
 
     def loaded(self) -> Cells:
-        fresh = Cells(RINGS)
-        names = self.panes.names
-        PaneBlobs(fresh).load(names, [codec.decode(self.held[name]) for name in names])
-        return fresh
+        fresh, names = Held(), self.panes.names
+        blobs_of(fresh).load(names, [codec.decode(self.held[name]) for name in names])
+        return fresh.cells
 
     def count(self, times_ms: list[int], stream_ms: int) -> None:
         deltas, totals = Deltas(1000), Deltas(1000)
@@ -85,6 +114,6 @@ def test_a_pane_that_its_blob_lacks_is_refused() -> None:
     ((name, panes),) = blobs.panes.names.items()
     columns = codec.decode(blobs.held[name])
     with pytest.raises(CodecError, match=f"blob '{name}' has no pane 77, which its manifest names"):
-        PaneBlobs(Cells(RINGS)).load({name: [*panes, 77]}, [columns])
+        blobs_of(Held()).load({name: [*panes, 77]}, [columns])
     with pytest.raises(CodecError, match="a blob of panes has no column 'pane'"):
-        PaneBlobs(Cells(RINGS)).load({name: panes}, [{"key": np.arange(3)}])
+        blobs_of(Held()).load({name: panes}, [{"key": np.arange(3)}])

@@ -12,7 +12,7 @@ import pytest
 from streamer.alert_settings import Alert
 from streamer.canonical import canonical
 from streamer.config import Settings
-from streamer.readout.view import View, view_of
+from streamer.readout.view import View, panes_of, view_of
 from streamer.store.memory import MemoryStore
 from streamer.store.reader import Reader
 from streamer.testing import chunks_of
@@ -39,7 +39,7 @@ def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) 
     """What readers see of a ring, in the oracle's form."""
     kept: list[set[str]] = []
     for i, d in enumerate(settings.kept_dimensions):
-        named = {text for view in views for text in view.header.kept[i]}
+        named = {text for view in views for text, _ in view.header.kept[i]}
         kept.append({*named, *d.values, "unknown"})
     places = {name: i for i, name in enumerate(settings.dimension_names)}
     found: Counter[Any] = Counter()
@@ -130,7 +130,7 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
 def test_panes_leave_when_no_comparison_needs_them() -> None:
     settings = with_alerts("defaults", ALERTS[:1])
     engines = run_engines(settings, 1, [], 1)
-    users, weeks = engines.partitions[0].tracks.kept
+    users, weeks = engines.partitions[0].series
     day_ms = 86_400_000
     for day in range(430):
         line = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (10**12 + day * day_ms)
@@ -138,7 +138,7 @@ def test_panes_leave_when_no_comparison_needs_them() -> None:
         (record,) = to_log(records)
         (chunk,) = chunks_of([record], 1)
         engines.feed(chunk)
-    rings = Counter(pane >> 32 for pane in users.cells.live_panes())
+    rings = Counter(pane >> 32 for pane in panes_of(users))
     assert 7 <= rings[1] <= 8
     assert rings[2] == 400
-    assert 28 <= len(weeks.cells.live_panes()) <= 29
+    assert 28 <= len(panes_of(weeks)) <= 29

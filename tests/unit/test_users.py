@@ -148,7 +148,7 @@ def test_filed_at_any_time_it_is_what_the_definition_says(
             crowd.file()
             assert crowd.read() == crowd.expected(), step
     crowd.file()
-    assert not crowd.users.is_dirty
+    assert not crowd.users.is_unfiled
     assert crowd.read() == crowd.expected()
 
 
@@ -172,8 +172,8 @@ def test_without_the_family_nothing_is_kept() -> None:
     settings = parse({"metrics": {"families": ["traffic"]}})
     records, _ = random_records(1, "defaults", 400, 1)
     engines = run_engines(settings, 1, to_log(records), 100)
-    assert len(engines.partitions[0].users.items) == 0
-    assert not engines.partitions[0].users.is_dirty
+    assert engines.partitions[0].core.sizes()["users_rows"] == 0
+    assert not engines.partitions[0].is_dirty
 
 
 # The same with small tables, through the whole engine ------------------------------------------
@@ -195,7 +195,7 @@ def test_small_tables_and_filing_at_any_time_change_nothing(
         if i % 7 == 0:
             engines.partitions[0].refresh_user_sums()
         if i % 11 == 0:
-            engines.partitions[0].seal()
+            engines.partitions[0].core.seal()
     engines.finish()
     assert differences(read_engines(engines), expected) == []
     assert states(engines) == states(run_engines(SETTINGS[name], 1, log, 10**6))
@@ -245,8 +245,7 @@ def test_a_sample_stays_within_its_standard_error(monkeypatch: pytest.MonkeyPatc
         _, truth = _read(records, 10**6)
         engines, estimate = _read(records, 4000)
         share = estimate["user_sample_ratio"]
-        table = engines.partitions[0].users
-        assert len(table.items) <= 4000 + 100
+        assert engines.partitions[0].core.sizes()["users_rows"] <= 4000 + 100
         assert truth["user_sample_ratio"] == 1
         assert truth["identity_exact"] == 1
         assert 0 < share < 1

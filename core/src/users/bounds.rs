@@ -21,7 +21,8 @@ impl Users {
         if rows <= self.compact_at {
             return false;
         }
-        let oldest = u32::try_from(self.oldest_unit(stream_ms) + 1).unwrap_or(u32::MAX);
+        let oldest =
+            u32::try_from((self.oldest_unit(stream_ms) + 1 - self.base).max(1)).unwrap_or(u32::MAX);
         if rows > self.limit || 4 * self.items.count_since(oldest) < 3 * rows {
             self.items
                 .keep(|_, times| times.iter().any(|time| *time >= oldest));

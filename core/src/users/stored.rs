@@ -20,7 +20,11 @@ impl Users {
 
     /// What is stored of rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> Columns {
-        self.items.changed(first, end)
+        let mut columns = self.items.changed(first, end);
+        for time in columns.times.iter_mut().flatten().filter(|time| **time > 0) {
+            *time += self.base;
+        }
+        columns
     }
 
     /// How many rows last changed from each of these epochs (ascending) on, before the next.
@@ -59,8 +63,8 @@ impl Users {
                 segment: *segment,
             };
             for (column, times) in columns.times.iter().enumerate() {
-                if let Ok(time) = u32::try_from(times[row])
-                    && i64::from(time) > oldest
+                if times[row] > oldest
+                    && let Some(time) = self.time_of(times[row] - 1)
                 {
                     self.raise(&key, column, time, false);
                 }
