@@ -26,9 +26,9 @@ from benchmarks.measure import WATCHED
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
-from streamer.partition import Partition
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.sources.synthetic import Line, Traffic, generate
 from streamer.store.base import Answer
 from streamer.store.journal import Journal

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from benchmarks.endless import COMMIT_EVERY, Run, batches, rss_mb
 from streamer import limits
-from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.readout.readout import readout
 from streamer.readout.view import view_of
 from streamer.sources.synthetic import Traffic, generate

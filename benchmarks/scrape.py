@@ -26,8 +26,8 @@ from streamer import collector
 from streamer.batch import assemble
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
-from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.readout.pane_sums import PaneSums
 from streamer.readout.readout import readout
 from streamer.scrape import Bodies, Form

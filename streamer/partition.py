@@ -109,9 +109,7 @@ class Series:
 class Partition:
     """State of one partition number, over all four topics."""
 
-    def __init__(
-        self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY
-    ) -> None:
+    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
         trials = catalogue.experiment_facts.trials
         self.since_ms = dict.fromkeys(catalogue.experiment_facts.components, 0)

@@ -12,9 +12,9 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
+from streamer.engine.integers import Columns
 from streamer.readout.experiments import Book, books
 from streamer.store.base import Store
-from streamer.engine.integers import Columns
 from streamer.store.days import sums_of_days
 from streamer.store.manifest import decode
 from streamer.store.reader import Reader
@@ -151,7 +151,9 @@ class ExperimentSuite:
             for first in days:
                 for last in range(first, days.stop):
                     within = range(first, last + 1)
-                    parts = await sums_of_days(store, settings, run.engines.catalogue, trial, within)
+                    parts = await sums_of_days(
+                        store, settings, run.engines.catalogue, trial, within
+                    )
                     expected = range_truth(verdict, joins, settings, experiment.name, first, last)
                     assert arms_of(trial, parts, last) == expected, (experiment, first, last)
 

@@ -16,10 +16,10 @@ from aiokafka.structs import TopicPartition
 from streamer.chunk import Chunk
 from streamer.config import parse
 from streamer.deadletters import DeadLetter
-from streamer.partition import Partition
 from streamer.events import KINDS
 from streamer.log import Progress
 from streamer.owned import OwnedPartition
+from streamer.partition import Partition
 from streamer.runner import Runner
 from streamer.store.manifest import Witness
 from streamer.store.memory import MemoryStore

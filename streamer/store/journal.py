@@ -267,8 +267,7 @@ class Journal:
             users_behind_ms=p.users_behind_ms,
             experiments=self.experiments,
             labels=[
-                dict(zip(p.label_names, label, strict=True))
-                for label in p.core.experiment_labels()
+                dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()
             ],
             counted_since_ms=p.since_ms,
             scopes=p.scopes,

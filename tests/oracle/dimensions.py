@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-
 from streamer.config import Dimension, Settings
 
 from .hashing import digest

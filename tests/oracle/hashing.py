@@ -1,4 +1,4 @@
-"""The hash by which texts are known: what is kept of many values, and groups of users, hang on it."""
+"""The hash by which texts are known: which values are kept and groups of users depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SipHash-1-3 (Aumasson and Bernstein, 2012), step by step: the hash by which the core knows ids."""
+"""SipHash-1-3 (Aumasson and Bernstein, 2012), step by step: the core knows ids by it."""
 
 from __future__ import annotations
 

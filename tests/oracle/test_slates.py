@@ -69,8 +69,8 @@ def test_repeats_are_not_in_it() -> None:
 
 
 def test_a_request_that_comes_back_late_opens_another_slate() -> None:
-    # 30 + 60 + 5 minutes after a the first slate still takes x, and a again is a repeat. c opens the
-    # second one, which shows b and a anew.
+    # 30 + 60 + 5 minutes after a the first slate still takes x, and a again is a repeat. c opens
+    # the second one, which shows b and a anew.
     log = Log().shown(0, item_id="a", **R).shown(30 * M, item_id="b", **R)
     log.shown(95 * M, item_id="x", **R).shown(95 * M, item_id="a", **R)
     log.shown(95 * M + 1, item_id="c", **R).shown(100 * M, item_id="b", **R)

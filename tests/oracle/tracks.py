@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-
 from streamer.alert_settings import Alert
 from streamer.config import Settings
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .experiments import ratio_of
+from .hashing import digest
 from .joining import Joins, join
 from .shape import Record
-from .hashing import digest
 from .user_days import facts_of
 
 PANES = 6

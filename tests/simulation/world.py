@@ -17,8 +17,8 @@ from typing import Any
 
 from streamer.canonical import canonical
 from streamer.deadletters import DeadLetter
-from streamer.partition import Partition
 from streamer.errors import BrokerError, StreamerError
+from streamer.partition import Partition
 from streamer.runner import Runner
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore

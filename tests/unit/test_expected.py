@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.engine.segments import segment_texts
 from streamer.commands.finding import OK, WARN
 from streamer.commands.run import say_series
 from streamer.commands.series import series_finding
 from streamer.config import Settings, parse
+from streamer.engine.segments import segment_texts
 from streamer.readout.expected import expected_series
 from tests.agreement import DOCUMENTS, SETTINGS, random_records, read_engines, run_engines, to_log
 
@@ -32,7 +32,10 @@ def test_no_log_shows_more(name: str) -> None:
     records, _ = random_records(1, name, 800, 1)
     engines = run_engines(settings, 1, to_log(records), 500)
     shown = [key for key in read_engines(engines) if not key[0].startswith(BESIDE)]
-    seen = [set(values) for values in zip(*segment_texts(engines.partitions[0].core.dimensions()), strict=True)]
+    seen = [
+        set(values)
+        for values in zip(*segment_texts(engines.partitions[0].core.dimensions()), strict=True)
+    ]
     assert len(shown) <= expected_series(settings, seen) <= expected_series(settings) < 10**6
 
 

@@ -11,8 +11,8 @@ import pytest
 from streamer.canonical import canonical
 from streamer.config import parse
 from streamer.engine.intervals import Columns, IntervalTable, together
-from streamer.partition import Partition
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.store import codec
 from streamer.testing import Engines, LogRecord, chunks_of
 

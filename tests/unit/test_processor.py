@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamer.config import Settings
 from streamer.ends import LogEnds
-from streamer.partition import Partition
 from streamer.lag import Standstill, lag_records
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.processor import Health
 from streamer.processor import health as health_of
 from streamer.store.base import Answer

@@ -97,7 +97,9 @@ async def test_damage_that_is_gone_at_the_second_look_loses_nothing(
         assert store.whole
         assert second.log.starts == [dict.fromkeys(TPS, 0) | {TPS[0]: COUNTED}]
         assert second.owned.partition is not None
-        assert second.owned.partition.core.counters()["topics"]["impressions"]["accepted"] == COUNTED
+        assert (
+            second.owned.partition.core.counters()["topics"]["impressions"]["accepted"] == COUNTED
+        )
     assert "counted again" not in caplog.text
 
 

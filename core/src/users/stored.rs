@@ -6,6 +6,8 @@ use crate::user_items::{Columns, Key};
 
 /// Segments that stored rows may have: groups are numbered in 20 bits.
 const MAX_SEGMENTS: u32 = 1 << 20;
+/// No unit is so late: a larger time is damage.
+const MAX_TIME: i64 = 1 << 40;
 
 impl Users {
     /// The epoch that changes belong to.
@@ -63,7 +65,7 @@ impl Users {
                 segment: *segment,
             };
             for (column, times) in columns.times.iter().enumerate() {
-                if times[row] > oldest
+                if (oldest + 1..MAX_TIME).contains(&times[row])
                     && let Some(time) = self.time_of(times[row] - 1)
                 {
                     self.raise(&key, column, time, false);
