@@ -2,8 +2,8 @@
 
     python -m benchmarks.endless --events 20000000
 
-Synthetic events at a steady rate of event time through decoder, engine and journal (commits into
-the store in memory). Prints one JSON line every twentieth of the way: memory has to be flat once
+Synthetic events at a steady rate of event time through the core and journal (commits into the
+store in memory). Prints one JSON line every twentieth of the way: memory has to be flat once
 the longest lifetime (lateness + click horizon + skew) has passed. Counts are checked at the end.
 """
 
@@ -23,12 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import WATCHED
-from streamer.batch import assemble
 from streamer.config import Settings, parse
-from streamer.decode import Decoder
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
+from streamer.partition import Partition, Records
 from streamer.sources.synthetic import Line, Traffic, generate
 from streamer.store.base import Answer
 from streamer.store.journal import Journal
@@ -51,8 +49,8 @@ class Run:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
-        self.decoder = Decoder(self.settings)
-        self.partition = Partition(self.settings, Catalogue(self.settings))
+        self.catalogue = Catalogue(self.settings)
+        self.partition = Partition(self.settings, self.catalogue)
         self.store = MemoryStore()
         self.offsets = dict.fromkeys(KINDS, 0)
         self.arrival_ms = 0
@@ -68,13 +66,13 @@ class Run:
             stamps, values = by_kind.setdefault(kind, ([], []))
             stamps.append(self.arrival_ms)
             values.append(raw)
-        columns = []
+        records = []
         for kind, (stamps, values) in by_kind.items():
             first = self.offsets[kind]
             self.offsets[kind] += len(values)
             offset = np.arange(first, self.offsets[kind])
-            columns.append(self.decoder.chunk(kind, offset, np.array(stamps), list(values)))
-        self.partition.apply(assemble(columns), self.decoder.interner)
+            records.append(Records(kind, offset, np.array(stamps), values))
+        self.partition.apply(records)
 
     async def commit(self) -> None:
         """Bring sums over users up to date, and commit what changed."""
@@ -87,26 +85,30 @@ class Run:
             raise AssertionError(answer)
 
     def report(self, events: int, seconds: float) -> dict[str, object]:
-        p = self.partition
-        ids = sum(log.ids.nbytes for log in p.logs.values())
-        held = (
-            *(p.impressions, p.clicked, p.feedback, p.sessions, p.viewings),
-            p.users,
-            p.experiments,
-        )
-        tables = sum(table.nbytes for table in held)
+        sizes = self.partition.core.sizes()
         stored = sum(map(len, self.store.held.get(0, {}).values()))
         return {
             "events": events,
             "seconds": round(seconds, 1),
             "rss_mb": round(rss_mb()),
-            "open_impressions": len(p.impressions.rows),
-            "event_ids": sum(len(log.ids.log) for log in p.logs.values()),
-            "user_days": len(p.experiments.days),
-            "tables_mb": round((tables + ids + p.cells.nbytes) / 1e6),
+            "open_impressions": sizes["impressions_rows"],
+            "event_ids": sizes["event_ids_rows"],
+            "user_days": sizes["user_days_rows"],
+            "held_mb": round(held_bytes(self.partition) / 1e6),
             "stored_mb": round(stored / 1e6, 1),
             "blobs": len(self.store.held.get(0, {})),
         }
+
+
+def held_bytes(partition: Partition) -> int:
+    """What the core holds, all in all."""
+    sizes = partition.core.sizes()
+    return sum(size for name, size in sizes.items() if not name.endswith("_rows"))
+
+
+def accepted(partition: Partition) -> int:
+    """Records that count."""
+    return sum(topic["accepted"] for topic in partition.core.counters()["topics"].values())
 
 
 def batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
@@ -126,7 +128,7 @@ async def main(arguments: argparse.Namespace) -> int:
             await run.commit()
         if events // step != (events - len(batch)) // step:
             print(json.dumps(run.report(events, time.perf_counter() - started)), flush=True)
-    counted = sum(log.accepted for log in run.partition.logs.values())
+    counted = accepted(run.partition)
     print(json.dumps({"counted": counted, "expected": arguments.events}), flush=True)
     return 0 if counted == arguments.events else 1
 

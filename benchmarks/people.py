@@ -2,7 +2,7 @@
 
     python -m benchmarks.people --users 150000 --items 20
 
-A day of synthetic events through decoder, engine and journal in one partition, each user shown so
+A day of synthetic events through the core and journal in one partition, each user shown so
 many items on average. Prints one JSON line; what is adopted must read as what was stored.
 """
 
@@ -48,7 +48,7 @@ class Fed:
 
 
 async def feed(traffic: Traffic, events: int) -> Fed:
-    """A day through decoder, engine and journal; users are filed as a busy worker does."""
+    """A day through the core and journal; users are filed as a busy worker does."""
     fed, next_at = Fed(Run()), 0.0
     started = time.perf_counter()
     for i, batch in enumerate(batches(generate(traffic, events)), 1):
@@ -70,7 +70,7 @@ async def feed(traffic: Traffic, events: int) -> Fed:
 
 async def take_over(run: Run) -> tuple[Partition, float, float]:
     """Another worker's partition, and the seconds to load it and to file its users."""
-    partition = Partition(run.settings, run.partition.collector)
+    partition = Partition(run.settings, run.catalogue)
     begun = time.perf_counter()
     claim, found = await run.store.claim(0)
     await adopt(run.store, 0, partition, claim, found)
@@ -97,20 +97,20 @@ async def measure(users: int, items: int) -> dict[str, object]:
     )
     if ours.as_json() != theirs.as_json():
         raise AssertionError("what was adopted does not read as what was stored")
-    table = run.partition.users
-    rows = len(table.items)
+    sizes = run.partition.core.sizes()
+    rows = sizes["users_rows"]
     return {
         "users": users,
         "events": fed.events,
         "rows": rows,
-        "sample_bits": table.sample_bits,
-        "memory_bytes_a_row": round(table.items.nbytes / rows, 1),
+        "sample_bits": run.partition.core.counters()["sample_bits"],
+        "memory_bytes_a_row": round(sizes["users"] / rows, 1),
         "stored_bytes_a_row": round(stored["user_items"] / rows, 1),
         "stored_rows_a_row": round(sum(r.rows for r in manifest.tables["user_items"]) / rows, 2),
         "blobs": len(manifest.tables["user_items"]),
         "sums_stored_bytes": sum(len(held[name]) for name in manifest.users.values()),
-        "sessions": [len(partition.sessions.rows), stored["sessions"]],
-        "viewings": [len(partition.viewings.rows), stored["viewings"]],
+        "sessions": [sizes["sessions_rows"], stored["sessions"]],
+        "viewings": [sizes["viewings_rows"], stored["viewings"]],
         "rss_grown_mb": round(grown_mb),
         "microseconds_an_event": round(1e6 * fed.seconds / fed.events, 2),
         "filings": fed.filings,

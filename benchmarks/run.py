@@ -74,8 +74,8 @@ def engine_readout(events: int, settings: str) -> Readout:
     traffic = Traffic(seed=0, users=USERS, events_per_second=RATE)
     for batch in batches(generate(traffic, events)):
         run.feed(batch)
-    run.partition.apply({}, run.decoder.interner, at_end=KINDS)
-    return readout(run.settings, run.partition.collector, [view_of(run.partition)])  # type: ignore[arg-type]
+    run.partition.apply((), at_end=KINDS)
+    return readout(run.settings, run.catalogue, [view_of(run.partition)])
 
 
 def differences(ours: Readout, expected: Readout) -> list[str]:

@@ -23,11 +23,9 @@ from typing import Any
 import numpy as np
 
 from streamer import collector
-from streamer.batch import assemble
 from streamer.config import Settings, parse
-from streamer.decode import Decoder
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
+from streamer.partition import Partition, Records
 from streamer.readout.pane_sums import PaneSums
 from streamer.readout.readout import readout
 from streamer.scrape import Bodies, Form
@@ -102,7 +100,6 @@ class Cluster:
     ) -> None:
         self.settings, self.store = settings, store
         self.catalogue = Catalogue(settings)
-        self.decoder = Decoder(settings)
         self.partitions = [Partition(settings, self.catalogue) for _ in range(count)]
         self.traffic = [Traffic(i, values) for i in range(count)]
         self.journals: list[Journal] = []
@@ -116,7 +113,7 @@ class Cluster:
     async def feed(self, impressions: int, from_ms: int, until_ms: int, changed: int) -> None:
         """So many impressions for each of the first partitions, and fewer of the others."""
         for i, partition in enumerate(self.partitions[:changed]):
-            traffic, columns = self.traffic[i], []
+            traffic, records = self.traffic[i], []
             for kind, share in SHARES.items():
                 n = int(impressions * share)
                 first = traffic.offsets[kind]
@@ -124,8 +121,8 @@ class Cluster:
                 stamps = np.full(n, until_ms)
                 values = list(traffic.lines(kind, n, from_ms, until_ms))
                 offset = np.arange(first, first + n)
-                columns.append(self.decoder.chunk(kind, offset, stamps, values))
-            partition.apply(assemble(columns), self.decoder.interner)
+                records.append(Records(kind, offset, stamps, values))
+            partition.apply(records)
             partition.refresh_user_sums()
             await self.store.commit(i, self.journals[i].prepare())
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.slates --slates 200000
 
-Half an hour of synthetic slates of ten through decoder, engine and journal in one partition: all of
+Half an hour of synthetic slates of ten through the core and journal in one partition: all of
 them open at the end. Prints one JSON line; what is adopted must read as what was stored.
 """
 
@@ -39,7 +39,7 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
     manifest = decode((await run.store.read(0)).manifest)
     stored = {
         name: sum(len(held[ref.name]) for ref in manifest.tables[name])
-        for name in ("impressions", "clicked", "feedback")
+        for name in ("impressions", "retained")
     }
     adopted, load_seconds, _ = await take_over(run)
     ours, theirs = (
@@ -48,20 +48,21 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
     )
     if ours.as_json() != theirs.as_json():
         raise AssertionError("what was adopted does not read as what was stored")
-    table, joined = run.partition.impressions, run.partition.clicked
-    rows, groups = len(table.rows), len(table.groups)
+    sizes = run.partition.core.sizes()
+    rows, open_slates = sizes["impressions_rows"], sizes["slates_rows"]
+    held_bytes = sizes["impressions"] + sizes["slates"]
     panes = sum(len(held[name]) for name in manifest.panes)
     return {
-        "open_slates": groups,
+        "open_slates": open_slates,
         "shown_items": rows,
-        "memory_bytes_an_item": round(table.nbytes / rows, 1),
+        "memory_bytes_an_item": round(held_bytes / rows, 1),
         "stored_bytes_an_item": round(stored["impressions"] / rows, 1),
-        "memory_mb_a_million_slates": round(table.nbytes / groups),
-        "stored_mb_a_million_slates": round(stored["impressions"] / groups),
-        "clicked_memory_bytes_an_item": round(joined.nbytes / rows, 1),
-        "clicked_stored_bytes_an_item": round(stored["clicked"] / rows, 1),
-        "cells_memory_mb": round(run.partition.cells.nbytes / 1e6, 1),
-        "cells_stored_mb": round(panes / 1e6, 1),
+        "memory_mb_a_million_slates": round(held_bytes / open_slates),
+        "stored_mb_a_million_slates": round(stored["impressions"] / open_slates),
+        "retained_memory_bytes_an_item": round(sizes["retained"] / rows, 1),
+        "retained_stored_bytes_an_item": round(stored["retained"] / rows, 1),
+        "panes_memory_mb": round(sizes["panes"] / 1e6, 1),
+        "panes_stored_mb": round(panes / 1e6, 1),
         "load_seconds": round(load_seconds, 2),
     }
 

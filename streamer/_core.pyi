@@ -1,6 +1,163 @@
 """The core, in Rust: see ``core/src/lib.rs``."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_I64 = npt.NDArray[np.int64]
+_Columns = dict[str, npt.NDArray[Any]]
+_Skipped = tuple[int, int, str]
+"""A range of lost offsets (first, end), and why."""
+_Place = tuple[int, int, int]
+_UserColumns = tuple[list[int], list[int], list[int], list[list[int]]]
+
+class Core:
+    """The counted state of one partition number, over all four topics. One thread at a time may use
+    it; other threads run while it works."""
+
+    def __init__(self, spec: bytes) -> None:
+        """An empty one. ``spec``: see ``ingest.spec``; ValueError where it asks for what there is
+        not."""
+
+    # Feeding
+
+    def feed_records(
+        self, kind: str, offsets: _I64, record_ms: _I64, values: Sequence[bytes | None]
+    ) -> None:
+        """Take in records of a topic, in offset order. OverflowError where a sum would pass 2**62."""
+
+    def feed_batches(
+        self, kind: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
+    ) -> tuple[int, list[_Skipped]]:
+        """Take in record batches as Kafka sent them, from the topic's next offset on: the number of
+        records, and the lost offsets. ValueError where the format is not read."""
+
+    def end_apply(self, at_end: Sequence[str]) -> None:
+        """What was fed is taken in; ``at_end``: topics of which everything was read."""
+
+    def refresh_user_sums(self) -> None: ...
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something changed that the sums over users do not show yet."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether all sums over users are to be computed anew, at once."""
+
+    def take_rejected(self) -> list[tuple[str, int, str]]:
+        """Records that do not count since the last call: kind, offset, reason."""
+
+    # What is counted
+
+    @property
+    def stream_ms(self) -> int: ...
+    @property
+    def refreshed_ms(self) -> int:
+        """Stream time at which the sums over users were last up to date."""
+
+    @property
+    def join_clock_ms(self) -> int:
+        """The slowest clock of the topics that joins depend on."""
+
+    def topic(self, kind: str) -> tuple[int, int, int]:
+        """Next offset, arrival clock and clock of joins of a topic."""
+
+    def counters(self) -> dict[str, Any]:
+        """Everything that is counted besides tables and panes, by name."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Set what ``counters`` gave, before tables are loaded."""
+
+    def seek(self, kind: str, next_offset: int) -> None:
+        """Go on at another offset of a topic's log."""
+
+    def dimensions(self) -> dict[str, Any]:
+        """``values`` of each dimension (texts, events, kept, unnamed), and codes of each segment:
+        ``tuples``."""
+
+    def restore_dimensions(
+        self,
+        values: Sequence[tuple[list[str], list[int], list[str]]],
+        tuples: Sequence[Sequence[int]],
+    ) -> None:
+        """Take over texts, events and kept values of each dimension, and codes of segments."""
+
+    # Panes: those of windows and totals, or of an alert series by its place
+
+    def take_changed_panes(self, series: int | None) -> list[int]:
+        """The panes (ring << 32 | pane) that changed since the last call."""
+
+    def live_panes(self, series: int | None) -> list[int]: ...
+    def dump_panes(self, panes: Sequence[int], series: int | None) -> tuple[_I64, _I64, _I64]:
+        """Sums that are not 0: pane, code (segment or label << 14 | statistic), value."""
+
+    def load_pane(self, pane: int, codes: _I64, values: _I64, series: int | None) -> None:
+        """Put back what was dumped of one pane."""
+
+    def series_labels(self, series: int) -> list[list[str]]:
+        """Labels of an alert series, by number: values in the order of its dimensions."""
+
+    def restore_series_labels(self, series: int, labels: Sequence[Sequence[str]]) -> None: ...
+
+    # Users and experiments
+
+    def take_changed_rings(self) -> list[int]:
+        """The rings whose sums over users changed since the last call."""
+
+    def user_sums(self, ring: int) -> tuple[_I64, _I64]:
+        """Keys and values."""
+
+    def user_groups(self) -> list[list[int]]:
+        """The value codes of each segment group (-1: outside the rollup)."""
+
+    def take_changed_experiments(self) -> list[int]:
+        """The experiments whose sums changed since the last call."""
+
+    def experiment_sums(self, experiment: int) -> _Columns | None: ...
+    def experiment_sums_of_days(self, experiment: int, days: tuple[int, int]) -> _Columns | None:
+        """Likewise over the days [from, to), computed from the rows."""
+
+    def experiment_labels(self) -> list[list[str]]:
+        """Labels of users' days: values of the dimensions that experiments look at."""
+
+    def restore_experiments(
+        self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int
+    ) -> None:
+        """Set what is stored of experiments beside rows, before they are loaded."""
+
+    # Tables
+
+    def seal(self) -> None:
+        """What changes from now on belongs to the next commit."""
+
+    def serials(self, table: str) -> tuple[int, int]:
+        """First and next number (or epoch) of a table's rows."""
+
+    def horizon_ms(self, table: str) -> int | None:
+        """Rows whose latest time is before it cannot matter any more; None: it is known by number."""
+
+    def rows(self, table: str, first: int, end: int) -> _Columns:
+        """What is stored of the rows with numbers (or epochs) in [first, end)."""
+
+    def live(self, table: str, firsts: Sequence[int]) -> list[int] | None:
+        """How many rows last changed from each epoch on, before the next; None for logs."""
+
+    def load(
+        self, table: str, blobs: Sequence[Mapping[str, npt.NDArray[Any]]]
+    ) -> list[tuple[int, int]]:
+        """Take over the blobs of one table, the oldest first: impressions before what is retained of
+        them, feedback after both. The first number (or epoch) of each, and the one after its last.
+        ValueError where columns do not fit."""
+
+    def finish_load(self) -> None:
+        """All tables are loaded."""
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes and rows of what is held, by name."""
+
+# For tests and tools
 
 def read_batches(
     blob: bytes,
@@ -9,12 +166,12 @@ def read_batches(
     aborted: list[tuple[int, int]],
     is_read_committed: bool = True,
     max_inflated_bytes: int = ...,
-) -> tuple[int, list[tuple[int, int, bytes | None]], list[tuple[int, int, str]]]:
-    """For tests and tools: the next offset, the records (offset, timestamp, value) and the skipped
-    ranges (first, end, reason) of a fetched blob."""
+) -> tuple[int, list[tuple[int, int, bytes | None]], list[_Skipped]]:
+    """The next offset, the records (offset, timestamp, value) and the skipped ranges of a fetched
+    blob."""
 
 class RecordDecoder:
-    """For tests and tools: decodes records, one by one."""
+    """Decodes records, one by one."""
 
     def __init__(self, spec_json: bytes) -> None: ...
     def decode(self, kind: str, value: bytes | None) -> Any:
@@ -22,3 +179,79 @@ class RecordDecoder:
 
     def hash(self, text: str) -> int:
         """The hash of an id."""
+
+def slate_amounts(
+    spec_json: str, slates: Sequence[Sequence[tuple[int, bool, float, int]]], incremental: bool
+) -> list[tuple[list[int], list[int]]]:
+    """For each slate (grade, is clicked, score, probe of each item) the amounts of the family's
+    statistic, and the millionths of each column's value."""
+
+def softplus_for_tests(x: float) -> float:
+    """ln(1 + e**x)."""
+
+class UsersForTests:
+    """The users of a partition. ``rings``: milliseconds of a pane, and panes."""
+
+    def __init__(
+        self,
+        rings: Sequence[tuple[int, int]],
+        unit_ms: int,
+        rollups: Sequence[Sequence[int]],
+        kinds: int,
+        limit: int,
+    ) -> None: ...
+    def set_codes(self, codes: Sequence[Sequence[int]], moves: Sequence[int]) -> None: ...
+    def touch(
+        self, user: int, item: int, place: tuple[int, int], column: int, stream_ms: int
+    ) -> None: ...
+    def hold(
+        self, serial: int, user: int, item: int, place: tuple[int, int], column: int
+    ) -> None: ...
+    def release(self, serial: int) -> None: ...
+    def refresh(self, stream_ms: int) -> None: ...
+    def before_fold(self, segments: Sequence[bool]) -> None: ...
+    def shrink(self, stream_ms: int) -> bool: ...
+    def sums(self, ring: int) -> tuple[list[int], list[int]]: ...
+    def groups(self) -> list[list[int]]: ...
+    def take_changed_rings(self) -> list[int]: ...
+    def state(self) -> tuple[int, int, int, int, bool]:
+        """Rows, held feedback, bits of the sample, dropped rows, whether dirty."""
+
+    def seal(self) -> int: ...
+    def changed(self, first: int, end: int) -> _UserColumns: ...
+    def live(self, firsts: Sequence[int]) -> list[int]: ...
+    def set_sample_bits(self, bits: int) -> None: ...
+    def load(self, columns: _UserColumns, stream_ms: int) -> None: ...
+
+class ExperimentsForTests:
+    """The experiments of a partition. ``dimensions``: name, values of the settings, and how many
+    others are kept."""
+
+    def __init__(
+        self, spec_json: str, dimensions: Sequence[tuple[str, list[str], int]], limit: int
+    ) -> None: ...
+    def segment(self, texts: Sequence[str]) -> int: ...
+    def kept(self, dimension: int) -> list[str]: ...
+    def add(self, component: int, place: _Place, amount: int) -> None: ...
+    def add_all(self, events: Sequence[tuple[int, _Place, int]]) -> float:
+        """Seconds that it took to add (component, place, amount) of each."""
+
+    def refresh(self, final_ms: int) -> None: ...
+    def sums(self, trial: int) -> dict[str, list[int]] | None: ...
+    def of_range(self, trial: int, days: tuple[int, int]) -> dict[str, list[int]] | None: ...
+    def take_changed(self) -> list[int]: ...
+    def shrink(self) -> bool: ...
+    def keep_sample(self, bits: int) -> None: ...
+    def state(self) -> tuple[int, int, int, int]:
+        """Rows, bits of the sample, dropped rows, bytes."""
+
+    def flags(self) -> tuple[bool, bool, bool]:
+        """Whether dirty, stale, to be refreshed at once."""
+
+    def final_ms(self) -> int: ...
+    def seal(self) -> list[int]: ...
+    def changed(self, name: str, first: int, end: int) -> dict[str, list[int]]: ...
+    def live(self, name: str, firsts: Sequence[int]) -> list[int]: ...
+    def labels(self) -> list[list[str]]: ...
+    def restore(self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int) -> None: ...
+    def load(self, name: str, columns: Mapping[str, Sequence[int]]) -> None: ...

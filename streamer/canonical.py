@@ -107,7 +107,7 @@ def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
 
     def is_pending(row: dict[str, Any]) -> bool:
         clock_ms = clocks[0] if row["kind"] >= 0 else min(clocks)
-        return row["slate"] == 0 and row["event_ms"] >= clock_ms - horizon_ms
+        return bool(row["slate"] == 0 and row["event_ms"] >= clock_ms - horizon_ms)
 
     names = ("kind", "offset", "event_ms", "user", "pair", "is_settled")
     return sorted(tuple(row[n] for n in names) for row in _rows(partition, "feedback", is_pending))

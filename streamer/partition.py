@@ -155,7 +155,7 @@ class Partition:
     @property
     def experiment_sums(self) -> dict[str, Columns]:
         """``Trial.shape`` → the sums of the experiment, as columns."""
-        found = {}
+        found: dict[str, Columns] = {}
         for i, trial in enumerate(self.catalogue.experiment_facts.trials):
             sums = self.core.experiment_sums(i)
             found[trial.shape] = sums if sums is not None else integers.columns({})

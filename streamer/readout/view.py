@@ -112,8 +112,16 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
 
 def _counts(partition: Partition, kind: str, counted: Mapping[str, Any]) -> TopicCounts:
     log = partition.logs[kind]
-    names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late", "rejected")
-    return TopicCounts(*(counted[name] for name in names), log.lost, log.restarts)
+    return TopicCounts(
+        counted["next_offset"],
+        counted["arrival_ms"],
+        counted["accepted"],
+        counted["duplicates"],
+        counted["late"],
+        counted["rejected"],
+        log.lost,
+        log.restarts,
+    )
 
 
 def view_of(partition: Partition) -> View:

@@ -250,8 +250,8 @@ async def test_aborted_transactions_do_not_count_and_control_records_are_no_loss
         async def counted() -> bool:
             await made.reader.refresh()
             manifest = made.reader.manifests.get(0)
-            # Borrowed: the topic is known to be read to its end.
-            return manifest is not None and manifest.topics["clicks"].borrowed_ms > 0
+            # Idle: the topic is known to be read to its end.
+            return manifest is not None and manifest.topics["clicks"].idle_ms > 0
 
         await until(counted, "the log is read to its end", made.said)
         topic = made.reader.manifests[0].topics["clicks"]

@@ -122,8 +122,8 @@ class Bench:
         return "\n".join(w.said() for w in self.workers)
 
     async def has_read(self, ends: Mapping[tuple[str, int], int]) -> bool:
-        """Whether everything is committed, idle topics have borrowed all they can, and metrics of
-        users are of the last commit."""
+        """Whether everything is committed, the watermarks of idle topics stand where they
+        end, and metrics of users are of the last commit."""
         try:
             await self.reader.refresh()
         except StoreError:  # a restarted server has closed our connection
@@ -140,7 +140,7 @@ class Bench:
             for kind, topic in topics.items():
                 if topic.next_offset != ends.get((kind, number), 0):
                     return False
-                if topic.borrowed_ms != newest - skew_ms:
+                if topic.idle_ms != newest - skew_ms:
                     return False
         return True
 
@@ -156,7 +156,7 @@ class Bench:
             await until(done, "the logs are read to their ends")
         except AssertionError:
             found = {
-                n: {k: (t.next_offset, t.borrowed_ms) for k, t in m.topics.items()}
+                n: {k: (t.next_offset, t.idle_ms) for k, t in m.topics.items()}
                 for n, m in self.reader.manifests.items()
             }
             raise AssertionError(f"{found} instead of {dict(ends)}\n{self.said()}") from None

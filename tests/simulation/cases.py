@@ -32,7 +32,7 @@ _EXPERIMENT = {
 
 
 def settings_of(name: str) -> Settings:
-    """Short horizons where all is there at the start; a wide skew where clocks are borrowed while
+    """Short horizons where all is there at the start; a wide skew where topics are idle while
     the logs still grow much faster than their time."""
     is_live = name == LIVE
     return parse(

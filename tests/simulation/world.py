@@ -16,9 +16,10 @@ from random import Random
 from typing import Any
 
 from streamer.canonical import canonical
+from streamer.config import Settings
 from streamer.deadletters import DeadLetter
 from streamer.errors import BrokerError, StreamerError
-from streamer.partition import Partition
+from streamer.partition import NEVER, Partition
 from streamer.runner import Runner
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
@@ -276,9 +277,10 @@ class World:
                 if any(log["next_offset"] for log in logs.values()):
                     return False
                 continue
+            newest_ms = max(log["arrival_ms"] for log in logs.values())
             for kind, topic in decode(stored.manifest).topics.items():
-                have = (topic.next_offset, topic.borrowed_ms)
-                if have != (logs[kind]["next_offset"], logs[kind]["borrowed_ms"]):
+                have = (topic.next_offset, topic.idle_ms)
+                if have != (logs[kind]["next_offset"], idle_ms(newest_ms, self.case.settings)):
                     return False
         return True
 
@@ -313,6 +315,11 @@ class World:
         letters = [(x.topic, x.partition, x.offset) for x in self.dead]
         said = (asyncio.get_running_loop().time(), positions, letters, self.outcome.story)
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
+
+
+def idle_ms(newest_ms: int, settings: Settings) -> int:
+    """The watermark of a topic when all are read to their ends."""
+    return newest_ms - settings.time.max_skew_ms if newest_ms > NEVER else NEVER
 
 
 async def _as_coroutine(work: Awaitable[None]) -> None:
