@@ -1,7 +1,7 @@
 """A partition's state as plain sorted values: what two runs of the same logs must agree on.
 
-Layout in memory (numbers of rows, of segments and of epochs, rows that could leave already) does not
-show, nor what only says how far joins were made final.
+Layout in memory (numbers of rows, segments and epochs, rows that could leave already) is left out,
+and what only says how far joins were made final.
 """
 
 from __future__ import annotations

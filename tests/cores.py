@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -18,8 +19,9 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 from streamer.readout.view import Header, Panes, TopicCounts, TrackView, View
 from streamer.testing import Chunk, LogRecord
-from tests.agreement import SETTINGS, by_key, random_log
+from tests.agreement import SETTINGS, by_key
 from tests.oracle.oracle import Record, records_of_log, run
+from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 
 TABLES = (
@@ -30,7 +32,7 @@ TABLES = (
 
 
 class Stored:
-    """What commits of one partition wrote: of each table its blobs, and the rest of the last one."""
+    """What commits of one partition wrote: blobs of each table, and the rest of the last one."""
 
     def __init__(self) -> None:
         self.blobs: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
@@ -147,7 +149,7 @@ def _panes(pane: Any, code: Any, value: Any) -> Panes:
     starts = [0, *(np.flatnonzero(np.diff(pane)) + 1).tolist(), len(pane)]
     return {
         int(pane[start]): (code[start:stop], value[start:stop])
-        for start, stop in zip(starts, starts[1:], strict=False)
+        for start, stop in itertools.pairwise(starts)
         if stop > start
     }
 

@@ -154,10 +154,21 @@ def _capped(known: Known) -> Iterator[Sample]:
         yield (name,), sum(h.capped[i] for h in known.headers)
 
 
-@_declare("join_gap_total", formula="records below a borrowed clock", unit="records")
+@_declare("join_gap_total", formula="records below the watermark of an idle topic", unit="records")
 def _join_gap(known: Known) -> Iterator[Sample]:
-    """Records that appeared below a clock their topic had borrowed while idle."""
+    """Records older than the watermark that their topic had while it was idle."""
     yield (), sum(h.join_gap for h in known.headers)
+
+
+@_declare(
+    "settled_moved_total",
+    formula="settled feedback that joined another impression later",
+    unit="events",
+)
+def _settled_moved(known: Known) -> Iterator[Sample]:
+    """Feedback that was counted since the start under one segment and moved to another: its request
+    id came back for another slate. Windows follow it, totals do not."""
+    yield (), sum(h.settled_moved for h in known.headers)
 
 
 @_declare("user_sample_ratio", formula="share of the users, by hash", unit="ratio")
@@ -180,14 +191,15 @@ def _users_behind(known: Known) -> Iterator[Sample]:
 
 @_declare(
     "identity_exact",
-    formula="1 if no bound was hit, no log was cut, join_gap_total is 0 and topics are keyed by "
-    "user, else 0",
+    formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0 "
+    "and topics are keyed by user, else 0",
     unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
     """1 while no bound was hit, no record was lost and no join clock was passed."""
     exact = not topics_not_by_user(known.settings, known.keyed) and all(
         h.join_gap == 0
+        and h.settled_moved == 0
         and h.dropped == 0
         and h.sample_bits == 0
         and h.day_sample_bits == 0

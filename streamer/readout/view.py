@@ -61,6 +61,8 @@ class Header:
     """How far the sums over users are behind in stream time."""
     counted_since_ms: Mapping[str, int] = field(default_factory=dict)
     """From which stream time on what experiments need is counted; 0: always."""
+    settled_moved: int = 0
+    """Settled feedback that moved to another segment since."""
     day_sample_bits: int = 0
     """Users in the sums of experiments are one in 2**day_sample_bits."""
 
@@ -106,6 +108,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         sample_bits=state["sample_bits"],
         users_behind_ms=partition.users_behind_ms,
         counted_since_ms=partition.counted_since_ms,
+        settled_moved=state["settled_moved"],
         day_sample_bits=state["day_sample_bits"],
     )
 

@@ -136,6 +136,7 @@ class Manifest(msgspec.Struct):
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),
+            settled_moved=self.settled_moved,
             day_sample_bits=self.day_sample_bits,
         )
 

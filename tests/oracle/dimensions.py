@@ -86,5 +86,5 @@ class Kept:
 def kept_of(values: set[str], dimension: Dimension) -> set[str]:
     """The named ones, and of the others the ``max_values`` with the smallest hashes."""
     named = set(dimension.values)
-    others = sorted(values - named, key=lambda v: digest(v))
+    others = sorted(values - named, key=digest)
     return named | set(others[: dimension.max_values])

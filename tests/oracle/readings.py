@@ -93,6 +93,7 @@ def read_counters(
         capped = sum(kept.capped(e, i) for e in verdict.events)
         out.put("label_values_capped_total", {"dimension": dimension.name}, capped)
     out.put("join_gap_total", {}, 0)
+    out.put("settled_moved_total", {}, 0)
     out.put("identity_exact", {}, 1)
     out.put("user_sample_ratio", {}, 1.0)
     out.put("users_behind_seconds", {}, 0)
