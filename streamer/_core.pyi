@@ -26,7 +26,7 @@ class Core:
     def feed_records(
         self, kind: str, offsets: _I64, record_ms: _I64, values: Sequence[bytes | None]
     ) -> None:
-        """Take in records of a topic, in offset order. OverflowError where a sum would pass 2**62."""
+        """Take in records of a topic, in offset order. OverflowError: a sum would pass 2**62."""
 
     def feed_batches(
         self, kind: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
@@ -136,7 +136,7 @@ class Core:
         """First and next number (or epoch) of a table's rows."""
 
     def horizon_ms(self, table: str) -> int | None:
-        """Rows whose latest time is before it cannot matter any more; None: it is known by number."""
+        """Rows whose latest time is before it cannot matter any more; None: known by number."""
 
     def rows(self, table: str, first: int, end: int) -> _Columns:
         """What is stored of the rows with numbers (or epochs) in [first, end)."""
@@ -147,9 +147,9 @@ class Core:
     def load(
         self, table: str, blobs: Sequence[Mapping[str, npt.NDArray[Any]]]
     ) -> list[tuple[int, int]]:
-        """Take over the blobs of one table, the oldest first: impressions before what is retained of
-        them, feedback after both. The first number (or epoch) of each, and the one after its last.
-        ValueError where columns do not fit."""
+        """Take over the blobs of one table, the oldest first: impressions before what is retained
+        of them, feedback after both. The first number (or epoch) of each, and the one after its
+        last. ValueError where columns do not fit."""
 
     def finish_load(self) -> None:
         """All tables are loaded."""
@@ -253,7 +253,5 @@ class ExperimentsForTests:
     def changed(self, name: str, first: int, end: int) -> dict[str, list[int]]: ...
     def live(self, name: str, firsts: Sequence[int]) -> list[int]: ...
     def labels(self) -> list[list[str]]: ...
-    def restore(
-        self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int
-    ) -> None: ...
+    def restore(self, labels: Sequence[Sequence[str]], final_ms: int, sample_bits: int) -> None: ...
     def load(self, name: str, columns: Mapping[str, Sequence[int]]) -> None: ...

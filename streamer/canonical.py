@@ -1,7 +1,7 @@
 """A partition's state as plain sorted values: what two runs of the same logs must agree on.
 
-Layout in memory (numbers of rows, of segments and of epochs, rows that could leave already) does not
-show, nor what only says how far joins were made final.
+Layout in memory (numbers of rows, of segments and of epochs, rows that could leave already) does
+not show, nor what only says how far joins were made final.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ def canonical(partition: Partition) -> Canonical:
         "impressions": _impressions(partition, texts),
         "feedback": _feedback(partition),
         "sessions": _intervals(partition, "sessions", texts, ("segment",)),
-        "viewings": _intervals(
-            partition, "viewings", texts, ("click_segment", "session_segment")
-        ),
+        "viewings": _intervals(partition, "viewings", texts, ("click_segment", "session_segment")),
         "user_items": _user_items(partition, texts),
         "user_sums": _user_sums(partition, state["dimensions"]),
         "series": [_series(state["dimensions"], series) for series in partition.series],
@@ -57,7 +55,9 @@ def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
     return {
         **{name: counted[name] for name in names},
         "rejected": dict(sorted(counted["rejected"].items())),
-        "ids": sorted(zip(ids["key"][held].tolist(), ids["arrival_ms"][held].tolist(), strict=True)),
+        "ids": sorted(
+            zip(ids["key"][held].tolist(), ids["arrival_ms"][held].tolist(), strict=True)
+        ),
     }
 
 

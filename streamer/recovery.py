@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from aiokafka.structs import TopicPartition
 
 from streamer.config import Settings
-from streamer.partition import Partition
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.store.base import Store, Stored
 from streamer.store.journal import Journal
 from streamer.store.manifest import decode

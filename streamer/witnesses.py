@@ -27,8 +27,8 @@ from typing import Protocol
 
 from aiokafka.structs import TopicPartition
 
-from streamer.partition import Partition
 from streamer.errors import BrokerError
+from streamer.partition import Partition
 from streamer.store.journal import Journal
 from streamer.store.manifest import Witness
 

@@ -15,8 +15,8 @@ from streamer.commands.kafka_facts import TopicFacts
 from streamer.config import Settings
 from streamer.errors import BrokerError
 from streamer.events import KINDS
-from streamer.kafka import client_settings
 from streamer.judge import Judge
+from streamer.kafka import client_settings
 from streamer.keying import keying_of
 from streamer.sources.keys import PARTITIONERS, KeyReader
 from streamer.topics import partition_count

@@ -10,9 +10,8 @@ import numpy as np
 
 from streamer.batch import I64
 from streamer.config import Settings
-from streamer.engine.cells import Ring
+from streamer.engine.cells import Ring, rings_of
 from streamer.engine.layout import Layout
-from streamer.engine.cells import rings_of
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import readout
 

@@ -10,10 +10,10 @@ import msgspec
 
 from streamer.batch import I64
 from streamer.config import Settings
+from streamer.engine.cells import rings_of
 from streamer.engine.exposures import all_since
 from streamer.engine.groups import group_texts, tuples_of
 from streamer.engine.layout import Layout
-from streamer.engine.cells import rings_of
 from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, DamagedError, SettingsError
 from streamer.readout.view import Header, TopicCounts

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I64
 from streamer._core import Core
+from streamer.batch import I64
 from streamer.engine.cells import TOTAL_RING, Ring
 from streamer.engine.chains import runs_of
 from streamer.errors import CodecError

@@ -27,10 +27,10 @@ from aiokafka.admin import AIOKafkaAdminClient
 from streamer.canonical import Canonical, canonical
 from streamer.commands.run import worker_command, worker_environment
 from streamer.config import Settings, Topics, load
-from streamer.partition import Partition
 from streamer.errors import StoreError
 from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition
 from streamer.store.base import Store
 from streamer.store.manifest import decode
 from streamer.store.memory import MemoryStore
