@@ -169,8 +169,8 @@ class Processor:
             self._graph("log_restarts_total", "topic"),
             self._graph("join_gap_total"),
             self._graph("settled_moved_total"),
-            self._graph("user_sample_ratio", width=12),
-            self._graph("users_behind_seconds", width=12),
+            self._graph("user_sample_ratio"),
+            self._graph("users_behind_seconds"),
         ]
 
     def _exporter(self) -> Panels:
