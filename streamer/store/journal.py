@@ -93,6 +93,8 @@ class Journal:
         """The next commit: everything that changed since the last one."""
         blobs: dict[str, bytes] = {}
         delete: list[str] = []
+        if self.partition.is_stale:
+            self.partition.refresh_user_sums()
         self.partition.core.seal()
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
