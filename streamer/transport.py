@@ -57,7 +57,8 @@ def watch_fetches(client: Any, doubt: Callable[[list[TopicPartition]], None]) ->
     """Tell of partitions whose fetch failed in a way that a topic made anew would explain.
 
     A consumer knows a topic by its name: once a new one of that name has grown past our position,
-    fetches go on as if nothing had happened. Before that, one has failed.
+    fetches go on as if nothing had happened. Before that one has failed, unless the new topic grew
+    so far between two fetches: that is noticed only when the partition is claimed again.
     """
     send = client.send
 
