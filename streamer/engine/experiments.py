@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from streamer.batch import I64, U64, Bools
-from streamer.engine.exposures import Exposure, Exposures, code_of, part_of
+from streamer.engine.exposures import Exposure, Exposures, code_of, part_of, wanted_days
 from streamer.engine.facts import Fact
 from streamer.engine.index import in_sample
 from streamer.engine.labels import Label, Labels
@@ -63,7 +63,7 @@ class Experiments:
         self.trials = facts.trials
         self.is_on = bool(self.trials)
         self.labels = Labels([trial.dimension for trial in self.trials], segments)
-        self.wanted = _wanted(self.trials)
+        self.wanted = wanted_days(self.trials)
         self.since = dict.fromkeys(facts.components, 0)
         self.scopes: dict[str, Scope] = {
             e.name: (d.start, d.stop, 0, 0) for e, d in self.wanted.items()
@@ -353,16 +353,6 @@ def _as_noted(rows: Days, place: I64, values: Sequence[Column]) -> Days:
     for column, old in zip(amounts, values, strict=True):
         column[place] = old
     return replace(rows, amounts=amounts)
-
-
-def _wanted(trials: Sequence[Trial]) -> dict[Exposure, range]:
-    """What exposes users → the days that are wanted."""
-    wanted: dict[Exposure, range] = {}
-    for trial in trials:
-        first, end = trial.first_day, trial.days.stop
-        known = wanted.get(trial.exposure, range(first, end))
-        wanted[trial.exposure] = range(min(known.start, first), max(known.stop, end))
-    return wanted
 
 
 def _within(day: I64, wanted: range) -> Bools:

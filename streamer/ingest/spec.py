@@ -47,23 +47,12 @@ def core_spec(
     counted: Counted | None = None,
 ) -> bytes:
     """JSON of what one partition of the core is made from."""
-    time, join = settings.time, settings.attribution
     layout = catalogue.layout
     return msgspec.json.encode(
         {
             "hash_key": key,
-            "records": _records(settings),
-            "time": {
-                "max_lateness_ms": time.max_lateness_ms,
-                "max_skew_ms": time.max_skew_ms,
-                "dedup_horizon_ms": time.dedup_horizon_ms,
-            },
-            "attribution": {
-                "click_ms": join.click_ms,
-                "conversion_ms": join.conversion_ms,
-                "session_gap_ms": join.session_gap_ms,
-                "feedback_horizon_ms": settings.feedback_horizon_ms,
-            },
+            "records": records_spec(settings),
+            **_times(settings),
             "feedback": _feedback(settings),
             "dimensions": [
                 {"name": d.name, "values": d.values, "max_values": d.max_values}
@@ -85,21 +74,15 @@ def core_spec(
                 "session_ms": [1000 * x for x in sessions.CLASSES_SECONDS],
                 "bucket_upper_ms": sketch.UPPER_MS.tolist(),
             },
-            "slates": {
-                "tables": slates.core_tables(settings.gains, settings.metrics.margin),
-                "families": [
-                    _FAMILIES[family.name].core_spec(settings)
-                    for family in catalogue.families
-                    if family.name in _FAMILIES
-                ],
-            },
+            "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
         }
     )
 
 
-def _records(settings: Settings) -> dict[str, Any]:
+def records_spec(settings: Settings) -> dict[str, Any]:
+    """Where an event's fields stand in a record, and their bounds."""
     names = settings.events.fields
     fields = {
         kind: {
@@ -124,6 +107,23 @@ def _records(settings: Settings) -> dict[str, Any]:
         "max_dwell_ms": limits.MAX_DWELL_MS,
     }
     return {"fields": fields, "limits": bounds}
+
+
+def _times(settings: Settings) -> dict[str, dict[str, int]]:
+    time, join = settings.time, settings.attribution
+    return {
+        "time": {
+            "max_lateness_ms": time.max_lateness_ms,
+            "max_skew_ms": time.max_skew_ms,
+            "dedup_horizon_ms": time.dedup_horizon_ms,
+        },
+        "attribution": {
+            "click_ms": join.click_ms,
+            "conversion_ms": join.conversion_ms,
+            "session_gap_ms": join.session_gap_ms,
+            "feedback_horizon_ms": settings.feedback_horizon_ms,
+        },
+    }
 
 
 def _feedback(settings: Settings) -> dict[str, Any]:
@@ -161,6 +161,15 @@ def _rollups(settings: Settings) -> list[tuple[int, ...]]:
     names = settings.dimension_names
     kept = {tuple(i for i, name in enumerate(names) if name in r) for r in settings.rollups}
     return sorted(kept)
+
+
+def _slates(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
+    """The values of slates that metrics need."""
+    names = [family.name for family in catalogue.families]
+    return {
+        "tables": slates.core_tables(settings.gains, settings.metrics.margin),
+        "families": [_FAMILIES[name].core_spec(settings) for name in names if name in _FAMILIES],
+    }
 
 
 def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
