@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer import limits
 from streamer._core import RecordDecoder
 from streamer.config import Settings, parse
 from streamer.decode import Decoder
-from streamer.events import KINDS, field_names
+from streamer.events import KINDS
+from streamer.ingest.spec import records_spec
 from streamer.judge import Judge
 from tests.agreement import SETTINGS, random_records
 from tests.oracle.broken_lines import broken_line
@@ -40,35 +40,12 @@ BLOCK = 500
 
 def spec(settings: Settings) -> bytes:
     """What the core needs of settings."""
-    names = settings.events.fields
-    fields = {
-        kind: {
-            ours: names[ours]
-            for ours in (*field_names(kind), *settings.dimension_names)
-            if ours in names
-        }
-        for kind in KINDS
-    }
-    bounds = {
-        "max_bytes": limits.MAX_RECORD_BYTES,
-        "max_depth": limits.MAX_DEPTH,
-        "max_event_ms": limits.MAX_EVENT_MS,
-        "min_seconds": limits.MIN_SECONDS,
-        "max_seconds": limits.MAX_SECONDS,
-        "max_id_chars": limits.MAX_ID_CHARS,
-        "max_label_chars": limits.MAX_LABEL_CHARS,
-        "max_position": limits.MAX_POSITION,
-        "max_items": limits.MAX_ITEMS,
-        "max_score": limits.MAX_SCORE,
-        "max_value": limits.MAX_VALUE,
-        "max_dwell_ms": limits.MAX_DWELL_MS,
-    }
     return json.dumps(
         {
             "hash_key": [3, 5],
             "dimensions": settings.dimension_names,
             "feedback_kinds": list(settings.feedback_kinds),
-            "records": {"fields": fields, "limits": bounds},
+            "records": records_spec(settings),
         }
     ).encode()
 
