@@ -1,5 +1,7 @@
 //! Counting: what changes add to panes, users, experiments and alert series.
 
+mod time_spent;
+
 use std::sync::Arc;
 
 use crate::changes::{Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate};
@@ -15,7 +17,8 @@ use crate::slate_values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::statistics::Statistics;
 use crate::users::{Touch, Users, UsersSpec};
-use crate::viewings::{Report, Viewing, Viewings};
+use crate::viewings::Viewings;
+use time_spent::dwell_of;
 
 /// What a component adds for a slate that is ranked.
 #[derive(Debug)]
@@ -292,84 +295,6 @@ impl Counting {
         }
     }
 
-    // Time spent
-
-    /// What feedback reports of time spent, when it is emitted first.
-    pub fn dwell_of_feedback(&mut self, feedback: &Feedback) {
-        let Some(dwell_ms) = feedback.dwell_ms else {
-            return;
-        };
-        if !feedback.has_request() {
-            self.dwell(&dwell_of(feedback, dwell_ms, 1));
-            return;
-        }
-        let report = Report {
-            dwell_ms,
-            event_ms: feedback.event_ms,
-            offset: feedback.offset,
-            segment: feedback.segment,
-        };
-        let viewing = Viewing {
-            user: feedback.user,
-            by_feedback: Some(report),
-            by_session: None,
-        };
-        self.viewing(viewing_key(feedback.slate_key, feedback.pair), viewing);
-    }
-
-    /// Feedback that reports time spent was emitted under another segment before.
-    pub fn dwell_moved(&mut self, feedback: &Feedback, before: Segment) {
-        let Some(dwell_ms) = feedback.dwell_ms else {
-            return;
-        };
-        if !feedback.has_request() {
-            self.dwell(&Dwell {
-                segment: before,
-                ..dwell_of(feedback, dwell_ms, -1)
-            });
-            self.dwell(&dwell_of(feedback, dwell_ms, 1));
-            return;
-        }
-        let key = viewing_key(feedback.slate_key, feedback.pair);
-        let mut changes = Vec::new();
-        let (offset, segment) = (feedback.offset, feedback.segment);
-        let dimensions = &mut self.dimensions;
-        self.viewings
-            .move_feedback(key, offset, segment, dimensions, |_, dwell| {
-                changes.push(*dwell);
-            });
-        for change in &changes {
-            self.dwell(change);
-        }
-    }
-
-    /// A report of an item of a request.
-    pub fn viewing(&mut self, key: u64, viewing: Viewing) {
-        let mut changes = smallvec::SmallVec::<[Dwell; 4]>::new();
-        self.viewings
-            .report(key, viewing, &mut self.dimensions, |_, dwell| {
-                changes.push(*dwell)
-            });
-        for change in &changes {
-            self.dwell(change);
-        }
-    }
-
-    /// A session event reports time spent on an item without a request: a viewing of its own.
-    pub fn single_dwell(&mut self, change: &Dwell) {
-        self.dwell(change);
-        self.statistics.settled_dwell(&mut self.panes, change);
-    }
-
-    /// Forgets viewings that no report can join any more: they count since the start.
-    pub fn expire_viewings(&mut self, clock_ms: i64) {
-        let (statistics, panes) = (&self.statistics, &mut self.panes);
-        self.viewings
-            .expire(clock_ms, &mut self.dimensions, |dwell| {
-                statistics.settled_dwell(panes, dwell);
-            });
-    }
-
     /// Brings what was gathered into the panes.
     pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
         if std::mem::take(&mut self.has_overflowed) {
@@ -437,16 +362,6 @@ fn place_of(spec: &Spec, name: &str) -> Result<u32, String> {
 /// The key of the viewings of an item of a request.
 pub fn viewing_key(slate_key: u64, pair: u64) -> u64 {
     crate::hash::mix(slate_key, pair)
-}
-
-fn dwell_of(feedback: &Feedback, dwell_ms: i64, sign: i64) -> Dwell {
-    Dwell {
-        event_ms: feedback.event_ms,
-        segment: feedback.segment,
-        user: feedback.user,
-        dwell_ms,
-        sign,
-    }
 }
 
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that

@@ -1,20 +1,23 @@
 //! The class that Python sees: one partition number. Work is done with the interpreter released.
 
-use std::collections::BTreeMap;
+mod arrays;
+mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::PyDict;
 
-use crate::columns::{Columns, Values};
+use crate::columns::Columns;
 use crate::decode::Topic;
 use crate::kafka;
 use crate::panes::{self, Overflow};
 use crate::partition::Partition;
 use crate::snapshot::Table;
 use crate::spec::Spec;
+use arrays::{as_arrays, from_arrays};
+use state::{no_series, panes_mut, panes_of};
 
 /// A range of lost offsets and why.
 type Skipped = (i64, i64, &'static str);
@@ -188,75 +191,12 @@ impl Core {
 
     /// Everything that is counted besides tables and panes, by name.
     fn counters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let attribution = &self.partition.attribution;
-        let found = PyDict::new(py);
-        found.set_item("stream_ms", self.partition.stream_ms)?;
-        let topics = PyDict::new(py);
-        for topic in Topic::ALL {
-            topics.set_item(topic.name(), self.of_topic(py, topic)?)?;
-        }
-        found.set_item("topics", topics)?;
-        let [clicks, conversions] = attribution.unattributed;
-        found.set_item(
-            "unattributed",
-            dict(py, &[("clicks", clicks), ("conversions", conversions)])?,
-        )?;
-        found.set_item("unsettled", self.unsettled(py)?)?;
-        found.set_item("settled_moved", attribution.settled_moved)?;
-        found.set_item("evicted_early", self.evicted_early(py)?)?;
-        found.set_item(
-            "segments_overflowed",
-            self.partition.counting.dimensions.overflowed,
-        )?;
-        let users = self.partition.counting.users.as_ref();
-        found.set_item("sample_bits", users.map_or(0, |x| x.sample_bits()))?;
-        found.set_item("dropped_user_rows", users.map_or(0, |x| x.dropped_rows()))?;
-        let experiments = &self.partition.counting.experiments;
-        found.set_item("exposures_final_ms", experiments.final_ms())?;
-        found.set_item("day_sample_bits", experiments.sample_bits())?;
-        found.set_item("dropped_day_rows", experiments.dropped_rows())?;
-        found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
-        Ok(found)
+        state::counters(&self.partition, py)
     }
 
-    /// Sets what `counters` and `dimensions` gave, before tables are loaded.
+    /// Sets what `counters` gave, before tables are loaded.
     fn restore(&mut self, state: &Bound<'_, PyDict>) -> PyResult<()> {
-        let partition = &mut self.partition;
-        partition.stream_ms = item(state, "stream_ms")?;
-        partition.attribution.stream_ms = partition.stream_ms;
-        let topics: BTreeMap<String, Bound<'_, PyDict>> = item(state, "topics")?;
-        for (name, stored) in &topics {
-            let log = &mut partition.logs[topic_of(name)? as usize];
-            log.next_offset = item(stored, "next_offset")?;
-            log.arrival_ms = item(stored, "arrival_ms")?;
-            log.idle_ms = item(stored, "idle_ms")?;
-            log.accepted = item(stored, "accepted")?;
-            log.duplicates = item(stored, "duplicates")?;
-            log.late = item(stored, "late")?;
-            log.join_gap = item(stored, "join_gap")?;
-            log.ids.evicted_early = item(stored, "evicted_early")?;
-            let rejected: BTreeMap<String, u64> = item(stored, "rejected")?;
-            for (reason, count) in rejected {
-                log.restore_rejected(&reason, count);
-            }
-        }
-        let unattributed: BTreeMap<String, u64> = item(state, "unattributed")?;
-        for (at, topic) in ["clicks", "conversions"].into_iter().enumerate() {
-            partition.attribution.unattributed[at] = unattributed.get(topic).copied().unwrap_or(0);
-        }
-        partition.attribution.settled_moved = item(state, "settled_moved")?;
-        let early: BTreeMap<String, u64> = item(state, "evicted_early")?;
-        let of = |name: &str| early.get(name).copied().unwrap_or(0);
-        partition.attribution.evicted_early.impressions = of("impressions");
-        partition.attribution.evicted_early.retained = of("retained");
-        partition.attribution.evicted_early.feedback = of("feedback");
-        partition.sessions.rows.evicted_early = of("sessions");
-        partition.counting.viewings.rows.evicted_early = of("viewings");
-        partition.counting.dimensions.overflowed = item(state, "segments_overflowed")?;
-        if let Some(users) = &mut partition.counting.users {
-            users.set_sample_bits(item(state, "sample_bits")?);
-        }
-        Ok(())
+        state::restore(&mut self.partition, state)
     }
 
     /// Goes on at another offset of a topic's log.
@@ -267,28 +207,7 @@ impl Core {
 
     /// Values of each dimension (texts, events, kept), and codes of each segment.
     fn dimensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let dimensions = &self.partition.counting.dimensions;
-        let values = PyList::empty(py);
-        for of_one in &dimensions.values {
-            let entry = PyDict::new(py);
-            entry.set_item("texts", &of_one.texts)?;
-            entry.set_item("events", &of_one.events)?;
-            entry.set_item("kept", of_one.kept())?;
-            entry.set_item("unnamed", of_one.unnamed())?;
-            values.append(entry)?;
-        }
-        let found = PyDict::new(py);
-        found.set_item("values", values)?;
-        let width = dimensions.values.len().max(1);
-        let tuples: Vec<Vec<u32>> = dimensions
-            .all_codes()
-            .chunks(width)
-            .map(<[u32]>::to_vec)
-            .collect();
-        let none = vec![Vec::new(); dimensions.len()];
-        let is_none = dimensions.values.is_empty();
-        found.set_item("tuples", if is_none { none } else { tuples })?;
-        Ok(found)
+        state::dimensions(&self.partition.counting.dimensions, py)
     }
 
     /// Takes over what `dimensions` gave: (texts, events, kept) of each dimension, codes of segments.
@@ -304,11 +223,11 @@ impl Core {
 
     /// The panes (ring << 32 | pane) that changed since the last call.
     fn take_changed_panes(&mut self, series: Option<usize>) -> PyResult<Vec<u64>> {
-        Ok(self.panes_mut(series)?.take_changed())
+        Ok(panes_mut(&mut self.partition, series)?.take_changed())
     }
 
     fn live_panes(&self, series: Option<usize>) -> PyResult<Vec<u64>> {
-        Ok(self.panes(series)?.live())
+        Ok(panes_of(&self.partition, series)?.live())
     }
 
     /// Sums of panes that are not 0: pane, code (segment or label << 14 | statistic), value.
@@ -319,7 +238,7 @@ impl Core {
         panes: Vec<u64>,
         series: Option<usize>,
     ) -> PyResult<(Array<'py, i64>, Array<'py, i64>, Array<'py, i64>)> {
-        let panes::Columns { pane, code, value } = self.panes(series)?.dump(&panes);
+        let panes::Columns { pane, code, value } = panes_of(&self.partition, series)?.dump(&panes);
         Ok((
             pane.into_pyarray(py),
             code.into_pyarray(py),
@@ -336,7 +255,7 @@ impl Core {
         series: Option<usize>,
     ) -> PyResult<()> {
         let (codes, values) = (codes.as_slice()?, values.as_slice()?);
-        self.panes_mut(series)?
+        panes_mut(&mut self.partition, series)?
             .load(pane, codes, values)
             .map_err(overflow)
     }
@@ -357,39 +276,23 @@ impl Core {
 
     /// The rings whose sums over users changed since the last call.
     fn take_changed_rings(&mut self) -> Vec<usize> {
-        self.partition
-            .counting
-            .users
-            .as_mut()
-            .map(|x| x.take_changed_rings())
-            .unwrap_or_default()
+        let users = self.partition.counting.users.as_mut();
+        users.map(|x| x.take_changed_rings()).unwrap_or_default()
     }
 
     /// Sums over users of a ring: keys and values.
     fn user_sums<'py>(&self, py: Python<'py>, ring: usize) -> (Array<'py, i64>, Array<'py, i64>) {
-        let sums = self
-            .partition
-            .counting
-            .users
-            .as_ref()
-            .and_then(|users| users.sums(ring));
+        let users = self.partition.counting.users.as_ref();
+        let sums = users.and_then(|users| users.sums(ring));
         let sums = sums.cloned().unwrap_or_default();
         (sums.key.into_pyarray(py), sums.value.into_pyarray(py))
     }
 
     /// The value codes of each segment group (-1: outside the rollup).
     fn user_groups(&self) -> Vec<Vec<i64>> {
-        let groups = self
-            .partition
-            .counting
-            .users
-            .as_ref()
-            .map(|users| users.groups());
-        groups
-            .unwrap_or_default()
-            .iter()
-            .map(|codes| codes.to_vec())
-            .collect()
+        let users = self.partition.counting.users.as_ref();
+        let groups = users.map(|users| users.groups()).unwrap_or_default();
+        groups.iter().map(|codes| codes.to_vec()).collect()
     }
 
     // Experiments
@@ -492,166 +395,6 @@ impl Core {
 
     /// Bytes and rows of what is held, by name.
     fn sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let (attribution, counting) = (&self.partition.attribution, &self.partition.counting);
-        let ids: usize = self.partition.logs.iter().map(|log| log.ids.bytes()).sum();
-        let users = counting.users.as_ref();
-        let sizes = [
-            ("event_ids", ids),
-            (
-                "event_ids_rows",
-                self.partition
-                    .logs
-                    .iter()
-                    .map(|log| log.ids.log.len())
-                    .sum(),
-            ),
-            ("impressions", attribution.impressions.bytes()),
-            ("impressions_rows", attribution.impressions.log.len()),
-            ("slates", attribution.slates.bytes()),
-            ("slates_rows", attribution.slates.len()),
-            ("retained", attribution.retained.bytes()),
-            ("retained_rows", attribution.retained.rows.log.len()),
-            ("sessions", self.partition.sessions.rows.bytes()),
-            ("sessions_rows", self.partition.sessions.rows.len()),
-            ("viewings", counting.viewings.rows.bytes()),
-            ("viewings_rows", counting.viewings.rows.len()),
-            ("feedback_rows", attribution.pending.len()),
-            ("users", users.map_or(0, |users| users.nbytes())),
-            ("users_rows", users.map_or(0, |users| users.rows())),
-            ("user_days", counting.experiments.nbytes()),
-            ("user_days_rows", counting.experiments.rows()),
-            ("panes", counting.panes.bytes()),
-        ];
-        let found = PyDict::new(py);
-        for (name, size) in sizes {
-            found.set_item(name, size)?;
-        }
-        Ok(found)
+        state::sizes(&self.partition, py)
     }
-}
-
-impl Core {
-    fn panes(&self, series: Option<usize>) -> PyResult<&panes::Panes> {
-        match series {
-            None => Ok(&self.partition.counting.panes),
-            Some(at) => {
-                let found = self.partition.counting.series.get(at);
-                found.map(|series| &series.panes).ok_or_else(no_series)
-            }
-        }
-    }
-
-    fn panes_mut(&mut self, series: Option<usize>) -> PyResult<&mut panes::Panes> {
-        match series {
-            None => Ok(&mut self.partition.counting.panes),
-            Some(at) => {
-                let found = self.partition.counting.series.get_mut(at);
-                found.map(|series| &mut series.panes).ok_or_else(no_series)
-            }
-        }
-    }
-
-    fn of_topic<'py>(&self, py: Python<'py>, topic: Topic) -> PyResult<Bound<'py, PyDict>> {
-        let log = &self.partition.logs[topic as usize];
-        let found = PyDict::new(py);
-        found.set_item("next_offset", log.next_offset)?;
-        found.set_item("arrival_ms", log.arrival_ms)?;
-        found.set_item("idle_ms", log.idle_ms)?;
-        found.set_item("clock_ms", log.clock_ms())?;
-        found.set_item("accepted", log.accepted)?;
-        found.set_item("duplicates", log.duplicates)?;
-        found.set_item("late", log.late)?;
-        found.set_item("rejected", &log.rejected)?;
-        found.set_item("join_gap", log.join_gap)?;
-        found.set_item("evicted_early", log.ids.evicted_early)?;
-        Ok(found)
-    }
-
-    fn unsettled<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut counts = [0u64; 2];
-        for (_, feedback) in self.partition.attribution.pending.iter() {
-            counts[usize::from(feedback.is_conversion())] += u64::from(!feedback.is_settled);
-        }
-        dict(py, &[("clicks", counts[0]), ("conversions", counts[1])])
-    }
-
-    fn evicted_early<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let early = &self.partition.attribution.evicted_early;
-        let counts = [
-            ("impressions", early.impressions),
-            ("retained", early.retained),
-            ("feedback", early.feedback),
-            ("sessions", self.partition.sessions.rows.evicted_early),
-            (
-                "viewings",
-                self.partition.counting.viewings.rows.evicted_early,
-            ),
-        ];
-        dict(py, &counts)
-    }
-}
-
-fn no_series() -> PyErr {
-    PyValueError::new_err("no such alert series")
-}
-
-fn dict<'py>(py: Python<'py>, entries: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, value) in entries {
-        found.set_item(name, value)?;
-    }
-    Ok(found)
-}
-
-fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(
-    dict: &Bound<'py, PyDict>,
-    name: &str,
-) -> PyResult<T> {
-    let found = dict.get_item(name)?;
-    let found =
-        found.ok_or_else(|| PyValueError::new_err(format!("stored state lacks {name:?}")))?;
-    found.extract().map_err(Into::into)
-}
-
-fn as_arrays<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    for (name, values) in columns.0 {
-        match values {
-            Values::U64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I32(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::I16(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::F64(values) => found.set_item(name, values.into_pyarray(py))?,
-            Values::Bool(values) => found.set_item(name, values.into_pyarray(py))?,
-        }
-    }
-    Ok(found)
-}
-
-fn from_arrays(dict: &Bound<'_, PyDict>) -> PyResult<Columns> {
-    let mut columns = Columns::default();
-    for (name, array) in dict.iter() {
-        columns.add(&name.extract::<String>()?, values_of(&array)?);
-    }
-    Ok(columns)
-}
-
-fn values_of(array: &Bound<'_, PyAny>) -> PyResult<Values> {
-    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, u64>>() {
-        return Ok(Values::U64(found.as_slice()?.to_vec()));
-    }
-    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i64>>() {
-        return Ok(Values::I64(found.as_slice()?.to_vec()));
-    }
-    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i32>>() {
-        return Ok(Values::I32(found.as_slice()?.to_vec()));
-    }
-    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i16>>() {
-        return Ok(Values::I16(found.as_slice()?.to_vec()));
-    }
-    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, f64>>() {
-        return Ok(Values::F64(found.as_slice()?.to_vec()));
-    }
-    let found = array.extract::<PyReadonlyArray1<'_, bool>>()?;
-    Ok(Values::Bool(found.as_slice()?.to_vec()))
 }

@@ -1,0 +1,192 @@
+//! What feedback counts as, and for which impression: rule 4.
+
+use super::Attribution;
+use crate::changes::{Kind, Outcome, Segment};
+use crate::counting::Counting;
+use crate::pending::Feedback;
+use crate::retained::{NOT_YET, Outcome as Counts};
+
+impl Attribution {
+    /// New feedback counts; it stays pending unless its join is final already.
+    pub(super) fn take_in(&mut self, mut feedback: Feedback, counting: &mut Counting) {
+        feedback.id = self.next_id;
+        self.next_id += 1;
+        feedback.is_complete = counting.dimensions.is_complete(feedback.own_segment);
+        (feedback.segment, feedback.position) = self.effective(&feedback, counting);
+        counting.given(&feedback.given(1));
+        counting.dwell_of_feedback(&feedback);
+        let is_final = self.is_final_at_once(&feedback);
+        let may_settle = is_final || self.may_settle(&feedback);
+        if may_settle {
+            counting.settled(&feedback);
+        }
+        counting.of_user(&feedback, is_final || feedback.is_complete, self.stream_ms);
+        feedback.is_settled = may_settle;
+        if !is_final {
+            self.pending.insert(feedback);
+        }
+        if feedback.is_joined() {
+            self.credit(feedback.joined, &feedback, 1, counting);
+            if is_final {
+                self.count_final(&feedback, counting);
+            }
+        }
+        if self.pending.len() > self.rules.max_pending {
+            self.evict_pending(counting);
+        }
+    }
+
+    /// Segment and position of feedback: its own, with what is missing from its impression.
+    pub(crate) fn effective(&self, feedback: &Feedback, counting: &mut Counting) -> (Segment, u32) {
+        let Some(row) = self.retained.get(feedback.joined) else {
+            return (feedback.own_segment, feedback.own_position);
+        };
+        let inherited = Segment::from(row.segment);
+        let segment = counting.dimensions.filled(feedback.own_segment, inherited);
+        let position = match feedback.own_position {
+            0 => u32::from(row.position),
+            own => own,
+        };
+        (segment, position)
+    }
+
+    /// Pending feedback joins another impression: what it counted as is retracted.
+    pub(super) fn rejoin(&mut self, place: u32, joined: u32, counting: &mut Counting) {
+        let Some(mut feedback) = self.pending.get(place).copied() else {
+            return;
+        };
+        let before = feedback;
+        feedback.joined = joined;
+        (feedback.segment, feedback.position) = self.effective(&feedback, counting);
+        let has_moved = (feedback.segment, feedback.position) != (before.segment, before.position);
+        if has_moved {
+            counting.given(&before.given(-1));
+            counting.given(&feedback.given(1));
+        }
+        if feedback.segment != before.segment {
+            counting.dwell_moved(&feedback, before.segment);
+            let dimensions = &counting.dimensions;
+            let is_same =
+                dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);
+            self.settled_moved += u64::from(feedback.is_settled && !is_same);
+        }
+        self.pending.set(place, feedback);
+        if before.is_joined() {
+            self.credit(before.joined, &before, -1, counting);
+        }
+        if feedback.is_joined() {
+            self.credit(joined, &feedback, 1, counting);
+        }
+        self.of_user(&feedback, counting);
+        self.settle_if_due(place, counting);
+    }
+
+    /// Feedback counts for its user, for good where its join cannot change.
+    pub(super) fn of_user(&self, feedback: &Feedback, counting: &mut Counting) {
+        if !feedback.is_complete {
+            let is_fixed = self.is_final_at_once(feedback);
+            counting.of_user(feedback, is_fixed, self.stream_ms);
+        }
+    }
+
+    /// Adds feedback to an impression (or takes it away), with what follows for its outcome, its
+    /// slate and its conversions.
+    pub(super) fn credit(
+        &mut self,
+        row: u32,
+        feedback: &Feedback,
+        amount: i32,
+        counting: &mut Counting,
+    ) {
+        self.retained
+            .count(row, self.kind_of(feedback.kind), amount);
+        let Some(before) = self
+            .retained
+            .get(row)
+            .map(|found| (found.pair, found.first_ms))
+        else {
+            return;
+        };
+        let mut first_ms = before.1;
+        if !feedback.is_conversion() {
+            first_ms = if amount > 0 {
+                first_ms.min(feedback.event_ms)
+            } else {
+                self.first_feedback_ms(row)
+            };
+        }
+        if let Some(found) = self.retained.get_mut(row) {
+            found.first_ms = first_ms;
+        }
+        self.emit_outcome(row, counting);
+        if first_ms != before.1 {
+            let (from_ms, to_ms) = (first_ms.min(before.1), first_ms.max(before.1));
+            self.convert_again(before.0, from_ms, to_ms, counting);
+        }
+        if amount > 0 && !feedback.is_conversion() && feedback.has_request() {
+            self.settle_conversions(feedback, counting);
+        }
+    }
+
+    pub(crate) fn kind_of(&self, kind: Kind) -> usize {
+        match kind {
+            Kind::Configured(place) => usize::from(place),
+            _ => self.rules.grades.len() - 1,
+        }
+    }
+
+    /// The time of the first feedback of an impression that some has left.
+    pub(super) fn first_feedback_ms(&self, row: u32) -> i64 {
+        let Some(found) = self.retained.get(row) else {
+            return NOT_YET;
+        };
+        let to_ms = found.event_ms + self.rules.click_ms;
+        let pending = self
+            .pending
+            .of_pair(false, found.pair, found.event_ms, to_ms);
+        let joined = pending.iter().filter_map(|place| self.pending.get(*place));
+        let times = joined.filter(|x| x.joined == row).map(|x| x.event_ms);
+        times.min().unwrap_or(NOT_YET).min(found.final_first_ms)
+    }
+
+    /// Emits what changed in what an impression counts as.
+    pub(super) fn emit_outcome(&mut self, row: u32, counting: &mut Counting) {
+        let Some(found) = self.retained.get(row) else {
+            return;
+        };
+        let before = found.outcome;
+        let now = self.retained.outcome(found, &self.rules.grades);
+        if now == before {
+            return;
+        }
+        let (slate, is_probed) = (found.slate, found.probe > 0);
+        let change = Outcome {
+            event_ms: found.event_ms,
+            segment: Segment::from(found.segment),
+            user: found.user,
+            clicked: i64::from(now.is_clicked) - i64::from(before.is_clicked),
+            converted: i64::from(now.is_converted) - i64::from(before.is_converted),
+        };
+        let is_ranked =
+            found.is_member && (now.is_clicked, now.grade) != (before.is_clicked, before.grade);
+        if is_ranked {
+            self.retract_values(slate, counting);
+            self.mark(slate, &before, &now, is_probed);
+        }
+        if let Some(found) = self.retained.get_mut(row) {
+            found.outcome = now;
+        }
+        if change.clicked != 0 || change.converted != 0 {
+            counting.outcome(&change);
+        }
+    }
+
+    pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts, is_probed: bool) {
+        if let Some(found) = self.slates.get_mut(slate)
+            && !is_probed
+        {
+            found.marked += u32::from(now.is_ranked());
+            found.marked -= u32::from(before.is_ranked());
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Columns of the core as numpy arrays, and back.
+
+use numpy::{IntoPyArray, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::columns::{Columns, Values};
+
+pub fn as_arrays<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, values) in columns.0 {
+        match values {
+            Values::U64(values) => found.set_item(name, values.into_pyarray(py))?,
+            Values::I64(values) => found.set_item(name, values.into_pyarray(py))?,
+            Values::I32(values) => found.set_item(name, values.into_pyarray(py))?,
+            Values::I16(values) => found.set_item(name, values.into_pyarray(py))?,
+            Values::F64(values) => found.set_item(name, values.into_pyarray(py))?,
+            Values::Bool(values) => found.set_item(name, values.into_pyarray(py))?,
+        }
+    }
+    Ok(found)
+}
+
+pub fn from_arrays(dict: &Bound<'_, PyDict>) -> PyResult<Columns> {
+    let mut columns = Columns::default();
+    for (name, array) in dict.iter() {
+        columns.add(&name.extract::<String>()?, values_of(&array)?);
+    }
+    Ok(columns)
+}
+
+fn values_of(array: &Bound<'_, PyAny>) -> PyResult<Values> {
+    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, u64>>() {
+        return Ok(Values::U64(found.as_slice()?.to_vec()));
+    }
+    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i64>>() {
+        return Ok(Values::I64(found.as_slice()?.to_vec()));
+    }
+    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i32>>() {
+        return Ok(Values::I32(found.as_slice()?.to_vec()));
+    }
+    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, i16>>() {
+        return Ok(Values::I16(found.as_slice()?.to_vec()));
+    }
+    if let Ok(found) = array.extract::<PyReadonlyArray1<'_, f64>>() {
+        return Ok(Values::F64(found.as_slice()?.to_vec()));
+    }
+    let found = array.extract::<PyReadonlyArray1<'_, bool>>()?;
+    Ok(Values::Bool(found.as_slice()?.to_vec()))
+}

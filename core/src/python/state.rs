@@ -1,0 +1,227 @@
+//! Counters, dimensions, panes and sizes of a partition as dictionaries, and back.
+
+use std::collections::BTreeMap;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use super::topic_of;
+use crate::decode::Topic;
+use crate::dimensions::Dimensions;
+use crate::panes::Panes;
+use crate::partition::Partition;
+
+/// Everything that is counted besides tables and panes, by name.
+pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let attribution = &partition.attribution;
+    let found = PyDict::new(py);
+    found.set_item("stream_ms", partition.stream_ms)?;
+    let topics = PyDict::new(py);
+    for topic in Topic::ALL {
+        topics.set_item(topic.name(), of_topic(partition, py, topic)?)?;
+    }
+    found.set_item("topics", topics)?;
+    let [clicks, conversions] = attribution.unattributed;
+    found.set_item(
+        "unattributed",
+        dict(py, &[("clicks", clicks), ("conversions", conversions)])?,
+    )?;
+    found.set_item("unsettled", unsettled(partition, py)?)?;
+    found.set_item("settled_moved", attribution.settled_moved)?;
+    found.set_item("evicted_early", evicted_early(partition, py)?)?;
+    found.set_item(
+        "segments_overflowed",
+        partition.counting.dimensions.overflowed,
+    )?;
+    let users = partition.counting.users.as_ref();
+    found.set_item("sample_bits", users.map_or(0, |x| x.sample_bits()))?;
+    found.set_item("dropped_user_rows", users.map_or(0, |x| x.dropped_rows()))?;
+    let experiments = &partition.counting.experiments;
+    found.set_item("exposures_final_ms", experiments.final_ms())?;
+    found.set_item("day_sample_bits", experiments.sample_bits())?;
+    found.set_item("dropped_day_rows", experiments.dropped_rows())?;
+    found.set_item("users_refreshed_ms", users.map_or(0, |x| x.refreshed_ms()))?;
+    Ok(found)
+}
+
+/// Sets what `counters` and `dimensions` gave, before tables are loaded.
+pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult<()> {
+    partition.stream_ms = item(state, "stream_ms")?;
+    partition.attribution.stream_ms = partition.stream_ms;
+    let topics: BTreeMap<String, Bound<'_, PyDict>> = item(state, "topics")?;
+    for (name, stored) in &topics {
+        let log = &mut partition.logs[topic_of(name)? as usize];
+        log.next_offset = item(stored, "next_offset")?;
+        log.arrival_ms = item(stored, "arrival_ms")?;
+        log.idle_ms = item(stored, "idle_ms")?;
+        log.accepted = item(stored, "accepted")?;
+        log.duplicates = item(stored, "duplicates")?;
+        log.late = item(stored, "late")?;
+        log.join_gap = item(stored, "join_gap")?;
+        log.ids.evicted_early = item(stored, "evicted_early")?;
+        let rejected: BTreeMap<String, u64> = item(stored, "rejected")?;
+        for (reason, count) in rejected {
+            log.restore_rejected(&reason, count);
+        }
+    }
+    let unattributed: BTreeMap<String, u64> = item(state, "unattributed")?;
+    for (at, topic) in ["clicks", "conversions"].into_iter().enumerate() {
+        partition.attribution.unattributed[at] = unattributed.get(topic).copied().unwrap_or(0);
+    }
+    partition.attribution.settled_moved = item(state, "settled_moved")?;
+    let early: BTreeMap<String, u64> = item(state, "evicted_early")?;
+    let of = |name: &str| early.get(name).copied().unwrap_or(0);
+    partition.attribution.evicted_early.impressions = of("impressions");
+    partition.attribution.evicted_early.retained = of("retained");
+    partition.attribution.evicted_early.feedback = of("feedback");
+    partition.sessions.rows.evicted_early = of("sessions");
+    partition.counting.viewings.rows.evicted_early = of("viewings");
+    partition.counting.dimensions.overflowed = item(state, "segments_overflowed")?;
+    if let Some(users) = &mut partition.counting.users {
+        users.set_sample_bits(item(state, "sample_bits")?);
+    }
+    Ok(())
+}
+
+/// Values of each dimension (texts, events, kept), and codes of each segment.
+pub fn dimensions<'py>(dimensions: &Dimensions, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyList::empty(py);
+    for of_one in &dimensions.values {
+        let entry = PyDict::new(py);
+        entry.set_item("texts", &of_one.texts)?;
+        entry.set_item("events", &of_one.events)?;
+        entry.set_item("kept", of_one.kept())?;
+        entry.set_item("unnamed", of_one.unnamed())?;
+        values.append(entry)?;
+    }
+    let found = PyDict::new(py);
+    found.set_item("values", values)?;
+    let width = dimensions.values.len().max(1);
+    let tuples: Vec<Vec<u32>> = dimensions
+        .all_codes()
+        .chunks(width)
+        .map(<[u32]>::to_vec)
+        .collect();
+    let none = vec![Vec::new(); dimensions.len()];
+    let is_none = dimensions.values.is_empty();
+    found.set_item("tuples", if is_none { none } else { tuples })?;
+    Ok(found)
+}
+
+/// Bytes and rows of what is held, by name.
+pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let (attribution, counting) = (&partition.attribution, &partition.counting);
+    let ids: usize = partition.logs.iter().map(|log| log.ids.bytes()).sum();
+    let users = counting.users.as_ref();
+    let sizes = [
+        ("event_ids", ids),
+        (
+            "event_ids_rows",
+            partition.logs.iter().map(|log| log.ids.log.len()).sum(),
+        ),
+        ("impressions", attribution.impressions.bytes()),
+        ("impressions_rows", attribution.impressions.log.len()),
+        ("slates", attribution.slates.bytes()),
+        ("slates_rows", attribution.slates.len()),
+        ("retained", attribution.retained.bytes()),
+        ("retained_rows", attribution.retained.rows.log.len()),
+        ("sessions", partition.sessions.rows.bytes()),
+        ("sessions_rows", partition.sessions.rows.len()),
+        ("viewings", counting.viewings.rows.bytes()),
+        ("viewings_rows", counting.viewings.rows.len()),
+        ("feedback_rows", attribution.pending.len()),
+        ("users", users.map_or(0, |users| users.nbytes())),
+        ("users_rows", users.map_or(0, |users| users.rows())),
+        ("user_days", counting.experiments.nbytes()),
+        ("user_days_rows", counting.experiments.rows()),
+        ("panes", counting.panes.bytes()),
+    ];
+    let found = PyDict::new(py);
+    for (name, size) in sizes {
+        found.set_item(name, size)?;
+    }
+    Ok(found)
+}
+fn of_topic<'py>(
+    partition: &Partition,
+    py: Python<'py>,
+    topic: Topic,
+) -> PyResult<Bound<'py, PyDict>> {
+    let log = &partition.logs[topic as usize];
+    let found = PyDict::new(py);
+    found.set_item("next_offset", log.next_offset)?;
+    found.set_item("arrival_ms", log.arrival_ms)?;
+    found.set_item("idle_ms", log.idle_ms)?;
+    found.set_item("clock_ms", log.clock_ms())?;
+    found.set_item("accepted", log.accepted)?;
+    found.set_item("duplicates", log.duplicates)?;
+    found.set_item("late", log.late)?;
+    found.set_item("rejected", &log.rejected)?;
+    found.set_item("join_gap", log.join_gap)?;
+    found.set_item("evicted_early", log.ids.evicted_early)?;
+    Ok(found)
+}
+
+fn unsettled<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let mut counts = [0u64; 2];
+    for (_, feedback) in partition.attribution.pending.iter() {
+        counts[usize::from(feedback.is_conversion())] += u64::from(!feedback.is_settled);
+    }
+    dict(py, &[("clicks", counts[0]), ("conversions", counts[1])])
+}
+
+fn evicted_early<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    let early = &partition.attribution.evicted_early;
+    let counts = [
+        ("impressions", early.impressions),
+        ("retained", early.retained),
+        ("feedback", early.feedback),
+        ("sessions", partition.sessions.rows.evicted_early),
+        ("viewings", partition.counting.viewings.rows.evicted_early),
+    ];
+    dict(py, &counts)
+}
+
+fn dict<'py>(py: Python<'py>, entries: &[(&str, u64)]) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    for (name, value) in entries {
+        found.set_item(name, value)?;
+    }
+    Ok(found)
+}
+
+fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(
+    dict: &Bound<'py, PyDict>,
+    name: &str,
+) -> PyResult<T> {
+    let found = dict.get_item(name)?;
+    let found =
+        found.ok_or_else(|| PyValueError::new_err(format!("stored state lacks {name:?}")))?;
+    found.extract().map_err(Into::into)
+}
+
+/// The panes of windows and totals, or of an alert series by its place.
+pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&Panes> {
+    match series {
+        None => Ok(&partition.counting.panes),
+        Some(at) => {
+            let found = partition.counting.series.get(at);
+            found.map(|series| &series.panes).ok_or_else(no_series)
+        }
+    }
+}
+
+pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&mut Panes> {
+    match series {
+        None => Ok(&mut partition.counting.panes),
+        Some(at) => {
+            let found = partition.counting.series.get_mut(at);
+            found.map(|series| &mut series.panes).ok_or_else(no_series)
+        }
+    }
+}
+
+pub fn no_series() -> PyErr {
+    PyValueError::new_err("no such alert series")
+}
