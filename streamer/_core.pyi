@@ -10,8 +10,17 @@ _I64 = npt.NDArray[np.int64]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
 """A range of lost offsets (first, end), and why."""
+_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped]]
+"""Records that were read; offset, timestamp and CRC-32 of the last; what was lost."""
 _Place = tuple[int, int, int]
 _UserColumns = tuple[list[int], list[int], list[int], list[list[int]]]
+
+class PanicException(BaseException):
+    """The core failed: a bug. The object that raised it is not to be used any more."""
+
+def scan_batches(blob: bytes, next_offset: int) -> tuple[int, int, int]:
+    """What the headers of fetched batches say, from an offset on: the offset to fetch next, how
+    many records there are at most, the first timestamp. ValueError: the format is not read."""
 
 class Core:
     """The counted state of one partition number, over all four topics. One thread at a time may use
@@ -25,14 +34,15 @@ class Core:
 
     def feed_records(
         self, kind: str, offsets: _I64, record_ms: _I64, values: Sequence[bytes | None]
-    ) -> None:
-        """Take in records of a topic, in offset order. OverflowError: a sum would pass 2**62."""
+    ) -> _Fed:
+        """Take in records of a topic, in offset order, from its next offset on. OverflowError: a
+        sum would pass 2**62."""
 
     def feed_batches(
         self, kind: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
-    ) -> tuple[int, list[_Skipped]]:
-        """Take in record batches as Kafka sent them, from the topic's next offset on: the number of
-        records, and the lost offsets. ValueError where the format is not read."""
+    ) -> _Fed:
+        """Take in record batches as Kafka sent them, from the topic's next offset on. ValueError
+        where the format is not read."""
 
     def end_apply(self, at_end: Sequence[str]) -> None:
         """What was fed is taken in; ``at_end``: topics of which everything was read."""
@@ -46,8 +56,9 @@ class Core:
     def is_stale(self) -> bool:
         """Whether all sums over users are to be computed anew, at once."""
 
-    def take_rejected(self) -> list[tuple[str, int, str]]:
-        """Records that do not count since the last call: kind, offset, reason."""
+    def take_rejected(self) -> tuple[list[tuple[str, int, str, bytes | None]], int]:
+        """Records that do not count since the last call: kind, offset, reason, value; and how many
+        more there were that are not kept."""
 
     # What is counted
 

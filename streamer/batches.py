@@ -1,91 +1,103 @@
-"""Record batches handed out whole, by a hook into aiokafka's fetcher.
+"""Record batches handed out as Kafka sent them, by a hook into aiokafka's fetcher.
 
-Where this release of aiokafka lacks what is hooked, records come as its public ``ConsumerRecord``:
-slower, the same otherwise.
+Where this release of aiokafka lacks what is hooked, or batches have an old format, records come as
+its public ``ConsumerRecord``: slower, the same otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from streamer._core import scan_batches
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatches:
+    """All record batches that a fetch gave of one partition."""
+
+    data: bytes
+    aborted: Sequence[tuple[int, int]]
+    """Aborted transactions: producer id, first offset."""
+    records: int
+    """How many there are, at most."""
+    first_ms: int
+    """Timestamp of the first."""
+    next_offset: int
+    """Where the next fetch begins."""
 
 
 def raw_records(data: Any) -> Any:
-    """Marks the consumer whose record batches stay whole."""
+    """Marks the consumer that gets ``RawBatches``; as a deserializer it changes nothing."""
     return data
 
 
-class RecordRun:
-    """The records of one batch, as aiokafka's C extension made them; stands for one record."""
-
-    __slots__ = ("offset", "records")
-
-    def __init__(self, records: list[Any]) -> None:
-        self.records = records
-        self.offset = records[-1].offset
-
-
-class _WholeBatch:
-    """A record batch that gives one ``RecordRun`` instead of its records one by one."""
-
-    __slots__ = ("_batch",)
-
-    def __init__(self, batch: Any) -> None:
-        self._batch = batch
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._batch, name)
-
-    def __next__(self) -> Any:
-        return next(self._batch)
-
-    def __iter__(self) -> Iterator[RecordRun]:
-        records = list(self._batch)
-        if records:
-            yield RecordRun(records)
-
-
-class _WholeBatches:
-    """The batches of a fetch answer, each whole."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self, records: Any) -> None:
-        self._records = records
-
-    def has_next(self) -> bool:
-        return bool(self._records.has_next())
-
-    def next_batch(self) -> _WholeBatch:
-        return _WholeBatch(self._records.next_batch())
-
-
-def keep_batches_whole() -> bool:
-    """Let consumers marked with ``raw_records`` skip two Python calls and an object a record.
+def keep_batches_raw() -> bool:
+    """Let consumers marked with ``raw_records`` get ``RawBatches`` instead of records.
 
     False where this release of aiokafka lacks the hooks: records then come one by one.
     """
     try:
-        from aiokafka.consumer.fetcher import PartitionRecords
+        from aiokafka.consumer import fetcher
     except ImportError:
         return False
-    if getattr(PartitionRecords, "keeps_batches_whole", False):
+    if getattr(fetcher.PartitionRecords, "keeps_batches_raw", False):
         return True
-    names = ("_records", "_unpack_records", "_consumer_record", "_key_deserializer")
-    code = PartitionRecords.__init__.__code__.co_names
-    if not all(hasattr(PartitionRecords, n) or n in code for n in names):
+    if not _has_hooks(fetcher):
         return False
-    start, record_of = PartitionRecords.__init__, PartitionRecords._consumer_record
+    start, memory_records = fetcher.PartitionRecords.__init__, fetcher.MemoryRecords
 
-    def init(self: Any, tp: Any, records: Any, *args: Any, **kwargs: Any) -> None:
-        start(self, tp, records, *args, **kwargs)
+    class KeptRecords:
+        """aiokafka's reader of a fetched blob, which keeps the blob."""
+
+        __slots__ = ("data", "has_next", "next_batch", "size_in_bytes")
+
+        def __init__(self, data: bytes) -> None:
+            self.data, reader = data, memory_records(data)
+            self.has_next, self.next_batch = reader.has_next, reader.next_batch
+            self.size_in_bytes = reader.size_in_bytes
+
+    def init(
+        self: Any, tp: Any, records: Any, aborted: Any, fetch_offset: int, *args: Any, **kwargs: Any
+    ) -> None:
+        start(self, tp, records, aborted, fetch_offset, *args, **kwargs)
         if self._key_deserializer is raw_records:
-            self._records = _WholeBatches(records)
+            try:
+                found = scan_batches(records.data, fetch_offset)
+            except ValueError:  # an old format, or damage: aiokafka reads it, or says what it is
+                return
+            self._records_iterator = _raw(self, bytes(records.data), aborted or (), *found)
 
-    def _consumer_record(self: Any, tp: Any, record: Any) -> Any:
-        return record if type(record) is RecordRun else record_of(self, tp, record)
-
-    PartitionRecords.__init__ = init
-    PartitionRecords._consumer_record = _consumer_record
-    PartitionRecords.keeps_batches_whole = True
+    fetcher.MemoryRecords = KeptRecords
+    fetcher.PartitionRecords.__init__ = init
+    fetcher.PartitionRecords.keeps_batches_raw = True
     return True
+
+
+def _has_hooks(fetcher: Any) -> bool:
+    """Whether the fetcher makes its reader, and iterates over it, as the hook expects."""
+    names = ("MemoryRecords", "PartitionRecords")
+    if not all(hasattr(fetcher, name) for name in names):
+        return False
+    start = fetcher.PartitionRecords.__init__
+    takes = ["self", "tp", "records", "aborted_transactions", "fetch_offset"]
+    sets = {"_records_iterator", "_key_deserializer", "next_fetch_offset"}
+    return list(inspect.signature(start).parameters)[:5] == takes and sets <= set(
+        start.__code__.co_names
+    )
+
+
+def _raw(
+    partition_records: Any,
+    data: bytes,
+    aborted: Sequence[tuple[int, int]],
+    next_offset: int,
+    records: int,
+    first_ms: int,
+) -> Iterator[RawBatches]:
+    """Everything in one; nothing where there are markers of transactions only."""
+    partition_records.next_fetch_offset = next_offset
+    if records:
+        yield RawBatches(data, aborted, records, first_ms, next_offset)

@@ -1,4 +1,4 @@
-"""A chunk: what one fetch gave of one topic-partition, as the Kafka client made it."""
+"""A chunk: what one fetch gave of one topic-partition."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.batches import RawBatches
+from streamer.partition import Batches, Records
 
 
 @dataclass(slots=True)
 class Chunk:
-    """Records of one topic-partition, in offset order (objects with offset, timestamp, value).
+    """Records of one topic-partition, in offset order.
 
     ``epoch`` counts the seeks of the partition: a chunk fetched before the last one is stale.
     """
@@ -22,32 +23,32 @@ class Chunk:
     topic: str
     partition: int
     epoch: int
-    records: Sequence[Any]
+    content: Records | Batches
+    first_ms: int
+    """Timestamp of the first record."""
+    end_offset: int
+    """Where the next fetch begins."""
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self.content)
 
     @property
-    def end_offset(self) -> int:
-        return int(self.records[-1].offset) + 1
+    def kind(self) -> str:
+        return self.content.kind
 
-    def offsets(self) -> I64:
-        first, n = self.records[0].offset, len(self.records)
-        if self.end_offset - first == n:
-            return np.arange(first, first + n)
-        return np.fromiter(map(attrgetter("offset"), self.records), np.int64, n)
 
-    def record_ms(self) -> I64:
-        """Record timestamps, epoch milliseconds."""
-        stamps = map(attrgetter("timestamp"), self.records)
-        return np.fromiter(stamps, np.int64, len(self.records))
-
-    def values(self) -> list[bytes | None]:
-        return list(map(attrgetter("value"), self.records))
-
-    def without_before(self, offset: int) -> Chunk | None:
-        """The records from ``offset`` on."""
-        if self.records[0].offset >= offset:
-            return self
-        kept = [r for r in self.records if r.offset >= offset]
-        return Chunk(self.topic, self.partition, self.epoch, kept) if kept else None
+def chunk_of(topic: str, partition: int, epoch: int, kind: str, fetched: Sequence[Any]) -> Chunk:
+    """A chunk of what a consumer gave: ``RawBatches``, or records (objects with offset, timestamp
+    and value)."""
+    first = fetched[0]
+    if type(first) is RawBatches:
+        content = Batches(kind, first.data, first.aborted, first.records)
+        return Chunk(topic, partition, epoch, content, first.first_ms, first.next_offset)
+    n = len(fetched)
+    records = Records(
+        kind,
+        np.fromiter(map(attrgetter("offset"), fetched), np.int64, n),
+        np.fromiter(map(attrgetter("timestamp"), fetched), np.int64, n),
+        list(map(attrgetter("value"), fetched)),
+    )
+    return Chunk(topic, partition, epoch, records, first.timestamp, fetched[-1].offset + 1)

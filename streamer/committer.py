@@ -24,6 +24,8 @@ def prepare(owned: OwnedPartition) -> tuple[Commit, list[DeadLetter]]:
     assert owned.journal is not None
     dead, owned.dead = owned.dead, []
     owned.journal.dead_letters += len(dead)
+    owned.journal.dead_letters_omitted += owned.dead_omitted
+    owned.dead_omitted = 0
     owned.dirty, owned.rows_since_commit = False, 0
     return owned.journal.prepare(), dead
 
@@ -79,6 +81,9 @@ class Committer:
         if answer in (Answer.OK, Answer.ALREADY):
             self.telemetry.commit_took(time.perf_counter() - started)
             owned.committed = msgspec.msgpack.decode(commit.position)[1]
+            if owned.failures:
+                owned.failures = 0
+                self.telemetry.problems.pop(owned.number, None)
             return
         if answer is Answer.INCOMPLETE:
             raise StoreError(f"blobs of partition {owned.number} are gone: the store went back")

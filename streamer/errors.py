@@ -9,7 +9,8 @@ StreamerError                 exit 1: something outside went wrong
 │   └── StoreAccessError      Redis refuses us: waiting does not help
 ├── CodecError                stored bytes are not what this version writes
 │   └── DamagedError          they were, and are damaged or gone: their log has to be read again
-└── SumOverflowError          a sum would pass 2**62
+├── SumOverflowError          a sum would pass 2**62
+└── CoreError                 the core failed: a bug; what it holds is not to be used any more
 
 Each message is one line: what, the value, the rule, where.
 """
@@ -61,3 +62,7 @@ class DamagedError(CodecError):
 
 class SumOverflowError(StreamerError):
     """An integer sum would pass 2**62."""
+
+
+class CoreError(StreamerError):
+    """The core failed, which is a bug; what it holds is not to be used any more."""

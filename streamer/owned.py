@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,10 +16,12 @@ from streamer.config import Settings
 from streamer.deadletters import DeadLetter
 from streamer.events import KINDS
 from streamer.log import Progress
-from streamer.partition import NEVER, Partition, Records
+from streamer.partition import NEVER, Applied, Partition
 from streamer.refusals import Explainer
 from streamer.store.journal import Journal
-from streamer.witnesses import witness_of
+from streamer.store.manifest import Witness
+
+logger = logging.getLogger("streamer")
 
 
 class Phase(StrEnum):
@@ -48,11 +51,19 @@ class OwnedPartition:
         default_factory=lambda: {kind: deque() for kind in KINDS}
     )
     dead: list[DeadLetter] = field(default_factory=list)
+    dead_omitted: int = 0
     at_end: frozenset[str] = frozenset()
     dirty: bool = False
     rows_since_commit: int = 0
     committed_at: float = 0.0
     committing: asyncio.Task[None] | None = None
+    working: asyncio.Task[None] | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever uses the partition: it is for one thread at a time."""
+    is_tick: bool = False
+    """Whether everything that waits is to be taken, however little it is."""
+    failures: int = 0
+    """Times in a row that what was applied could not be committed, for an error of ours."""
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
@@ -73,13 +84,13 @@ class OwnedPartition:
         """Records that are not applied yet."""
         return sum(self.rows(kind) for kind in KINDS)
 
-    def offer(self, kind: str, chunk: Chunk) -> None:
+    def offer(self, chunk: Chunk) -> None:
         """Queue a chunk, unless it was fetched before the partition was last sought.
 
         The epoch is set before the seek, so that no chunk after it is taken for a stale one.
         """
-        if chunk.epoch == self.epochs.get(kind):
-            self.queues[kind].append(chunk)
+        if chunk.epoch == self.epochs.get(chunk.kind):
+            self.queues[chunk.kind].append(chunk)
 
     def look(self, progress: Mapping[str, Progress]) -> None:
         """Find the topics of which everything up to the last stable offset has been applied
@@ -94,26 +105,26 @@ class OwnedPartition:
                 ended.add(kind)
         self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
 
-    def take(self, rows: int, everything: bool) -> list[tuple[str, Chunk]]:
+    def take(self, rows: int, everything: bool) -> list[Chunk]:
         """Chunks to apply together, oldest first over the topics; none while there are fewer than
         ``rows`` rows, unless everything that may be applied is asked for."""
         waiting = self.waiting
         if not waiting or (waiting < rows and not everything):
             return []
-        taken: list[tuple[str, Chunk]] = []
+        taken: list[Chunk] = []
         count = 0
         while count < rows or everything:
             kind = self._oldest()
             if kind is None or (taken and count + len(self.queues[kind][0]) > 5 * rows):
                 break
             chunk = self.queues[kind].popleft()
-            taken.append((kind, chunk))
+            taken.append(chunk)
             count += len(chunk)
         return taken
 
     def _oldest(self) -> str | None:
         """The topic whose next record is the oldest, if no idle sibling holds it back."""
-        fronts = {k: q[0].records[0].timestamp for k, q in self.queues.items() if q}
+        fronts = {k: q[0].first_ms for k, q in self.queues.items() if q}
         if not fronts:
             return None
         kind = min(fronts, key=lambda k: fronts[k])
@@ -126,42 +137,32 @@ class OwnedPartition:
                 return None
         return kind
 
-    def apply(self, taken: list[tuple[str, Chunk]]) -> int:
+    def apply(self, taken: list[Chunk]) -> int:
         """Apply chunks; returns the number of records."""
         assert self.partition is not None
         assert self.journal is not None
-        chunks: dict[str, list[Chunk]] = {}
-        records = []
-        for kind, whole in taken:
-            chunk = whole.without_before(self.partition.logs[kind].next_offset)
-            if chunk is not None:
-                chunks.setdefault(kind, []).append(chunk)
-                values = chunk.values()
-                records.append(Records(kind, chunk.offsets(), chunk.record_ms(), values))
-        rejected = self.partition.apply(records, sorted(self.at_end))
-        self._keep_dead(rejected, chunks)
-        for kind, some in chunks.items():
-            last = some[-1].records[-1]
-            self.journal.remember(kind, witness_of(last.offset, last.timestamp, last.value))
+        applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
+        for kind, last in applied.last.items():
+            self.journal.remember(kind, Witness(*last))
+        for lost in applied.skipped:
+            logger.error(
+                "%s/%d: the record batch of offsets %d to %d cannot be read (%s): they are lost",
+                *(self._topic(lost.kind), self.number, lost.first, lost.end - 1, lost.reason),
+            )
+        self._keep_dead(applied)
         self.dirty = True
-        rows = sum(map(len, records))
-        self.rows_since_commit += rows
+        self.rows_since_commit += applied.rows
         self._settled_at = self._clocks()
-        return rows
+        return applied.rows
 
-    def _keep_dead(self, dead: list[tuple[str, int, str]], chunks: dict[str, list[Chunk]]) -> None:
-        if not dead:
-            return
-        values = {
-            (kind, record.offset): (chunk.topic, record.value)
-            for kind in {kind for kind, _, _ in dead}
-            for chunk in chunks[kind]
-            for record in chunk.records
-        }
-        for kind, offset, reason in dead:
-            topic, value = values[kind, offset]
+    def _topic(self, kind: str) -> str:
+        return str(getattr(self.settings.kafka.topics, kind))
+
+    def _keep_dead(self, applied: Applied) -> None:
+        self.dead_omitted += applied.omitted
+        for kind, offset, reason, value in applied.rejected:
             refusal = self._explainer.explain(kind, value, reason)
-            self.dead.append(DeadLetter(topic, self.number, offset, refusal, value))
+            self.dead.append(DeadLetter(self._topic(kind), self.number, offset, refusal, value))
 
     def _clocks(self) -> tuple[object, ...]:
         assert self.partition is not None
@@ -210,7 +211,8 @@ class OwnedPartition:
             self.committing = None  # one that has not begun does not end by itself
         self.phase = phase
         self.partition = self.journal = None
-        self.dead, self.dirty, self.rows_since_commit = [], False, 0
+        self.dead, self.dead_omitted = [], 0
+        self.dirty, self.rows_since_commit = False, 0
         self.is_stuck = self.is_fenced = False
         self.committed = {}
         self.filed_at = self.filing_seconds = 0.0

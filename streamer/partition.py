@@ -1,33 +1,36 @@
 """One partition number: the core, with what only Python knows of its logs.
 
-    records → core.feed → core.end_apply → rejected records, changed state
+    record batches or records → core.feed_… → core.end_apply → rejected records, changed state
 
 The core is fed by one thread at a time; while it works the interpreter is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from streamer import limits
-from streamer._core import Core
+from streamer._core import Core, PanicException
 from streamer.config import Settings
 from streamer.engine import integers
 from streamer.engine.exposures import Scope, all_since, scopes_after, wanted_days
 from streamer.engine.integers import Columns
 from streamer.engine.labels import Label
 from streamer.engine.tracks import Track
-from streamer.errors import SumOverflowError
+from streamer.errors import CoreError, SumOverflowError
 from streamer.events import KINDS
 from streamer.ingest.spec import FIXED_KEY, Counted, HashKey, core_spec
 from streamer.metrics.catalogue import Catalogue
 
 I64 = npt.NDArray[np.int64]
+Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]]]
+"""What the core says it was fed: how many records, the last of them, and skipped ranges."""
 NEVER = -(2**62)
 """The arrival clock of a topic that has no records."""
 _TOPIC_COUNTERS = ("accepted", "duplicates", "late", "rejected", "evicted_early", "join_gap")
@@ -44,6 +47,60 @@ class Records:
 
     def __len__(self) -> int:
         return len(self.offset)
+
+    def feed(self, core: Core, check_crcs: bool) -> Fed:
+        """Into the core, from the topic's next offset on."""
+        return core.feed_records(self.kind, self.offset, self.record_ms, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Record batches of one topic as Kafka sent them, with the aborted transactions that go with
+    them (producer id, first offset), and how many records they hold at most."""
+
+    kind: str
+    data: bytes
+    aborted: Sequence[tuple[int, int]]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def feed(self, core: Core, check_crcs: bool) -> Fed:
+        """Into the core, from the topic's next offset on."""
+        return core.feed_batches(self.kind, self.data, self.aborted, check_crcs)
+
+
+class Rejected(NamedTuple):
+    """A record that does not count."""
+
+    kind: str
+    offset: int
+    reason: str
+    value: bytes | None
+
+
+class Skipped(NamedTuple):
+    """Offsets [first, end) that could not be read, and why."""
+
+    kind: str
+    first: int
+    end: int
+    reason: str
+
+
+@dataclass
+class Applied:
+    """What became of what was fed."""
+
+    rows: int = 0
+    """Records that were read."""
+    rejected: list[Rejected] = field(default_factory=list)
+    omitted: int = 0
+    """More rejected records, which are counted by reason and not kept."""
+    skipped: list[Skipped] = field(default_factory=list)
+    last: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """Topic → offset, timestamp and CRC-32 of the last record."""
 
 
 @dataclass
@@ -77,10 +134,11 @@ class TopicLog:
         return self.core.topic(self.kind)[2]
 
     def lose(self, first: int, last: int) -> None:
-        """Declare records lost that left the log before they were read; go on after them."""
-        self.lost += last - first + 1
-        self.gaps = [*self.gaps, (first, last)][-limits.MAX_GAPS :]
-        self.next_offset = last + 1
+        """Declare records lost that left the log, or could not be read; go on after them."""
+        if last >= first:
+            self.lost += last - first + 1
+            self.gaps = [*self.gaps, (first, last)][-limits.MAX_GAPS :]
+        self.next_offset = max(self.next_offset, last + 1)
 
     def restart(self, offset: int) -> None:
         """Go on at an earlier offset of a log that is not the one that was read."""
@@ -161,26 +219,47 @@ class Partition:
             found[trial.shape] = sums if sums is not None else integers.columns({})
         return found
 
-    def apply(
-        self, records: Sequence[Records], at_end: Sequence[str] = ()
-    ) -> list[tuple[str, int, str]]:
-        """Take in records; ``at_end``: topics read to their end. Returns the records that do not
-        count: kind, offset, reason. SumOverflowError where a sum would pass 2**62."""
-        try:
-            for some in records:
-                self.core.feed_records(some.kind, some.offset, some.record_ms, some.values)
+    def apply(self, fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
+        """Take in records; ``at_end``: topics read to their end. SumOverflowError where a sum would
+        pass 2**62; CoreError: the partition is not to be used any more."""
+        applied = Applied()
+        with self.guarded():
+            for some in fed:
+                self._feed(some, applied)
             self.core.end_apply(list(at_end))
+            rejected, applied.omitted = self.core.take_rejected()
+        applied.rejected = [Rejected(*record) for record in rejected]
+        return applied
+
+    def _feed(self, some: Records | Batches, applied: Applied) -> None:
+        rows, last, skipped = some.feed(self.core, self.settings.kafka.check_crcs)
+        applied.rows += rows
+        if last is not None:
+            applied.last[some.kind] = last
+        for first, end, reason in skipped:
+            applied.skipped.append(Skipped(some.kind, first, end, reason))
+            self.logs[some.kind].lose(first, end - 1)
+
+    @staticmethod
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        """Turns the core's failures into SumOverflowError and CoreError."""
+        try:
+            yield
         except OverflowError as error:
             raise SumOverflowError(str(error)) from error
-        return self.core.take_rejected()
+        except PanicException as error:
+            raise CoreError("the core failed, which is a bug in streamer: see the log") from error
 
     @property
     def stream_ms(self) -> int:
         return self.core.stream_ms
 
     def refresh_user_sums(self) -> None:
-        """Bring the sums over users up to date: everything else is so after each apply."""
-        self.core.refresh_user_sums()
+        """Bring the sums over users up to date: everything else is so after each apply. Raises
+        what ``apply`` raises."""
+        with self.guarded():
+            self.core.refresh_user_sums()
 
     @property
     def is_dirty(self) -> bool:

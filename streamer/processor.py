@@ -159,9 +159,15 @@ def _workers(reports: list[Telemetry]) -> Iterator[Metric]:
 def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
     dead = CounterMetricFamily(f"{PREFIX}dead_letters", "Records sent to the dead-letter topic.")
     dead.add_metric([], sum(m.dead_letters for m in manifests.values()))
+    omitted = CounterMetricFamily(
+        f"{PREFIX}dead_letters_omitted",
+        "Refused records that were counted by reason and not sent to the dead-letter topic: a "
+        "fetch held so many in so few bytes.",
+    )
+    omitted.add_metric([], sum(m.dead_letters_omitted for m in manifests.values()))
     lost = CounterMetricFamily(
         f"{PREFIX}lost_records",
-        "Records that left the log before they were read.",
+        "Records that left the log before they were read, or whose batch cannot be read.",
         labels=["topic"],
     )
     restarts = CounterMetricFamily(
@@ -173,7 +179,7 @@ def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
     for kind in sorted(topics):
         lost.add_metric([kind], sum(m.topics[kind].lost for m in manifests.values()))
         restarts.add_metric([kind], sum(m.topics[kind].restarts for m in manifests.values()))
-    yield from (dead, lost, restarts)
+    yield from (dead, omitted, lost, restarts)
 
 
 def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:

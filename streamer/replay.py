@@ -139,12 +139,10 @@ class Replay:
         ]
         if not chunks:
             return
-        rejected = self.partitions[number].apply(chunks)
+        applied = self.partitions[number].apply(chunks)
         if self._on_dead is not None:
-            for kind, offset, reason in rejected:
-                log = logs[kind]
-                value = log.values[offset - log.offset]
-                self._on_dead(Dead(kind, number, offset, reason, value))
+            for kind, offset, reason, value in applied.rejected:
+                self._on_dead(Dead(kind, number, offset, reason, value or b""))
         for log in logs.values():
             log.offset += len(log.values)
             log.record_ms, log.values = [], []

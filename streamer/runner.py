@@ -1,26 +1,31 @@
 """The worker: adopts partitions, applies what was fetched, commits. No Faust in here.
 
-``Log`` is all it needs of a consumer; the Faust transport is one.
+``Log`` is all it needs of a consumer; the Faust transport is one. Partitions take turns of their
+own, as many at a time as there are cores; whoever uses one holds its lock.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
+import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from streamer import limits
+from streamer._core import PanicException
 from streamer.chunk import Chunk
 from streamer.committer import Committer, prepare
 from streamer.config import Settings
 from streamer.deadletters import DeadLetters
-from streamer.errors import BrokerError, CodecError, SettingsError, StoreError
+from streamer.errors import BrokerError, CodecError, SettingsError, StoreError, StreamerError
 from streamer.events import KINDS
 from streamer.log import Log, Progress
 from streamer.metrics.catalogue import Catalogue
@@ -31,6 +36,7 @@ from streamer.telemetry import Telemetry
 from streamer.witnesses import find_place
 
 logger = logging.getLogger("streamer")
+_T = TypeVar("_T")
 _TELL_SECONDS = 5.0
 
 
@@ -59,7 +65,7 @@ class Runner:
         self._paused: set[TopicPartition] = set()
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._pool = ThreadPoolExecutor(1, "streamer-engine")
+        self._pool = ThreadPoolExecutor(_cores(), "streamer-core")
         self.committer = Committer(store, self.dead_letters, self.telemetry, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
@@ -117,7 +123,7 @@ class Runner:
                 await self._release(owned)
                 return
             try:
-                async with self._adopting:
+                async with self._adopting, owned.lock:
                     await self._adopt_once(owned)
                 break
             except SettingsError as error:
@@ -126,17 +132,19 @@ class Runner:
             except (StoreError, CodecError, BrokerError, KafkaError, OSError) as error:
                 self.telemetry.problems[owned.number] = str(error)
                 logger.warning("partition %d is not adopted yet: %s", owned.number, error)
-            except Exception as error:  # whatever it is: the partition must not stay without owner
+            except (Exception, PanicException) as error:  # it must not stay without owner
                 self.telemetry.problems[owned.number] = type(error).__name__  # no text of events
                 logger.exception("partition %d is not adopted yet", owned.number)
             owned.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
-        self.telemetry.problems.pop(owned.number, None)
+        if not owned.failures:
+            self.telemetry.problems.pop(owned.number, None)
         self.telemetry.owned[owned.number] = str(owned.phase)
         if self.after_adoption is not None:
             await self.after_adoption()
 
     async def _adopt_once(self, owned: OwnedPartition) -> None:
+        """Claim, load, seek. Called with the partition's lock held."""
         owned.phase = Phase.ADOPTING
         if self.before_adoption is not None:
             await self.before_adoption()
@@ -179,8 +187,9 @@ class Runner:
 
     async def _release(self, owned: OwnedPartition) -> None:
         """Give a partition up that was committed, and forget it."""
-        claim = owned.journal.claim if owned.journal is not None else None
-        owned.forget(Phase.ASSIGNED)
+        async with owned.lock:
+            claim = owned.journal.claim if owned.journal is not None else None
+            owned.forget(Phase.ASSIGNED)
         if claim is None:
             return
         try:
@@ -190,22 +199,24 @@ class Runner:
             logger.warning("partition %d was not released: %r", owned.number, error)
 
     async def _flush(self, owned: OwnedPartition) -> None:
-        if owned.phase is not Phase.OWNED or owned.journal is None:
-            return
-        try:
-            async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
-                if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
-                    await asyncio.wait({owned.committing})
-                loop = asyncio.get_running_loop()
-                if owned.may_file_last and owned.partition is not None:
-                    await loop.run_in_executor(self._pool, owned.partition.refresh_user_sums)
-                    owned.dirty = True
-                if owned.has_uncommitted:
-                    prepared = await loop.run_in_executor(self._pool, prepare, owned)
-                    await self.committer.attempt(owned, *prepared)
-        except Exception as error:  # it is read again; the others must be committed, too
-            logger.warning("partition %d was not committed: %r", owned.number, error)
-            owned.forget(Phase.ASSIGNED)
+        async with owned.lock:
+            if owned.phase is not Phase.OWNED or owned.journal is None:
+                return
+            try:
+                async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                    await self._commit_last(owned)
+            except (Exception, PanicException) as error:  # it is read again; the others go on
+                logger.warning("partition %d was not committed: %r", owned.number, error)
+                owned.forget(Phase.ASSIGNED)
+
+    async def _commit_last(self, owned: OwnedPartition) -> None:
+        if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
+            await asyncio.wait({owned.committing})
+        if owned.may_file_last and owned.partition is not None:
+            await self._in_pool(owned.partition.refresh_user_sums)
+            owned.dirty = True
+        if owned.has_uncommitted:
+            await self.committer.attempt(owned, *await self._in_pool(prepare, owned))
 
     async def stop(self) -> None:
         """Commit, release, close."""
@@ -222,9 +233,8 @@ class Runner:
         owned = self.partitions.get(chunk.partition)
         if owned is None:
             return
-        kind = self.kind_of[chunk.topic]
-        owned.offer(kind, chunk)
-        if owned.rows(kind) > self._inbox_bound:
+        owned.offer(chunk)
+        if owned.rows(chunk.kind) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
             self.log.pause([tp])
@@ -241,29 +251,51 @@ class Runner:
         flush_seconds = self.settings.limits.flush_ms / 1000
         next_tick = 0.0
         while True:
-            is_tick = _now() >= next_tick
-            if is_tick:
+            if _now() >= next_tick:
                 next_tick = _now() + flush_seconds
                 await self._look_around()
-            worked = False
-            for owned in list(self.partitions.values()):
-                async with self._lock:
-                    worked |= await self._work(owned, is_tick)
-            if not worked:
-                self._wake.clear()
-                try:
-                    pause = max(0.001, next_tick - _now())
-                    await asyncio.wait_for(self._wake.wait(), pause)
-                except TimeoutError:
-                    continue
+                for owned in self.partitions.values():
+                    owned.is_tick = True
+            self._wake.clear()
+            for owned in self.partitions.values():
+                has_enough = owned.waiting >= self.settings.limits.gather_rows
+                if owned.working is None and (owned.is_tick or owned.is_fenced or has_enough):
+                    owned.working = asyncio.create_task(self._take_turn(owned))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), max(0.001, next_tick - _now()))
+
+    async def _take_turn(self, owned: OwnedPartition) -> None:
+        try:
+            async with owned.lock:
+                is_tick, owned.is_tick = owned.is_tick, False
+                if await self._work(owned, is_tick):
+                    self._wake.set()
+        except (Exception, PanicException) as error:  # half of it may have been applied
+            self._start_over(owned, error)
+        finally:
+            owned.working = None
+
+    def _start_over(self, owned: OwnedPartition, error: BaseException) -> None:
+        """Drop a partition's memory after an error of ours, and go on with what is stored; if that
+        fails as well, then ever later."""
+        if owned.phase is not Phase.OWNED:
+            return
+        said = str(error) if isinstance(error, StreamerError) else type(error).__name__
+        self.telemetry.problems[owned.number] = said
+        logger.error("partition %d is loaded again: %s", owned.number, said, exc_info=error)
+        owned.forget(Phase.FENCED)
+        owned.failures += 1
+        delay_seconds = min(0.1 * 2.0 ** min(owned.failures, 10), limits.RETRY_SECONDS_MAX)
+        self._start_adoption(owned.number, delay_seconds)
+
+    async def _in_pool(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Work on a partition whose lock is held."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
     async def _look_around(self) -> None:
         """Where the logs end, and what fell out of them."""
         self._progress = await self.log.progress()
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
-        for owned in self.partitions.values():
-            found = {kind: self._progress.get(self._tp(kind, owned.number)) for kind in KINDS}
-            owned.look({kind: progress for kind, progress in found.items() if progress})
         self.telemetry.read_to = {
             f"{kind}/{owned.number}": self._progress[self._tp(kind, owned.number)].position
             for owned in self.partitions.values()
@@ -287,12 +319,12 @@ class Runner:
             return
         self._asked_at = _now()
         is_long = _now() - self._counted_at >= limits.BLOBS_SECONDS
-        async with self._lock:  # nothing is being prepared
-            quiet = {
-                number: (owned.journal, owned.journal.commit_number, owned.journal.blob_names())
-                for number, owned in self.partitions.items()
-                if owned.phase is Phase.OWNED and owned.journal and owned.committing is None
-            }
+        quiet = {}
+        for number, owned in list(self.partitions.items()):
+            async with owned.lock:  # nothing is being prepared
+                journal = owned.journal
+                if owned.phase is Phase.OWNED and journal and owned.committing is None:
+                    quiet[number] = (journal, journal.commit_number, journal.blob_names())
         try:
             found = await self.store.standing(list(quiet))
             missing = dict.fromkeys(quiet, 0)
@@ -302,21 +334,19 @@ class Runner:
                     missing[number] = len(names) - await self.store.count_blobs(number, names)
         except StoreError:
             return  # the next commit tells
-        async with self._lock:
-            for (number, (journal, commit, names)), standing in zip(
-                quiet.items(), found, strict=True
-            ):
-                owned = self.partitions.get(number)
-                if owned is None or owned.journal is not journal or journal.commit_number != commit:
-                    continue
-                if standing != (journal.claim, journal.position):
-                    said = "the store has another state"
-                elif missing[number]:
-                    said = f"{missing[number]} of {len(names)} blobs are gone from the store"
-                else:
-                    continue
-                logger.warning("partition %d: %s; it is loaded again", number, said)
-                owned.is_fenced = True
+        for (number, (journal, commit, names)), standing in zip(quiet.items(), found, strict=True):
+            now = self.partitions.get(number)
+            if now is None or now.journal is not journal or journal.commit_number != commit:
+                continue
+            if standing != (journal.claim, journal.position):
+                said = "the store has another state"
+            elif missing[number]:
+                said = f"{missing[number]} of {len(names)} blobs are gone from the store"
+            else:
+                continue
+            logger.warning("partition %d: %s; it is loaded again", number, said)
+            now.is_fenced = True
+            self._wake.set()
 
     async def _adopt_again(self, number: int) -> None:
         """A log may have changed: keep what was read of it, then compare and go on."""
@@ -330,15 +360,21 @@ class Runner:
             self._start_adoption(number, 0.0)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
+        """One turn of a partition; True where it was fed."""
         if owned.is_fenced and owned.phase is Phase.OWNED:
             owned.forget(Phase.FENCED)
             self._start_adoption(owned.number, 1.0)
-        if owned.phase is not Phase.OWNED or owned.is_stuck or owned.has_too_much:
+        if owned.phase is not Phase.OWNED:
             return False
-        loop, bounds = asyncio.get_running_loop(), self.settings.limits
+        if is_tick:
+            found = {kind: self._progress.get(self._tp(kind, owned.number)) for kind in KINDS}
+            owned.look({kind: progress for kind, progress in found.items() if progress})
+        if owned.is_stuck or owned.has_too_much:
+            return False
+        bounds = self.settings.limits
         taken = owned.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and owned.may_settle):
-            rows = await loop.run_in_executor(self._pool, owned.apply, taken)
+            rows = await self._in_pool(owned.apply, taken)
             self.telemetry.applied_records += rows
             self._applied_at = _now()
             self._resume(owned)
@@ -349,7 +385,7 @@ class Runner:
             await self._file_users(owned)
         if owned.dirty and is_due and owned.committing is None:
             owned.committed_at = _now()
-            prepared = await loop.run_in_executor(self._pool, prepare, owned)
+            prepared = await self._in_pool(prepare, owned)
             owned.committing = asyncio.create_task(self.committer.commit(owned, *prepared))
         return bool(taken)
 
@@ -357,8 +393,8 @@ class Runner:
         """Bring the sums over users up to date, if it is worth its time now."""
         started, partition = _now(), owned.partition
         if partition is not None and owned.may_file(started, self._filing_parts(started)):
-            loop, everything = asyncio.get_running_loop(), partition.is_stale
-            await loop.run_in_executor(self._pool, partition.refresh_user_sums)
+            everything = partition.is_stale
+            await self._in_pool(partition.refresh_user_sums)
             owned.filed_at, owned.dirty = _now(), True
             if not everything:  # that comes once, after an adoption
                 owned.filing_seconds = _now() - started
@@ -391,6 +427,12 @@ class Runner:
             if offset
         }
         await self.log.tell_kafka(offsets)
+
+
+def _cores() -> int:
+    """Cores that this process may use: so many partitions are fed at a time."""
+    known = getattr(os, "sched_getaffinity", None)  # of Linux
+    return len(known(0)) if known else os.cpu_count() or 1
 
 
 def _now() -> float:

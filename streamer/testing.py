@@ -68,8 +68,8 @@ class Engines:
         self.dead: list[tuple[str, int, int, str]] = []
 
     def feed(self, chunk: Chunk) -> None:
-        rejected = self.partitions[chunk.partition].apply([records_of(chunk)])
-        self.dead += [(k, chunk.partition, offset, reason) for k, offset, reason in rejected]
+        applied = self.partitions[chunk.partition].apply([records_of(chunk)])
+        self.dead += [(x.kind, chunk.partition, x.offset, x.reason) for x in applied.rejected]
 
     def finish(self) -> None:
         """Every topic was read to its end."""

@@ -19,7 +19,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, ClassVar, TypeVar, cast
 
 import aiokafka
@@ -30,10 +29,11 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
 from streamer.assignor import StickyNumbers
-from streamer.batches import RecordRun, keep_batches_whole, raw_records
-from streamer.chunk import Chunk
+from streamer.batches import keep_batches_raw, raw_records
+from streamer.chunk import Chunk, chunk_of
 from streamer.config import Settings
 from streamer.errors import BrokerError
+from streamer.events import KINDS
 from streamer.kafka import client_settings
 from streamer.log import Progress
 
@@ -101,6 +101,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self.epochs: dict[TopicPartition, int] = {}
         self.handed_out: dict[TopicPartition, int] = {}
         self.doubted: deque[TopicPartition] = deque()
+        topics = self._settings.kafka.topics
+        self._kinds = {str(getattr(topics, kind)): kind for kind in KINDS}
 
     @property
     def _settings(self) -> Settings:
@@ -111,7 +113,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         conf = self.app.conf
         self._assignor = StickyNumbers()
         options: dict[str, Any] = {}
-        if keep_batches_whole():
+        if keep_batches_raw():
             options["key_deserializer"] = raw_records
         consumer = aiokafka.AIOKafkaConsumer(
             **client_settings(kafka),
@@ -202,9 +204,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         chunks = {}
         for tp, batch in records.items():
             if batch:
-                if type(batch[0]) is RecordRun:
-                    batch = list(chain.from_iterable(run.records for run in batch))
-                chunk = Chunk(tp.topic, tp.partition, self.epochs.get(tp, 0), batch)
+                kind, epoch = self._kinds[tp.topic], self.epochs.get(tp, 0)
+                chunk = chunk_of(tp.topic, tp.partition, epoch, kind, batch)
                 self.handed_out[tp] = chunk.end_offset
                 chunks[tp] = [chunk]
         return chunks
@@ -301,7 +302,7 @@ class Consumer(driver.Consumer):
             record.topic,
             record.partition,
             self._numbers,
-            record.records[-1].timestamp / 1000,
+            record.first_ms / 1000,
             0,
             [],
             None,

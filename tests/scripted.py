@@ -13,7 +13,7 @@ from typing import Any
 from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import TopicPartition
 
-from streamer.chunk import Chunk
+from streamer.chunk import chunk_of
 from streamer.config import parse
 from streamer.deadletters import DeadLetter
 from streamer.events import KINDS
@@ -107,7 +107,7 @@ class Bench:
             self.log.records[tp, offset] = witness_of(offset, at_ms, raw)
         self.sent[kind] += n
         self.log.handed_out[TopicPartition(kind, 0)] = self.sent[kind]
-        self.runner.offer(Chunk(kind, 0, self.owned.epochs.get(kind, 0), records))
+        self.runner.offer(chunk_of(kind, 0, self.owned.epochs.get(kind, 0), kind, records))
 
     async def stored_events(self) -> int:
         """Impressions that the store holds."""

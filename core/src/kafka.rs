@@ -6,10 +6,12 @@ mod aborted;
 mod header;
 mod inflate;
 mod records;
+mod scan;
 
 use aborted::Aborted;
 use header::{Frame, Header};
 pub use inflate::Scratch;
+pub use scan::{Scan, scan};
 
 /// Bytes that one batch may inflate to, where nobody says otherwise.
 pub const MAX_INFLATED_BYTES: usize = 64 << 20;
@@ -37,6 +39,8 @@ pub struct Record<'a> {
     pub timestamp_ms: i64,
     /// None for a tombstone. It lives as long as the batch.
     pub value: Option<&'a [u8]>,
+    /// Whether it is the last of its batch.
+    pub is_last: bool,
 }
 
 /// What was read.
@@ -182,9 +186,19 @@ fn read_batch(
 }
 
 impl Summary {
-    /// The rest of a batch cannot be read. A header that contradicts itself stands for one offset;
-    /// none claims those of the batch behind it.
+    /// The rest of a batch cannot be read.
     fn skip(&mut self, frame: &Frame, header: &Header, reason: SkipReason) {
+        let (first, end) = self.offsets_left(frame, header);
+        self.next_offset = end;
+        match self.skipped.last_mut() {
+            Some(last) if last.reason == reason && last.end == first => last.end = end,
+            _ => self.skipped.push(Skipped { first, end, reason }),
+        }
+    }
+
+    /// The offsets of a batch that were not read yet. A header that contradicts itself stands for
+    /// one offset; none claims those of the batch behind it.
+    fn offsets_left(&self, frame: &Frame, header: &Header) -> (i64, i64) {
         let first = self.next_offset.max(header.base_offset);
         let end = header
             .next_offset()
@@ -193,11 +207,7 @@ impl Summary {
             .following_offset
             .map_or(end, |following| end.min(following))
             .max(first);
-        self.next_offset = end;
-        match self.skipped.last_mut() {
-            Some(last) if last.reason == reason && last.end == first => last.end = end,
-            _ => self.skipped.push(Skipped { first, end, reason }),
-        }
+        (first, end)
     }
 }
 

@@ -47,6 +47,7 @@ pub mod pending;
 mod python;
 pub mod ranking;
 pub mod recovery;
+pub mod rejected;
 pub mod rejoining;
 pub mod retained;
 pub mod scoring;
@@ -83,5 +84,13 @@ mod _core {
     #[pymodule_export]
     use crate::for_tests_users::UsersForTests;
     #[pymodule_export]
-    use crate::python::Core;
+    use crate::python::{Core, scan_batches};
+    use pyo3::prelude::*;
+
+    /// What a panic becomes, which derives from `BaseException`.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let panic = module.py().get_type::<pyo3::panic::PanicException>();
+        module.add("PanicException", panic)
+    }
 }

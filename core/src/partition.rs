@@ -14,20 +14,13 @@ use crate::hash::{NONE, mix};
 use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::pending::Feedback;
+use crate::rejected::RejectedRecords;
 use crate::sessions::{Sessions, Visit};
 use crate::spec::{Spec, Time};
 use crate::viewings::{Report, Viewing};
 
 /// Makes the key of a slate that is one event without a request id.
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
-
-/// A record that does not count, for the dead-letter topic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rejected {
-    pub topic: Topic,
-    pub offset: i64,
-    pub reason: &'static str,
-}
 
 /// State of one partition number, over all four topics.
 pub struct Partition {
@@ -40,8 +33,7 @@ pub struct Partition {
     pub counting: Counting,
     pub attribution: Attribution,
     pub sessions: Sessions,
-    /// Since the last time they were taken.
-    pub rejected: Vec<Rejected>,
+    pub rejected: RejectedRecords,
 }
 
 impl Partition {
@@ -57,7 +49,7 @@ impl Partition {
             counting: Counting::new(spec)?,
             attribution: Attribution::new(spec),
             sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
-            rejected: Vec::new(),
+            rejected: RejectedRecords::default(),
         })
     }
 
@@ -76,11 +68,7 @@ impl Partition {
             Err(reason) => {
                 let reason = reason.name();
                 log.reject(reason);
-                self.rejected.push(Rejected {
-                    topic,
-                    offset,
-                    reason,
-                });
+                self.rejected.push(topic, offset, reason, value);
                 return Ok(());
             }
         };
@@ -91,11 +79,7 @@ impl Partition {
             Verdict::Future => Some("future"),
         };
         if let Some(reason) = reason {
-            self.rejected.push(Rejected {
-                topic,
-                offset,
-                reason,
-            });
+            self.rejected.push(topic, offset, reason, value);
             return Ok(());
         }
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));

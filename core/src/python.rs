@@ -1,13 +1,14 @@
 //! The class that Python sees: one partition number. Work is done with the interpreter released.
 
 mod arrays;
+mod feeding;
 mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::columns::Columns;
 use crate::decode::Topic;
@@ -17,10 +18,12 @@ use crate::partition::Partition;
 use crate::snapshot::Table;
 use crate::spec::Spec;
 use arrays::{as_arrays, from_arrays};
+use feeding::Fed;
+pub use feeding::scan_batches;
 use state::{no_series, panes_mut, panes_of};
 
-/// A range of lost offsets and why.
-type Skipped = (i64, i64, &'static str);
+/// Kind, offset, reason, value.
+type RejectedRecord<'py> = (&'static str, i64, &'static str, Option<Bound<'py, PyBytes>>);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
 /// The counted state of one partition number, over all four topics. One thread at a time may use it.
@@ -63,7 +66,8 @@ impl Core {
 
     // Feeding
 
-    /// Takes in records of a topic, in offset order. OverflowError where a sum would pass 2**62.
+    /// Takes in records of a topic, in offset order, from its next offset on. Returns what was fed.
+    /// OverflowError where a sum would pass 2**62.
     fn feed_records(
         &mut self,
         py: Python<'_>,
@@ -71,24 +75,17 @@ impl Core {
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-    ) -> PyResult<()> {
+    ) -> PyResult<Fed> {
         let topic = topic_of(kind)?;
         let offsets = offsets.as_slice()?.to_vec();
         let record_ms = record_ms.as_slice()?.to_vec();
         let partition = &mut self.partition;
-        py.detach(move || {
-            let records = offsets.iter().zip(&record_ms).zip(&values);
-            for ((offset, at_ms), value) in records {
-                partition.feed(topic, *offset, *at_ms, value.as_deref())?;
-            }
-            Ok(())
-        })
-        .map_err(overflow)
+        py.detach(move || feeding::feed_records(partition, topic, &offsets, &record_ms, &values))
+            .map_err(overflow)
     }
 
-    /// Takes in record batches as Kafka sent them, from the topic's next offset on. Returns the
-    /// number of records, and ranges of lost offsets (first, end, reason). ValueError where the
-    /// format is not read.
+    /// Takes in record batches as Kafka sent them, from the topic's next offset on. Returns what
+    /// was fed. ValueError where the format is not read, OverflowError where a sum would pass 2**62.
     #[pyo3(signature = (kind, blob, aborted, check_crcs=true))]
     fn feed_batches(
         &mut self,
@@ -97,34 +94,12 @@ impl Core {
         blob: PyBackedBytes,
         aborted: Vec<(i64, i64)>,
         check_crcs: bool,
-    ) -> PyResult<(u64, Vec<Skipped>)> {
+    ) -> PyResult<Fed> {
         let topic = topic_of(kind)?;
         let (partition, scratch) = (&mut self.partition, &mut self.scratch);
-        let found = py.detach(move || {
-            let options = kafka::ReadOptions {
-                next_offset: partition.logs[topic as usize].next_offset,
-                check_crcs,
-                is_read_committed: true,
-                aborted: &aborted,
-                max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
-            };
-            let mut fed = Ok(());
-            let read = kafka::read(&blob, &options, scratch, |record| {
-                if fed.is_ok() {
-                    fed = partition.feed(topic, record.offset, record.timestamp_ms, record.value);
-                }
-            });
-            fed.map_err(overflow)?;
-            read.map_err(|error| PyValueError::new_err(error.to_string()))
-        })?;
-        let log = &mut self.partition.logs[topic as usize];
-        log.next_offset = log.next_offset.max(found.next_offset);
-        let skipped = found
-            .skipped
-            .iter()
-            .map(|s| (s.first, s.end, s.reason.name()))
-            .collect();
-        Ok((found.records, skipped))
+        py.detach(move || {
+            feeding::feed_batches(partition, scratch, topic, &blob, &aborted, check_crcs)
+        })
     }
 
     /// What was fed is taken in; `at_end`: topics of which everything was read.
@@ -148,13 +123,15 @@ impl Core {
         self.partition.counting.is_dirty()
     }
 
-    /// Records that do not count since the last call: kind, offset, reason.
-    fn take_rejected(&mut self) -> Vec<(&'static str, i64, &'static str)> {
-        let rejected = std::mem::take(&mut self.partition.rejected);
-        rejected
-            .iter()
-            .map(|x| (x.topic.name(), x.offset, x.reason))
-            .collect()
+    /// Records that do not count since the last call: kind, offset, reason, value; and how many
+    /// more there were, for which there was no room.
+    fn take_rejected<'py>(&mut self, py: Python<'py>) -> (Vec<RejectedRecord<'py>>, u64) {
+        let (rejected, omitted) = self.partition.rejected.take();
+        let kept = rejected.iter().map(|x| {
+            let value = x.value.as_deref().map(|value| PyBytes::new(py, value));
+            (x.topic.name(), x.offset, x.reason, value)
+        });
+        (kept.collect(), omitted)
     }
 
     // What is counted

@@ -89,6 +89,7 @@ async def _partition(settings: Settings, store: RedisStore, number: int) -> dict
         },
         "segments": len(manifest.segments["tuples"]),
         "dead_letters": manifest.dead_letters,
+        "dead_letters_omitted": manifest.dead_letters_omitted,
     }
 
 

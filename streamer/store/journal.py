@@ -52,7 +52,7 @@ class Journal:
         self.commit_number = 0
         self.recounted = 0
         """The commit after which the partition was counted again from Kafka; 0: never."""
-        self.dead_letters = 0
+        self.dead_letters = self.dead_letters_omitted = 0
         self.position = b""
         self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
         self.panes = PaneBlobs(partition.core, rings_of(partition.settings))
@@ -262,6 +262,7 @@ class Journal:
             dropped=p.dropped_by_bounds,
             evicted_early=state["evicted_early"],
             dead_letters=self.dead_letters,
+            dead_letters_omitted=self.dead_letters_omitted,
             tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
             panes=self.panes.names,
             users=self.users,

@@ -91,6 +91,7 @@ class Manifest(msgspec.Struct):
     dropped: int
     evicted_early: dict[str, int]
     dead_letters: int
+    dead_letters_omitted: int
     tables: dict[str, list[BlobRef]]
     panes: dict[str, list[int]]
     users: dict[int, str]

@@ -33,6 +33,7 @@ async def adopt(
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
     journal.dead_letters = manifest.dead_letters
+    journal.dead_letters_omitted = manifest.dead_letters_omitted
     with _damage():
         _restore_counters(partition, journal, manifest)
     await _load_panes(store, number, partition, journal, manifest)

@@ -11,7 +11,7 @@ from streamer.chunk import Chunk
 from streamer.committer import Committer
 from streamer.events import KINDS
 from streamer.owned import OwnedPartition
-from streamer.partition import Partition, Records
+from streamer.partition import Applied, Batches, Partition, Records
 from streamer.runner import Runner
 from streamer.store.base import Answer, Commit, Stored
 from streamer.store.manifest import decode
@@ -89,8 +89,8 @@ class IdleBeforeTheEnd(World):
 
 
 def _end_early(partition: Partition) -> None:
-    def apply(records: Sequence[Records], at_end: Sequence[str] = ()) -> Any:
-        return Partition.apply(partition, records, KINDS)
+    def apply(fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
+        return Partition.apply(partition, fed, KINDS)
 
     partition.apply = apply  # type: ignore[method-assign]
 
@@ -118,7 +118,7 @@ class StaleChunkTaken(World):
         def offer(self, chunk: Chunk) -> None:
             owned = self.partitions.get(chunk.partition)
             if owned is not None and owned.epochs:
-                chunk.epoch = owned.epochs[self.kind_of[chunk.topic]]
+                chunk.epoch = owned.epochs[chunk.kind]
             super().offer(chunk)
 
 

@@ -8,7 +8,7 @@ from random import Random
 
 from aiokafka.structs import TopicPartition
 
-from streamer.chunk import Chunk
+from streamer.chunk import chunk_of
 from streamer.events import KINDS
 from streamer.log import Progress
 from streamer.runner import Runner
@@ -128,6 +128,7 @@ class SimLog(Process):
             start = self.positions[tp]
             end = min(self.logs.ends[tp], start + self.dice.randint(1, most))
             self.positions[tp] = end
-            chunk = Chunk(tp.topic, tp.partition, self.epochs[tp], self.logs.records[tp][start:end])
+            records = self.logs.records[tp][start:end]
+            chunk = chunk_of(tp.topic, tp.partition, self.epochs[tp], tp.topic, records)
             await self.pause_a_little(self.dice.choice((0.05, 0.05, 2.0)))
             runner.offer(chunk)

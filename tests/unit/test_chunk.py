@@ -1,4 +1,4 @@
-"""Chunks: offsets with and without gaps, and what is left of one after a seek into its middle."""
+"""Chunks: of records with gaps between their offsets, and of raw batches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from streamer.chunk import Chunk
+from streamer.batches import RawBatches
+from streamer.chunk import chunk_of
+from streamer.partition import Batches, Records
 
 
 class Fetched(NamedTuple):
@@ -15,28 +17,19 @@ class Fetched(NamedTuple):
     value: bytes | None
 
 
-def chunk(*offsets: int) -> Chunk:
-    return Chunk("clicks", 3, 1, [Fetched(o, 10 * o, b"%d" % o) for o in offsets])
-
-
 @pytest.mark.parametrize("offsets", [(5,), (5, 6, 7), (5, 9, 10), (0, 2)])
-def test_columns_of_a_chunk(offsets: tuple[int, ...]) -> None:
-    made = chunk(*offsets)
-    assert len(made) == len(offsets)
+def test_a_chunk_of_records(offsets: tuple[int, ...]) -> None:
+    made = chunk_of("c", 3, 1, "clicks", [Fetched(o, 10 * o, b"%d" % o) for o in offsets])
+    assert (made.topic, made.partition, made.epoch, made.kind) == ("c", 3, 1, "clicks")
+    assert (len(made), made.first_ms) == (len(offsets), 10 * offsets[0])
     assert made.end_offset == offsets[-1] + 1
-    assert made.offsets().tolist() == list(offsets)
-    assert made.record_ms().tolist() == [10 * o for o in offsets]
-    assert made.values() == [b"%d" % o for o in offsets]
+    assert isinstance(made.content, Records)
+    assert made.content.offset.tolist() == list(offsets)
+    assert made.content.record_ms.tolist() == [10 * o for o in offsets]
+    assert made.content.values == [b"%d" % o for o in offsets]
 
 
-def test_what_was_applied_before_is_left_out() -> None:
-    made = chunk(5, 6, 9)
-    assert made.without_before(5) is made
-    rest = made.without_before(6)
-    assert rest is not None
-    assert rest.offsets().tolist() == [6, 9]
-    assert (rest.topic, rest.partition, rest.epoch) == ("clicks", 3, 1)
-    last = made.without_before(7)
-    assert last is not None
-    assert last.offsets().tolist() == [9]
-    assert made.without_before(10) is None
+def test_a_chunk_of_raw_batches() -> None:
+    made = chunk_of("c", 3, 1, "clicks", [RawBatches(b"data", [(7, 5)], 12, 50, 20)])
+    assert (len(made), made.first_ms, made.end_offset, made.kind) == (12, 50, 20, "clicks")
+    assert made.content == Batches("clicks", b"data", [(7, 5)], 12)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamer import limits, recovery
-from streamer.chunk import Chunk
+from streamer.chunk import chunk_of
 from streamer.deadletters import DeadLetter
 from streamer.owned import Phase
 from streamer.store.base import Answer, Commit
@@ -204,7 +204,7 @@ async def test_a_stale_chunk_is_not_taken() -> None:
         await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
         old = bench.owned.epochs["impressions"]
         records = [SimpleNamespace(offset=0, timestamp=START_MS, value=b"{}")]
-        bench.runner.offer(Chunk("impressions", 0, old - 1, records))
+        bench.runner.offer(chunk_of("impressions", 0, old - 1, "impressions", records))
         assert not bench.owned.queues["impressions"]
 
 

@@ -100,6 +100,21 @@ impl Header {
             .checked_add(1)
     }
 
+    /// Its records, at most: never more than it has offsets.
+    pub fn most_records(&self) -> u64 {
+        let offsets = self.last_offset_delta.max(0) as u64 + 1;
+        u64::try_from(self.count).unwrap_or(0).min(offsets)
+    }
+
+    /// The timestamp of its first record.
+    pub fn first_record_ms(&self) -> i64 {
+        if self.is_log_append_time() {
+            self.max_timestamp_ms
+        } else {
+            self.first_timestamp_ms
+        }
+    }
+
     /// Whether the checksum, which begins behind itself, is that of the bytes.
     pub fn has_right_crc(&self, bytes: &[u8]) -> bool {
         crc32c::crc32c(bytes.get(ATTRIBUTES_AT..).unwrap_or_default()) == self.crc

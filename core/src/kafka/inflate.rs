@@ -14,7 +14,7 @@ const XERIAL: &[u8] = &[0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 const XERIAL_HEADER_BYTES: usize = 16;
 /// No snappy element of three bytes copies more than 64.
 const SNAPPY_MAX_RATIO: usize = 22;
-/// Memory that is kept for the next batch.
+/// Memory that is kept for the next blob.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// Buffers that are used again for each batch.
@@ -26,6 +26,13 @@ pub struct Scratch {
 }
 
 impl Scratch {
+    /// Gives back the memory that one large batch needed.
+    pub fn trim(&mut self) {
+        if self.inflated.capacity() > KEPT_BYTES {
+            self.inflated = Vec::new();
+        }
+    }
+
     /// The records of a batch: the data itself, or what it inflates to.
     pub(super) fn inflate<'a>(
         &'a mut self,
@@ -33,9 +40,6 @@ impl Scratch {
         data: &'a [u8],
         bound: usize,
     ) -> Result<&'a [u8], SkipReason> {
-        if self.inflated.capacity() > KEPT_BYTES {
-            self.inflated = Vec::new();
-        }
         self.inflated.clear();
         match codec {
             0 => return Ok(data),

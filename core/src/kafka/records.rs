@@ -14,11 +14,12 @@ pub(super) fn read(
     let fixed_ms = header
         .is_log_append_time()
         .then_some(header.max_timestamp_ms);
-    for _ in 0..header.count {
+    for n in 1..=header.count {
         let record = cursor
             .record()
             .and_then(|record| parse(record, header, fixed_ms));
-        let record = record.ok_or(SkipReason::Damaged)?;
+        let mut record = record.ok_or(SkipReason::Damaged)?;
+        record.is_last = n == header.count;
         if record.offset >= summary.next_offset {
             summary.next_offset = record.offset + 1;
             summary.records += 1;
@@ -53,6 +54,7 @@ fn parse<'a>(mut cursor: Cursor<'a>, header: &Header, fixed_ms: Option<i64>) -> 
         timestamp_ms: fixed_ms
             .unwrap_or_else(|| header.first_timestamp_ms.wrapping_add(timestamp_delta)),
         value,
+        is_last: false,
     })
 }
 

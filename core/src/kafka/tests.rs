@@ -266,3 +266,30 @@ fn no_bytes_make_it_panic() {
         }
     }
 }
+
+#[test]
+fn a_scan_says_where_reading_ends_without_reading() {
+    let compacted = Batch {
+        last_offset_delta: 6,
+        ..three(10)
+    };
+    let mut blob = [
+        Batch::marker(2, 9, 1).bytes(),
+        three(3).bytes(),
+        compacted.bytes(),
+        Batch::marker(17, 9, 0).bytes(),
+    ]
+    .concat();
+    blob.extend(&three(18).bytes()[..40]);
+    for from in [0, 2, 3, 4, 6, 10, 17] {
+        let found = scan(&blob, from).unwrap();
+        let (summary, records) = self::found(&blob, &options(from, &[]));
+        assert_eq!(found.next_offset, summary.next_offset);
+        assert!(found.records >= records.len() as u64);
+        assert_eq!(found.records == 0, records.is_empty());
+    }
+    assert_eq!(scan(&blob, 0).unwrap().first_timestamp_ms, 1000);
+    let mut old = three(0).bytes();
+    old[16] = 1;
+    assert_eq!(scan(&old, 0), Err(ReadError::Format { magic: 1 }));
+}

@@ -1,0 +1,107 @@
+//! Feeding a partition: records, or record batches as Kafka sent them.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use super::overflow;
+use crate::decode::Topic;
+use crate::kafka;
+use crate::panes::Overflow;
+use crate::partition::Partition;
+use crate::rejected::Room;
+
+/// Of each blob so many rejected records and bytes of them are kept …
+const MIN_ROOM: Room = Room {
+    records: 1000,
+    bytes: 16 << 20,
+};
+/// … and one more for so many fetched bytes (a letter takes more than twice as many), …
+const FETCHED_BYTES_A_RECORD: usize = 128;
+/// … and so many bytes for each fetched one.
+const BYTES_A_FETCHED_BYTE: usize = 2;
+
+/// Offset, timestamp, and CRC-32 of the value.
+type Fingerprint = (i64, i64, u32);
+/// A range of lost offsets (first, end) and why.
+type Skipped = (i64, i64, &'static str);
+/// How many records there were, the last of them, and what was lost.
+pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>);
+
+fn fingerprint(offset: i64, record_ms: i64, value: Option<&[u8]>) -> Fingerprint {
+    let mut crc = flate2::Crc::new();
+    crc.update(value.unwrap_or_default());
+    (offset, record_ms, crc.sum())
+}
+
+pub(super) fn feed_records(
+    partition: &mut Partition,
+    topic: Topic,
+    offsets: &[i64],
+    record_ms: &[i64],
+    values: &[Option<PyBackedBytes>],
+) -> Result<Fed, Overflow> {
+    partition.rejected.set_room(Room::UNBOUNDED);
+    let next_offset = partition.logs[topic as usize].next_offset;
+    let (mut count, mut last) = (0, None);
+    let records = offsets.iter().zip(record_ms).zip(values);
+    for ((&offset, &at_ms), value) in records.filter(|((offset, _), _)| **offset >= next_offset) {
+        partition.feed(topic, offset, at_ms, value.as_deref())?;
+        count += 1;
+        last = Some((offset, at_ms, value.as_deref()));
+    }
+    let last = last.map(|(offset, at_ms, value)| fingerprint(offset, at_ms, value));
+    Ok((count, last, Vec::new()))
+}
+
+pub(super) fn feed_batches(
+    partition: &mut Partition,
+    scratch: &mut kafka::Scratch,
+    topic: Topic,
+    blob: &[u8],
+    aborted: &[(i64, i64)],
+    check_crcs: bool,
+) -> PyResult<Fed> {
+    partition.rejected.set_room(Room {
+        records: MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD,
+        bytes: MIN_ROOM.bytes + blob.len() * BYTES_A_FETCHED_BYTE,
+    });
+    let options = kafka::ReadOptions {
+        next_offset: partition.logs[topic as usize].next_offset,
+        check_crcs,
+        is_read_committed: true,
+        aborted,
+        max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
+    };
+    let (mut fed, mut last) = (Ok(()), None);
+    let read = kafka::read(blob, &options, scratch, |record| {
+        if fed.is_ok() {
+            fed = partition.feed(topic, record.offset, record.timestamp_ms, record.value);
+        }
+        if record.is_last {
+            last = Some(fingerprint(
+                record.offset,
+                record.timestamp_ms,
+                record.value,
+            ));
+        }
+    });
+    scratch.trim();
+    fed.map_err(overflow)?;
+    let found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let log = &mut partition.logs[topic as usize];
+    log.next_offset = log.next_offset.max(found.next_offset);
+    let skipped = found.skipped.iter();
+    let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
+    Ok((found.records, last, skipped))
+}
+
+/// What the headers of fetched record batches say, from an offset on: the offset to fetch next,
+/// how many records there are at most, and the first timestamp (epoch ms). ValueError where the
+/// first is none of format 2.
+#[pyfunction]
+pub fn scan_batches(blob: &[u8], next_offset: i64) -> PyResult<(i64, u64, i64)> {
+    let found =
+        kafka::scan(blob, next_offset).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok((found.next_offset, found.records, found.first_timestamp_ms))
+}

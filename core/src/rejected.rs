@@ -1,0 +1,107 @@
+//! Records that do not count, held for the dead-letter topic until they are taken.
+//!
+//! A letter takes more room than a short record, and a compressed batch holds many: what is fed
+//! says how much of it may be kept. Every record is counted by reason, whether it is kept or not.
+
+use crate::decode::Topic;
+
+/// A record that does not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    pub topic: Topic,
+    pub offset: i64,
+    pub reason: &'static str,
+    /// None for a tombstone.
+    pub value: Option<Box<[u8]>>,
+}
+
+/// How much may be kept of what is fed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub records: usize,
+    pub bytes: usize,
+}
+
+impl Room {
+    /// For what the caller holds as records already.
+    pub const UNBOUNDED: Self = Self {
+        records: usize::MAX,
+        bytes: usize::MAX,
+    };
+}
+
+/// The rejected records since they were last taken, in the order in which they were fed.
+#[derive(Debug)]
+pub struct RejectedRecords {
+    kept: Vec<Rejected>,
+    omitted: u64,
+    room: Room,
+}
+
+impl Default for RejectedRecords {
+    fn default() -> Self {
+        Self {
+            kept: Vec::new(),
+            omitted: 0,
+            room: Room::UNBOUNDED,
+        }
+    }
+}
+
+impl RejectedRecords {
+    /// How much may be kept of what is fed next.
+    pub fn set_room(&mut self, room: Room) {
+        self.room = room;
+    }
+
+    pub fn push(&mut self, topic: Topic, offset: i64, reason: &'static str, value: Option<&[u8]>) {
+        let bytes = value.map_or(0, <[u8]>::len);
+        let room = &mut self.room;
+        if room.records == 0 || bytes > room.bytes {
+            self.omitted += 1;
+            return;
+        }
+        room.records -= 1;
+        room.bytes -= bytes;
+        self.kept.push(Rejected {
+            topic,
+            offset,
+            reason,
+            value: value.map(Into::into),
+        });
+    }
+
+    /// What was kept, and how many records were not.
+    pub fn take(&mut self) -> (Vec<Rejected>, u64) {
+        (
+            std::mem::take(&mut self.kept),
+            std::mem::take(&mut self.omitted),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(records: &mut RejectedRecords, value: &[u8]) {
+        records.push(Topic::Clicks, 7, "late", Some(value));
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted() {
+        let mut records = RejectedRecords::default();
+        records.set_room(Room {
+            records: 3,
+            bytes: 5,
+        });
+        for value in [b"123".as_slice(), b"456", b"78", b"", b"9"] {
+            push(&mut records, value);
+        }
+        let (kept, omitted) = records.take();
+        let values: Vec<&[u8]> = kept.iter().filter_map(|x| x.value.as_deref()).collect();
+        assert_eq!(values, [b"123".as_slice(), b"78", b""]);
+        assert_eq!(omitted, 2);
+        assert_eq!(records.take(), (Vec::new(), 0));
+    }
+}
