@@ -158,6 +158,7 @@ class Processor:
             self._rate("late_total", "topic"),
             self._rate("duplicates_total", "topic"),
             self._rate("dead_letters_total"),
+            self._rate("dead_letters_omitted_total"),
         ]
 
     def _truth(self) -> Panels:

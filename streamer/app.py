@@ -142,7 +142,8 @@ class App(faust.App):
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Kafka has given us partitions: adopt them."""
-        numbers = {tp.partition for tp in assigned if tp.topic in self.runner.kind_of}
+        topics = self.runner.topic_of.values()
+        numbers = {tp.partition for tp in assigned if tp.topic in topics}
         self._count = None
         await self.runner.assign(numbers)
 

@@ -10,11 +10,8 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
@@ -30,13 +27,14 @@ from streamer.events import KINDS
 from streamer.log import Log, Progress
 from streamer.metrics.catalogue import Catalogue
 from streamer.owned import OwnedPartition, Phase
+from streamer.pool import Pool
 from streamer.recovery import recover
 from streamer.store.base import Store
+from streamer.store_watch import StoreWatch
 from streamer.telemetry import Telemetry
 from streamer.witnesses import find_place
 
 logger = logging.getLogger("streamer")
-_T = TypeVar("_T")
 _TELL_SECONDS = 5.0
 
 
@@ -60,18 +58,17 @@ class Runner:
         self.partitions: dict[int, OwnedPartition] = {}
         topics = settings.kafka.topics
         self.topic_of = {kind: str(getattr(topics, kind)) for kind in KINDS}
-        self.kind_of = {topic: kind for kind, topic in self.topic_of.items()}
         self._adoptions: dict[int, asyncio.Task[None]] = {}
         self._paused: set[TopicPartition] = set()
         self._wake = asyncio.Event()
         self._lock = asyncio.Lock()
-        self._pool = ThreadPoolExecutor(_cores(), "streamer-core")
+        self._pool = Pool()
         self.committer = Committer(store, self.dead_letters, self.telemetry, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
         self._aside: set[asyncio.Task[None]] = set()
         self._releases: set[asyncio.Task[None]] = set()
-        self._asked_at = self._counted_at = 0.0
+        self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
         self._adopting = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
         self._progress: dict[TopicPartition, Progress] = {}
@@ -213,10 +210,10 @@ class Runner:
         if owned.committing is not None:  # may be cancelled meanwhile: it was fenced
             await asyncio.wait({owned.committing})
         if owned.may_file_last and owned.partition is not None:
-            await self._in_pool(owned.partition.refresh_user_sums)
+            await self._pool.run(owned.partition.refresh_user_sums)
             owned.dirty = True
         if owned.has_uncommitted:
-            await self.committer.attempt(owned, *await self._in_pool(prepare, owned))
+            await self.committer.attempt(owned, *await self._pool.run(prepare, owned))
 
     async def stop(self) -> None:
         """Commit, release, close."""
@@ -224,7 +221,7 @@ class Runner:
         await self.assign(())
         await asyncio.gather(*self._releases)
         await self.dead_letters.close()
-        self._pool.shutdown(wait=False)
+        self._pool.close()
 
     # Applying ------------------------------------------------------------------------------------
 
@@ -288,22 +285,19 @@ class Runner:
         delay_seconds = min(0.1 * 2.0 ** min(owned.failures, 10), limits.RETRY_SECONDS_MAX)
         self._start_adoption(owned.number, delay_seconds)
 
-    async def _in_pool(self, work: Callable[..., _T], *arguments: Any) -> _T:
-        """Work on a partition whose lock is held."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
-
     async def _look_around(self) -> None:
         """Where the logs end, and what fell out of them."""
         self._progress = await self.log.progress()
         self.telemetry.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         self.telemetry.read_to = {
-            f"{kind}/{owned.number}": self._progress[self._tp(kind, owned.number)].position
+            f"{kind}/{owned.number}": self._progress[tp].position
             for owned in self.partitions.values()
             if owned.committing is None and not owned.dirty
             for kind in owned.at_end
+            if (tp := self._tp(kind, owned.number)) in self._progress
         }
         if not self._aside:
-            for work in (self._tell_kafka(), self._ask_store()):
+            for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
                 task = asyncio.create_task(work)
                 self._aside.add(task)
                 task.add_done_callback(self._aside.discard)
@@ -311,42 +305,6 @@ class Runner:
         for number in sorted(self._doubted):
             async with self._lock:
                 await self._adopt_again(number)
-
-    async def _ask_store(self) -> None:
-        """Whether partitions are still ours, stand where we left them, and have all their blobs: of
-        a store that went back, or lost something, the next commit would not tell."""
-        if _now() - self._asked_at < limits.STANDING_SECONDS:
-            return
-        self._asked_at = _now()
-        is_long = _now() - self._counted_at >= limits.BLOBS_SECONDS
-        quiet = {}
-        for number, owned in list(self.partitions.items()):
-            async with owned.lock:  # nothing is being prepared
-                journal = owned.journal
-                if owned.phase is Phase.OWNED and journal and owned.committing is None:
-                    quiet[number] = (journal, journal.commit_number, journal.blob_names())
-        try:
-            found = await self.store.standing(list(quiet))
-            missing = dict.fromkeys(quiet, 0)
-            if is_long:
-                self._counted_at = _now()
-                for number, (_, _, names) in quiet.items():
-                    missing[number] = len(names) - await self.store.count_blobs(number, names)
-        except StoreError:
-            return  # the next commit tells
-        for (number, (journal, commit, names)), standing in zip(quiet.items(), found, strict=True):
-            now = self.partitions.get(number)
-            if now is None or now.journal is not journal or journal.commit_number != commit:
-                continue
-            if standing != (journal.claim, journal.position):
-                said = "the store has another state"
-            elif missing[number]:
-                said = f"{missing[number]} of {len(names)} blobs are gone from the store"
-            else:
-                continue
-            logger.warning("partition %d: %s; it is loaded again", number, said)
-            now.is_fenced = True
-            self._wake.set()
 
     async def _adopt_again(self, number: int) -> None:
         """A log may have changed: keep what was read of it, then compare and go on."""
@@ -374,7 +332,7 @@ class Runner:
         bounds = self.settings.limits
         taken = owned.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and owned.may_settle):
-            rows = await self._in_pool(owned.apply, taken)
+            rows = await self._pool.run(owned.apply, taken)
             self.telemetry.applied_records += rows
             self._applied_at = _now()
             self._resume(owned)
@@ -385,7 +343,7 @@ class Runner:
             await self._file_users(owned)
         if owned.dirty and is_due and owned.committing is None:
             owned.committed_at = _now()
-            prepared = await self._in_pool(prepare, owned)
+            prepared = await self._pool.run(prepare, owned)
             owned.committing = asyncio.create_task(self.committer.commit(owned, *prepared))
         return bool(taken)
 
@@ -394,7 +352,7 @@ class Runner:
         started, partition = _now(), owned.partition
         if partition is not None and owned.may_file(started, self._filing_parts(started)):
             everything = partition.is_stale
-            await self._in_pool(partition.refresh_user_sums)
+            await self._pool.run(partition.refresh_user_sums)
             owned.filed_at, owned.dirty = _now(), True
             if not everything:  # that comes once, after an adoption
                 owned.filing_seconds = _now() - started
@@ -410,8 +368,8 @@ class Runner:
 
     def _resume(self, owned: OwnedPartition) -> None:
         bound = self._inbox_bound // 2
-        for tp in [tp for tp in self._paused if tp.partition == owned.number]:
-            if owned.rows(self.kind_of[tp.topic]) <= bound:
+        for kind, tp in zip(self.topic_of, self._tps(owned.number), strict=True):
+            if tp in self._paused and owned.rows(kind) <= bound:
                 self._paused.discard(tp)
                 self.log.resume([tp])
 
@@ -427,12 +385,6 @@ class Runner:
             if offset
         }
         await self.log.tell_kafka(offsets)
-
-
-def _cores() -> int:
-    """Cores that this process may use: so many partitions are fed at a time."""
-    known = getattr(os, "sched_getaffinity", None)  # of Linux
-    return len(known(0)) if known else os.cpu_count() or 1
 
 
 def _now() -> float:

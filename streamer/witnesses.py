@@ -9,12 +9,11 @@ compared with what the log holds now::
                                           next offset
 
     start > next            the records between are lost: declared, go on at the start
-    newest witness equal    go on
+    newest witness equal    go on; where the log ends before the next offset (a marker of a
+                            transaction is gone), go on after the witness, and declare it
     newest retained away    go on (as long as the next offset is in the log)
     newest differs, or the  the log was cut or made anew: go on after the newest witness
     log ends before it      that is equal, else at the start; declared
-
-(The last record applied is a witness, so a log that holds it reaches the next offset.)
 """
 
 from __future__ import annotations
@@ -86,6 +85,7 @@ class _Suspect:
                 f"ends at {self.end}"
             )
         if found == witness:
+            self.is_other_log |= self.end < self.next_offset
             offset = witness.offset + 1 if self.is_other_log else self.next_offset
             return Resumption(offset, is_other_log=self.is_other_log)
         self.is_other_log |= found is None or found.offset == witness.offset

@@ -97,7 +97,13 @@ class Bench:
         return self.runner.partitions[0]
 
     def offer(self, kind: str, n: int, at_ms: int, value: bytes | None = None) -> None:
-        first = self.sent[kind]
+        """Hand over the next records."""
+        self.offer_again(kind, self.sent[kind], n, at_ms, value)
+
+    def offer_again(
+        self, kind: str, first: int, n: int, at_ms: int, value: bytes | None = None
+    ) -> None:
+        """Hand over records from an offset on."""
         records = []
         for offset in range(first, first + n):
             event = {"ts": at_ms, "user_id": f"u{offset}", "item_id": "i"}
@@ -105,7 +111,7 @@ class Bench:
             records.append(SimpleNamespace(offset=offset, timestamp=at_ms, value=raw))
             tp = TopicPartition(kind, 0)
             self.log.records[tp, offset] = witness_of(offset, at_ms, raw)
-        self.sent[kind] += n
+        self.sent[kind] = first + n
         self.log.handed_out[TopicPartition(kind, 0)] = self.sent[kind]
         self.runner.offer(chunk_of(kind, 0, self.owned.epochs.get(kind, 0), kind, records))
 

@@ -126,8 +126,13 @@ class IdleAsksNothing(World):
     """A partition without traffic does not look whether the store still holds its state."""
 
     class runner_type(Runner):  # noqa: N801
-        async def _ask_store(self) -> None:
-            """Only commits tell."""
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            self.store_watch.ask = _ask_nothing  # type: ignore[method-assign]
+
+
+async def _ask_nothing(partitions: Mapping[int, OwnedPartition]) -> None:
+    """Only commits tell."""
 
 
 class _LateLetters(Committer):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from streamer import limits, recovery
+from streamer import limits, partition, recovery
+from streamer._core import Core, PanicException
 from streamer.chunk import chunk_of
 from streamer.deadletters import DeadLetter
 from streamer.owned import Phase
@@ -167,7 +168,9 @@ async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.M
         return found
 
     def meanwhile(journal: Journal) -> Manifest:
-        asyncio.run_coroutine_threadsafe(bench.runner._ask_store(), loop)
+        asyncio.run_coroutine_threadsafe(
+            bench.runner.store_watch.ask(bench.runner.partitions), loop
+        )
         time.sleep(0.05)
         return written(journal)
 
@@ -196,6 +199,55 @@ async def test_whatever_ends_a_commit_leads_to_a_new_adoption() -> None:
         bench.offer("impressions", 100, START_MS)
         await until(lambda: len(bench.log.starts) == 2, "adopted again")
         await until(lambda: bench.runner.telemetry.problems == {}, "no problem is left")
+
+
+@pytest.mark.parametrize("error", [PanicException("index out of bounds"), ValueError("u7's")])
+async def test_after_an_error_of_ours_a_partition_is_loaded_again(
+    error: BaseException, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(MemoryStore())
+    failures = [error, error]
+
+    def fails(core: Any, at_end: Sequence[str]) -> None:
+        if failures and core.topic("impressions")[0] > 100:
+            raise failures.pop()
+        end_apply(core, at_end)
+
+    end_apply = Core.end_apply
+    async with running(bench):
+        await until(lambda: bench.owned.phase is Phase.OWNED, "adopted")
+        bench.offer("impressions", 100, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 100, "committed")
+        monkeypatch.setattr(partition, "Core", with_end_apply(fails))
+        await bench.runner._adopt_again(0)
+        await until(lambda: len(bench.log.starts) == 2, "adopted again")
+        for attempt in (3, 4):
+            bench.offer_again("impressions", 100, 50, START_MS)
+            await until(lambda n=attempt: len(bench.log.starts) == n, "loaded again")  # type: ignore[misc]
+            assert bench.log.starts[-1][TPS[0]] == 100, "nothing of it was stored"
+        assert bench.runner.telemetry.problems.keys() == {0}, "until it has committed"
+        assert "u7" not in bench.runner.telemetry.problems[0]
+        bench.offer_again("impressions", 100, 50, START_MS)
+        await until(lambda: bench.owned.committed.get("impressions") == 150, "committed")
+        await until(lambda: bench.runner.telemetry.problems == {}, "no problem is left")
+    assert await bench.stored_events() == 150
+    assert "partition 0 is loaded again" in caplog.text
+
+
+def with_end_apply(instead: Callable[[Any, Sequence[str]], None]) -> Any:
+    """The core's class with another ``end_apply``."""
+
+    class Replaced:
+        def __init__(self, spec: bytes) -> None:
+            self.core = Core(spec)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.core, name)
+
+        def end_apply(self, at_end: Sequence[str]) -> None:
+            instead(self.core, at_end)
+
+    return Replaced
 
 
 async def test_a_stale_chunk_is_not_taken() -> None:

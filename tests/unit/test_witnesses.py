@@ -84,6 +84,11 @@ async def test_where_it_goes_on(start: int, values: dict[int, bytes], expected: 
     assert found == {TP: expected}
 
 
+async def test_a_log_without_the_markers_behind_its_last_record_is_another_one() -> None:
+    found = await resume(Logs(0, OLD), {TP: 103}, {TP: WITNESSES})
+    assert found == {TP: Resumption(100, None, True)}
+
+
 async def test_an_unchanged_log_is_asked_for_one_record() -> None:
     logs = Logs(0, OLD)
     await resume(logs, {TP: 100}, {TP: WITNESSES})

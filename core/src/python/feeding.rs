@@ -16,10 +16,12 @@ const MIN_ROOM: Room = Room {
     records: 1000,
     bytes: 16 << 20,
 };
-/// … and one more for so many fetched bytes (a letter takes more than twice as many), …
-const FETCHED_BYTES_A_RECORD: usize = 128;
+/// … and one more for so many fetched bytes, which are fewer than those of an event, compressed; …
+const FETCHED_BYTES_A_RECORD: usize = 8;
+/// … at most so many, which is what a fetch of compressed events holds; …
+const MAX_RECORDS: usize = 200_000;
 /// … and so many bytes for each fetched one.
-const BYTES_A_FETCHED_BYTE: usize = 2;
+const BYTES_A_FETCHED_BYTE: usize = 4;
 
 /// Offset, timestamp, and CRC-32 of the value.
 type Fingerprint = (i64, i64, u32);
@@ -63,7 +65,7 @@ pub(super) fn feed_batches(
     check_crcs: bool,
 ) -> PyResult<Fed> {
     partition.rejected.set_room(Room {
-        records: MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD,
+        records: (MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD).min(MAX_RECORDS),
         bytes: MIN_ROOM.bytes + blob.len() * BYTES_A_FETCHED_BYTE,
     });
     let options = kafka::ReadOptions {

@@ -1,0 +1,32 @@
+"""Threads in which partitions are worked on: the core leaves the interpreter free meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    known = getattr(os, "sched_getaffinity", None)  # of Linux
+    return len(known(0)) if known else os.cpu_count() or 1
+
+
+class Pool:
+    """A thread for each core."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(cores(), "streamer-core")
+
+    async def run(self, work: Callable[..., _T], *arguments: Any) -> _T:
+        """Work on a partition whose lock is held."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+
+    def close(self) -> None:
+        """Let work under way end by itself."""
+        self._threads.shutdown(wait=False)
