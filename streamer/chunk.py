@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.arrays import I64
 
 
 @dataclass(slots=True)
