@@ -6,10 +6,12 @@ import json
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamer.config import parse
+from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records, TopicLog
 
@@ -102,6 +104,18 @@ def test_only_accepted_events_are_remembered() -> None:
 def test_events_without_id_are_never_duplicates() -> None:
     feed = Feed()
     assert feed.accepted((0, 0, None), (0, 0, None), (0, 0, "a")) == 3
+
+
+@pytest.mark.parametrize("gap", [1, 7])
+def test_records_below_the_watermark_of_an_idle_topic_are_counted(gap: int) -> None:
+    feed = Feed()
+    feed.give((0, 0, None))
+    shown = Records("impressions", np.array([0]), np.array([T0 + 7_000]), [b"{"])
+    feed.partition.apply([shown], at_end=KINDS)
+    assert feed.accepted(*[(4_999, 4_999, None)] * gap) == gap
+    assert feed.counters["join_gap"] == gap
+    assert feed.accepted((5_000, 5_000, None)) == 1
+    assert feed.counters["join_gap"] == gap
 
 
 def firsts(events: list[tuple[int, int]], horizon_ms: int) -> list[bool]:
