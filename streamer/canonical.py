@@ -11,14 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from streamer.engine.cells import rings_of
-from streamer.engine.groups import group_texts
-from streamer.engine.labels import Label
-from streamer.engine.segments import OTHER, segment_texts
-from streamer.engine.user_sums import first_key, parts_of
 from streamer.events import KINDS
+from streamer.metrics.rings import rings_of
+from streamer.metrics.user_sums import first_key, parts_of
 from streamer.partition import Partition, Series
 from streamer.readout.view import panes_of
+from streamer.segments import OTHER, Label, group_texts, segment_texts
 
 Canonical = dict[str, Any]
 _EVERY = 1 << 31

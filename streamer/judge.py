@@ -18,7 +18,7 @@ _MISSING = re.compile(r"missing required field `([^`]+)`")
 _PATH = re.compile(r"at `\$\.([^`.\[]+)")
 
 
-@lru_cache(maxsize=limits.SEGMENT_CACHE)
+@lru_cache(maxsize=limits.LABEL_CACHE)
 def is_label(text: str | None) -> bool:
     """Whether an event may have this value of a dimension (None: it has none).
 

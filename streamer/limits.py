@@ -11,8 +11,6 @@ MAX_RECORD_BYTES = 1_000_000
 """Kafka's own default bound of a message; a longer value is almost surely not an event."""
 MAX_DEPTH = 8
 """Nesting of a record: an event needs 3; parsers recurse."""
-MAX_INTEGER = 2**53
-"""Integers beyond are not the same number in every JSON implementation."""
 MAX_EVENT_MS = 4_102_444_800_000
 """2100-01-01: pane numbers of one second stay below 2**32."""
 MIN_SECONDS, MAX_SECONDS = 946_684_800, 4_102_444_800
@@ -91,8 +89,6 @@ MIN_PANE_MS = 1000
 PANE_STEP_MS = 500
 """Panes are multiples of it, so that pane numbers of their common divisor stay small."""
 MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
-MAX_SUM = 2**62
-"""A sum that could pass this is an error, never a wrap."""
 LIMB_BITS = 32
 """Money sums are kept in two limbs of this many bits."""
 
@@ -117,12 +113,12 @@ MAX_SESSION_MS = 31 * 24 * 3600 * 1000
 """Longer sessions count as this long in quantiles (means are exact)."""
 MAX_EVENT_IDS = 8_000_000
 """Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
-SEGMENT_CACHE = 65_536
-"""Tuples of dimension texts whose segment is remembered (a cache: emptied when full)."""
+LABEL_CACHE = 65_536
+"""Dimension values of which it is remembered whether an event may have them (a cache)."""
 
 # Processing -------------------------------------------------------------------------------
 GATHER_ROWS = 20_000
-"""Rows gathered before one apply: below it the fixed cost of numpy dominates."""
+"""Rows gathered before one apply: below it the fixed cost of an apply dominates."""
 FLUSH_MS = 500
 """Longest time between an event's arrival and its commit, when nothing is slow."""
 MAX_FLUSH_MS = 10_000

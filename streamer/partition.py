@@ -15,18 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from streamer import limits
+from streamer import integers, limits
 from streamer._core import Core, PanicException
 from streamer.config import Settings
-from streamer.engine import integers
-from streamer.engine.exposures import Scope, all_since, scopes_after, wanted_days
-from streamer.engine.integers import Columns
-from streamer.engine.labels import Label
-from streamer.engine.tracks import Track
 from streamer.errors import CoreError, SumOverflowError
 from streamer.events import KINDS
+from streamer.experiments.exposures import Scope, all_since, scopes_after, wanted_days
 from streamer.ingest.spec import FIXED_KEY, Counted, HashKey, core_spec
+from streamer.integers import Columns
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.tracks import Track
+from streamer.segments import Label
 
 I64 = npt.NDArray[np.int64]
 Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]]]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -18,26 +18,6 @@ many quotation marks and no end would take hours."""
 _STEP = np.zeros(256, np.int64)
 _STEP[list(b"[{")] = 1
 _STEP[list(b"]}")] = -1
-
-
-def is_suspect(values: Sequence[bytes | None], nested: bool) -> bool:
-    """Whether a block may hold a record that is too large, too deep, empty or not UTF-8."""
-    try:
-        text = b"\n".join(values)  # type: ignore[arg-type]
-        if not text.isascii():
-            text.decode()
-    except (TypeError, UnicodeDecodeError):
-        return True
-    records = cast(Sequence[bytes], values)
-    if len(text) > limits.MAX_RECORD_BYTES and max(map(len, records)) > limits.MAX_RECORD_BYTES:
-        return True
-    objects = np.count_nonzero(np.frombuffer(text, np.uint8) == ord("{"))
-    if objects <= len(records) and b"[" not in text:
-        return False
-    if not nested:
-        return True
-    is_long = max(map(_openings, records)) > limits.MAX_DEPTH
-    return is_long and any(depth(record) > limits.MAX_DEPTH for record in records)
 
 
 def _openings(value: bytes) -> int:

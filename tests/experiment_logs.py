@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from random import Random
 
 from streamer.config import Settings
-from streamer.engine.integers import Columns
-from streamer.engine.trial_sums import Trial, cumulated
 from streamer.experiment_settings import DAY_MS
+from streamer.experiments.trials import Trial, cumulated
+from streamer.integers import Columns
 from streamer.metrics.per_user import ExperimentFacts
 from streamer.readout.view import View
 from streamer.testing import Engines, LogRecord, chunks_of

@@ -12,7 +12,7 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
-from streamer.engine.integers import Columns
+from streamer.integers import Columns
 from streamer.readout.experiments import Book, books
 from streamer.store.base import Store
 from streamer.store.days import sums_of_days

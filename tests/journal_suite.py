@@ -11,8 +11,8 @@ import pytest
 from streamer import limits
 from streamer.canonical import canonical
 from streamer.config import Settings, parse
-from streamer.engine.cells import rings_of
 from streamer.errors import CodecError, SettingsError
+from streamer.metrics.rings import rings_of
 from streamer.partition import Partition
 from streamer.readout.readout import readout
 from streamer.store.base import Answer, Store

@@ -1,4 +1,4 @@
-//! Parts of the core for tests that compare them with other implementations.
+//! Parts of the core for tests that compare them with a slow recomputation.
 
 use std::sync::Arc;
 
@@ -53,12 +53,6 @@ pub fn slate_amounts(
         ));
     }
     Ok(found)
-}
-
-/// ln(1 + e^x).
-#[pyfunction]
-pub fn softplus_for_tests(x: f64) -> f64 {
-    crate::softplus::softplus(x)
 }
 
 /// Losses of a slate whose members came one by one, and became relevant and not.

@@ -1,4 +1,4 @@
-//! Experiments of the core, for tests that compare them with other implementations.
+//! Experiments of the core, for tests that compare them with a slow recomputation.
 
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -60,15 +60,6 @@ impl ExperimentsForTests {
         added.map_err(overflow)
     }
 
-    /// Add many at once: (component, place, amount) of each.
-    fn add_all(&mut self, events: Vec<(usize, (u64, i64, Segment), i64)>) -> PyResult<f64> {
-        let start = std::time::Instant::now();
-        for (component, place, amount) in events {
-            self.add(component, place, amount)?;
-        }
-        Ok(start.elapsed().as_secs_f64())
-    }
-
     fn refresh(&mut self, final_ms: i64) -> PyResult<()> {
         let refreshed = self.experiments.refresh(&self.dimensions, final_ms);
         refreshed.map_err(overflow)
@@ -95,10 +86,6 @@ impl ExperimentsForTests {
 
     fn shrink(&mut self) -> bool {
         self.experiments.shrink()
-    }
-
-    fn keep_sample(&mut self, bits: u32) {
-        self.experiments.keep_sample(bits);
     }
 
     /// Rows, bits of the sample, dropped rows, bytes.

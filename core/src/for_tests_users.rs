@@ -1,4 +1,4 @@
-//! Users of the core, for tests that compare them with other implementations.
+//! Users of the core, for tests that compare them with a slow recomputation.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -140,10 +140,6 @@ impl UsersForTests {
 
     fn live(&self, firsts: Vec<u32>) -> Vec<u64> {
         self.users.live(&firsts)
-    }
-
-    fn set_sample_bits(&mut self, bits: u32) {
-        self.users.set_sample_bits(bits);
     }
 
     fn load(&mut self, columns: ColumnTuple, stream_ms: i64) -> PyResult<()> {

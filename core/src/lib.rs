@@ -76,7 +76,7 @@ pub mod viewings;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
-    use crate::for_tests::{slate_amounts, softplus_for_tests};
+    use crate::for_tests::slate_amounts;
     #[pymodule_export]
     use crate::for_tests_decoding::{RecordDecoder, read_batches};
     #[pymodule_export]

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from streamer.commands.verify import verify
 from streamer.config import Settings, load
-from streamer.engine.cells import TOTAL_RING, rings_of
 from streamer.errors import UsageError
+from streamer.metrics.rings import TOTAL_RING, rings_of
 from streamer.store.manifest import Manifest, decode
 from streamer.store.redis import RedisStore
 

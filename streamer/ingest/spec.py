@@ -15,14 +15,14 @@ import msgspec
 from streamer import limits
 from streamer.config import Settings
 from streamer.durations import pane_length_ms
-from streamer.engine.caps import Quantile
-from streamer.engine.exposures import wanted_days
-from streamer.engine.tracks import Track
-from streamer.engine.trial_sums import Measure
 from streamer.events import KINDS, field_names
+from streamer.experiments.caps import Quantile
+from streamer.experiments.exposures import wanted_days
+from streamer.experiments.trials import Measure
 from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.per_user import UserFacts
+from streamer.metrics.tracks import Track
 
 HashKey = tuple[int, int]
 """The secret under which ids are hashed: two integers of 64 bits."""

@@ -11,16 +11,10 @@ from typing import Any
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I64
 from streamer.metrics.declare import Declarations, Series, Sums, count, ratio
 
 POSITIONS = limits.POSITION_CLASSES + 2
 """Classes of positions: 0 missing, 1…50, and one for all that are deeper."""
-
-
-def position_class(position: I64) -> I64:
-    """0 for missing, the position up to 50, then 51."""
-    return np.minimum(position, limits.POSITION_CLASSES + 1)
 
 
 metric = Declarations()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import fnmatch
 
 from streamer.config import Settings
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import Fact
-from streamer.engine.layout import Layout, merge
 from streamer.errors import SettingsError
 from streamer.metrics import engagement, intervals, ranking, scoring, traffic, users
 from streamer.metrics.declare import Family, Metric
+from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertFacts, ExperimentFacts
 
 FAMILIES: tuple[Family, ...] = (
@@ -30,7 +28,7 @@ OF_USERS = frozenset([*_USERS, *_ENDS])
 
 
 class Catalogue:
-    """The families that the settings ask for: the engine's collector, and the readout's list."""
+    """The families that the settings ask for: what the core counts, and what is read of it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -63,14 +61,3 @@ class Catalogue:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
         hidden = {name for pattern in hide for name in fnmatch.filter(every, pattern)}
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)
-
-    def settle(self, fact: Fact, totals: Deltas) -> None:
-        """Let the families that count since the start add what can no longer change."""
-        for family in self.families:
-            if family.settle is not None:
-                family.settle(self.settings, fact, self.layout, totals)
-
-    def collect(self, fact: Fact, deltas: Deltas) -> None:
-        """Let every family add what the fact means to it."""
-        for family in self.families:
-            family.collect(self.settings, fact, self.layout, deltas)

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from streamer import limits
-from streamer.batch import I64, Bools
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import Fact
-from streamer.engine.integers import joined
-from streamer.engine.layout import Layout, Stat
+from streamer.arrays import I64, Bools
+from streamer.integers import joined
+from streamer.metrics.layout import Stat
 
 Values = npt.NDArray[Any]
 
@@ -45,7 +43,7 @@ class Sums(Protocol):
         ...
 
     def users(self, stat: int) -> I64:
-        """A statistic of ``engine.user_sums``, scaled to all users: (segments,)."""
+        """A statistic of ``metrics.user_sums``, scaled to all users: (segments,)."""
         ...
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
@@ -107,14 +105,11 @@ class Metric:
 
 @dataclass(frozen=True)
 class Family:
-    """Metrics that share statistics: what a fact adds in windows (``collect``) and, where it can no
-    longer change, since the start (``settle``), and what is read from the sums."""
+    """Metrics that share statistics, which the core counts: what is read from the sums."""
 
     name: str
     stats: Callable[[Any], tuple[Stat, ...]]
-    collect: Callable[[Any, Fact, Layout, Deltas], None]
     metrics: tuple[Metric, ...]
-    settle: Callable[[Any, Fact, Layout, Deltas], None] | None = None
 
 
 class Declarations:

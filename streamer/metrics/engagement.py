@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from streamer import limits
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import DwellFacts, Fact, FeedbackFacts, SessionFacts
-from streamer.engine.layout import Layout, Stat
 from streamer.metrics import sessions, sketch, users
 from streamer.metrics.declare import (
     Brief,
@@ -25,11 +20,11 @@ from streamer.metrics.declare import (
     histogram,
     ratio,
 )
+from streamer.metrics.layout import Stat
 
 CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 """Upper bounds of the classes of dwell times; one more is beyond them all."""
 _CLASS_LABELS = (*map(str, CLASSES_SECONDS), "inf")
-_CLASS_BOUNDS_MS = 1000 * np.array(CLASSES_SECONDS, np.int64)
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -41,38 +36,6 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
         *users.stats(settings),
         *sessions.stats(settings),
     )
-
-
-def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
-    if isinstance(fact, DwellFacts):
-        _collect_dwell(fact, layout, deltas)
-    elif isinstance(fact, FeedbackFacts):
-        users.collect(fact, layout, deltas)
-    elif isinstance(fact, SessionFacts):
-        sessions.collect(fact, layout, deltas)
-
-
-def _collect_dwell(fact: DwellFacts, layout: Layout, deltas: Deltas) -> None:
-    at = layout.at
-    place = np.searchsorted(_CLASS_BOUNDS_MS, fact.dwell_ms, "left")
-    for stat, amount in (
-        (at["dwells"], fact.sign),
-        (at["dwell_ms"], fact.sign * fact.dwell_ms),
-        (at["dwell_class_0"] + place, fact.sign),
-        (at["dwell_bucket"] + sketch.bucket(fact.dwell_ms), fact.sign),
-    ):
-        deltas.add(fact.event_ms, fact.segment, stat, amount)
-
-
-def _settle(settings: Any, fact: Fact, layout: Layout, totals: Deltas) -> None:
-    """Only what histograms show: totals have every segment that ever was."""
-    at = layout.at
-    if isinstance(fact, DwellFacts):
-        place = np.searchsorted(_CLASS_BOUNDS_MS, fact.dwell_ms, "left")
-        totals.add(fact.event_ms, fact.segment, at["dwell_class_0"] + place, fact.sign)
-        totals.add(fact.event_ms, fact.segment, at["dwell_ms"], fact.sign * fact.dwell_ms)
-    elif isinstance(fact, SessionFacts):
-        sessions.settle(fact, layout, totals)
 
 
 metric = Declarations()
@@ -147,6 +110,4 @@ def dwell_distribution(w: Sums) -> Iterator[Series]:
         yield count(w(f"dwell_class_{i}"), upto_seconds=label)
 
 
-FAMILY = Family(
-    "engagement", _stats, _collect, (*metric.metrics, *users.METRICS, *sessions.METRICS), _settle
-)
+FAMILY = Family("engagement", _stats, (*metric.metrics, *users.METRICS, *sessions.METRICS))

@@ -22,22 +22,10 @@ import numpy as np
 
 from streamer import limits
 from streamer.alerting.groups import GROUPS
-from streamer.batch import F64, I64, Bools
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import (
-    CONVERSION,
-    DwellFacts,
-    Fact,
-    FeedbackFacts,
-    OutcomeFacts,
-    SessionFacts,
-    ShownFacts,
-)
-from streamer.engine.integers import split
-from streamer.engine.layout import Layout, Stat
-from streamer.engine.tracks import group_of
-from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.arrays import F64, I64, Bools
 from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums
+from streamer.metrics.layout import Stat
+from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 
 LEAST_GROUPS = 8
 """Groups that must have something: below, their variance says too little."""
@@ -53,41 +41,6 @@ _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
 def _stats(settings: Any) -> tuple[Stat, ...]:
     width = GROUPS * len(_QUANTITIES)
     return (Stat(_STAT, "sums by group of users", largest=1 << limits.LIMB_BITS, width=width),)
-
-
-def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
-    if not hasattr(fact, "user") or not len(fact.user):
-        return
-    group = layout.at[_STAT] + group_of(fact.user)
-    if isinstance(fact, ShownFacts):
-        deltas.count(fact.event_ms, fact.segment, group + _FIRST["impressions"])
-        return
-    for name, amount in _amounts(fact):
-        held = np.flatnonzero(amount)
-        if len(held):
-            stat = group[held] + _FIRST[name]
-            deltas.add(fact.event_ms[held], fact.segment[held], stat, amount[held])
-
-
-def _amounts(fact: Any) -> Iterator[tuple[str, I64]]:
-    """What a fact adds to which quantity."""
-    if isinstance(fact, FeedbackFacts):
-        yield "clicks", (fact.kind == 0) * np.int64(fact.sign)
-        yield "conversions", (fact.kind == CONVERSION) * np.int64(fact.sign)
-        high, low = split(fact.value_micros)
-        yield "value", low * fact.sign
-        yield "value_high", high * fact.sign
-    elif isinstance(fact, OutcomeFacts):
-        yield "clicked", fact.clicked
-        yield "converted", fact.converted
-    elif isinstance(fact, DwellFacts):
-        yield "dwell_ms", fact.dwell_ms * fact.sign
-        yield "viewings", np.full(len(fact.user), fact.sign)
-    elif isinstance(fact, SessionFacts):
-        yield "sessions", np.full(len(fact.user), fact.sign)
-        yield "bounces", (fact.views == 1) * np.int64(fact.sign)
-        yield "views", fact.views * fact.sign
-        yield "session_ms", fact.length_ms * fact.sign
 
 
 # Statistics --------------------------------------------------------------------------------------
@@ -286,4 +239,4 @@ _declare_ends(
     f"absent below {LEAST_GROUPS} users",
 )
 
-FAMILY = Family("intervals", _stats, _collect, tuple(metric.metrics))
+FAMILY = Family("intervals", _stats, tuple(metric.metrics))

@@ -11,8 +11,8 @@ from math import sqrt
 
 import numpy as np
 
-from streamer.batch import F64, I64, Bools
-from streamer.engine.integers import joined, split
+from streamer.arrays import F64, I64, Bools
+from streamer.integers import joined
 from streamer.metrics.slates import UNIT
 
 _LIMB_BITS, _SUM_BITS = 31, 30
@@ -45,14 +45,6 @@ class Moments:
     def width(self) -> int:
         """Number of columns: of the sum, and of squares."""
         return (1 if self.is_single else 2) + self.square_limbs
-
-    def columns(self, value: I64) -> list[I64]:
-        """What is added for values."""
-        sums = [value] if self.is_single else split(value, _SUM_BITS)
-        return [
-            *sums,
-            *(_squared(value) if self.square_limbs == 4 else split(value * value, _LIMB_BITS)),
-        ]
 
     def _total(self, sums: I64) -> list[int]:
         if self.is_single:
@@ -87,17 +79,3 @@ class Moments:
             # Below 0 it can only be after a bound of memory was hit; a scrape goes on.
             result[i] = sqrt(max(spread, 0) / (n * n * (n - 1))) / UNIT
         return result, present
-
-
-def _squared(value: I64) -> list[I64]:
-    """Squares of values up to 2**53 in four limbs of 31 bits, the highest first.
-
-    >>> limbs = [int(x[0]) for x in _squared(np.array([2**52 + 1]))]
-    >>> sum(x << 31 * i for i, x in enumerate(reversed(limbs))) == (2**52 + 1) ** 2
-    True
-    """
-    high, low = split(np.abs(value), _LIMB_BITS)
-    carry, first = split(low * low, _LIMB_BITS)
-    carry, second = split(2 * high * low + carry, _LIMB_BITS)
-    fourth, third = split(high * high + carry, _LIMB_BITS)
-    return [fourth, third, second, first]

@@ -7,40 +7,24 @@ values of slates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from streamer import limits
 from streamer.alert_settings import Alert
-from streamer.batch import I64
 from streamer.config import Settings
-from streamer.engine.caps import Cap, Quantile
-from streamer.engine.exposures import Exposure
-from streamer.engine.facts import (
-    CONVERSION,
-    DwellFacts,
-    Fact,
-    FeedbackFacts,
-    OutcomeFacts,
-    RankedFacts,
-    ShownFacts,
-    SlateFacts,
-)
-from streamer.engine.integers import split
-from streamer.engine.tracks import PerUser, Track
-from streamer.engine.trial_sums import Measure, Trial
 from streamer.errors import SettingsError
 from streamer.experiment_settings import ExperimentMetric
+from streamer.experiments.caps import Cap, Quantile
+from streamer.experiments.exposures import Exposure
+from streamer.experiments.trials import Measure, Trial
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
-from streamer.metrics.slates import UNIT, Lists
+from streamer.metrics.tracks import Track
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1, and of one unit of currency."""
-_COARSER = UNIT // MILLIONTH
 IMPRESSIONS = "impressions"
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
@@ -89,7 +73,6 @@ _BY_OWN_TIME = {"clicks", "conversions", "value", "dwell_ms"}
 class _SlateSum:
     """Sums over slates of a value, in millionths."""
 
-    family: SlateFamily
     metric: SlateMetric
     k: int
     convention: str
@@ -102,8 +85,8 @@ def known_names() -> list[str]:
 
 
 class UserFacts:
-    """What metrics need of each fact. ``metrics``: (name, who asks for it); SettingsError for a
-    name that there is not under these settings."""
+    """What metrics need to be added up for each user. ``metrics``: (name, who asks for it);
+    SettingsError for a name that there is not under these settings."""
 
     always: ClassVar[tuple[str, ...]] = (IMPRESSIONS,)
     """The first components, whatever the metrics."""
@@ -116,13 +99,6 @@ class UserFacts:
         wanted = [name for ratio in self.ratios.values() for name in ratio.components]
         self.components = tuple(dict.fromkeys([*self.always, *wanted] if wanted else []))
         self._at = {name: i for i, name in enumerate(self.components)}
-        self._populations = [
-            population
-            for family in _FAMILIES.values()
-            for population in family.populations
-            if f"slates.{population.name}" in self._at
-            or any(v.metric.population is population for v in self.slate_sums.values())
-        ]
 
     def measure(self, name: str) -> Measure:
         """The places of a metric's components."""
@@ -147,7 +123,7 @@ class UserFacts:
                 if metric.name == base:
                     is_on = family_name in self.settings.metrics.families
                     self._require(is_on, at, f"needs {family_name!r} in metrics.families")
-                    return self._of_slates(name, family, metric, k, options, at)
+                    return self._of_slates(name, metric, k, options, at)
         raise SettingsError(f"{at}: none of {', '.join(known_names())}, as base[@k][.option]")
 
     def _require(self, condition: bool, at: str, message: str) -> None:
@@ -166,7 +142,6 @@ class UserFacts:
     def _of_slates(
         self,
         name: str,
-        family: SlateFamily,
         metric: SlateMetric,
         k: str,
         options: list[str],
@@ -184,70 +159,10 @@ class UserFacts:
             else:
                 known = [*metric.over, *metric.conventions]
                 raise SettingsError(f"{at}: option {option!r}; it has {', '.join(known) or 'none'}")
-        value = _SlateSum(family, metric, int(k), convention)
+        value = _SlateSum(metric, int(k), convention)
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
         return UserRatio(name, above, f"slates.{over[0]}", MILLIONTH)
-
-    # Facts ---------------------------------------------------------------------------------------
-
-    def per_user(self, fact: Fact) -> Iterable[PerUser]:
-        """What a fact adds to users' days: (component, users, times, segments, amounts)."""
-        if isinstance(fact, RankedFacts):
-            yield from self._of_lists(fact)
-            return
-        for at, name in enumerate(self.components):
-            amount = self._amount(name, fact)
-            if amount is not None:
-                yield from _held(at, fact, amount)
-
-    def _amount(self, name: str, fact: Fact) -> I64 | None:
-        """What a fact adds to one component, if it is of its kind."""
-        amounts: dict[str, Any] = {}
-        if isinstance(fact, ShownFacts):
-            amounts = {IMPRESSIONS: np.ones(len(fact.user), np.int64)}
-        elif isinstance(fact, FeedbackFacts):
-            return self._of_feedback(name, fact)
-        elif isinstance(fact, OutcomeFacts):
-            amounts = {"clicked": fact.clicked, "converted": fact.converted}
-        elif isinstance(fact, DwellFacts):
-            sign = np.full(len(fact.user), fact.sign)
-            amounts = {"dwell_ms": fact.dwell_ms * fact.sign, "viewings": sign, OUTCOMES: sign}
-        elif isinstance(fact, SlateFacts):
-            amounts = {"slates.all": np.full(len(fact.user), fact.sign)}
-        return amounts.get(name)
-
-    def _of_feedback(self, name: str, fact: FeedbackFacts) -> I64 | None:
-        kinds = [f"feedback.{kind}" for kind in self.settings.user_feedback_kinds]
-        if name in ("value", "value_high"):
-            high, low = split(fact.value_micros)
-            return (low if name == "value" else high) * fact.sign
-        given: I64
-        if name == OUTCOMES:
-            return np.full(len(fact.user), fact.sign)
-        if name in ("conversions", "feedback.conversion"):
-            given = (fact.kind == CONVERSION) * np.int64(fact.sign)
-        elif name == "clicks" or name in kinds:
-            kind = 0 if name == "clicks" else kinds.index(name)
-            given = (fact.kind == kind) * np.int64(fact.sign)
-        else:
-            return None
-        return given
-
-    def _of_lists(self, fact: RankedFacts) -> Iterator[PerUser]:
-        if not self._populations:
-            return
-        lists = Lists(fact, self.settings.gains, self.settings.metrics.margin)
-        inside = {p.name: p.contains(lists) for p in self._populations if p.contains}
-        for name, belongs in inside.items():
-            if (at := self._at.get(f"slates.{name}")) is not None:
-                yield from _held(at, fact, belongs * fact.sign)
-        for name, value in self.slate_sums.items():
-            belongs = inside[value.metric.population.name]
-            if belongs.any():
-                units = value.metric.value(lists, value.k, value.convention)
-                amount = np.where(belongs, (units + _COARSER // 2) // _COARSER, 0) * fact.sign
-                yield from _held(self._at[name], fact, amount)
 
 
 class ExperimentFacts(UserFacts):
@@ -338,11 +253,3 @@ class AlertFacts(UserFacts):
             )
         )
         return horizon_ms + settings.time.max_lateness_ms
-
-
-def _held(component: int, fact: Any, amount: I64) -> Iterator[PerUser]:
-    """The amounts that are not 0."""
-    held = np.flatnonzero(amount)
-    if len(held):
-        amount = amount[held].astype(np.int64)
-        yield component, fact.user[held], fact.event_ms[held], fact.segment[held], amount

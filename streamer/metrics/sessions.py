@@ -8,18 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
-from streamer import limits
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import SessionFacts
-from streamer.engine.layout import Layout, Stat
 from streamer.metrics import sketch
 from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, histogram, ratio
+from streamer.metrics.layout import Stat
 
 CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Upper bounds of the classes of lengths since the start; one more is beyond them all."""
-_CLASS_BOUNDS_MS = 1000 * np.array(CLASSES_SECONDS, np.int64)
 
 
 def stats(settings: Any) -> tuple[Stat, ...]:
@@ -32,27 +26,6 @@ def stats(settings: Any) -> tuple[Stat, ...]:
         Stat("session_bucket", "sessions by bucket of length", width=sketch.BUCKETS),
         *(Stat(f"session_class_{i}", "settled sessions") for i in range(len(CLASSES_SECONDS) + 1)),
     )
-
-
-def collect(fact: SessionFacts, layout: Layout, deltas: Deltas) -> None:
-    """Count sessions under the time at which they end."""
-    at, sign = layout.at, fact.sign
-    bucket = sketch.bucket(np.minimum(fact.length_ms, limits.MAX_SESSION_MS))
-    for stat, amount in (
-        (at["sessions"], sign),
-        (at["bounces"], sign * (fact.views == 1)),
-        (at["session_views"], sign * fact.views),
-        (at["session_ms"], sign * fact.length_ms),
-        (at["session_bucket"] + bucket, sign),
-    ):
-        deltas.add(fact.event_ms, fact.segment, stat, amount)
-
-
-def settle(fact: SessionFacts, layout: Layout, totals: Deltas) -> None:
-    """Count sessions since the start."""
-    place = np.searchsorted(_CLASS_BOUNDS_MS, fact.length_ms, "left")
-    totals.add(fact.event_ms, fact.segment, layout.at["session_class_0"] + place, fact.sign)
-    totals.add(fact.event_ms, fact.segment, layout.at["session_ms"], fact.sign * fact.length_ms)
 
 
 metric = Declarations()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamer import limits
-from streamer.batch import I64, Bools
+from streamer.arrays import I64, Bools
 from streamer.metrics.declare import Series
 
 Values = npt.NDArray[np.float64]
@@ -41,21 +41,12 @@ MIDDLE_MS = np.where(
 BUCKETS = len(UPPER_MS)
 
 
-def bucket(value_ms: I64) -> I64:
-    """The bucket of each value, 0 to MAX_SESSION_MS milliseconds.
-
-    >>> UPPER_MS[bucket(np.array([0, 7, 1000]))].tolist()
-    [0, 7, 1003]
-    """
-    return np.searchsorted(UPPER_MS, value_ms, "left")
-
-
 def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     """The value at rank ceil(q·n), q = numerator/denominator, of each row of bucket counts, in
     milliseconds; 0 for a row without values. Relative error at most 1 %.
 
     >>> counts = np.zeros((1, BUCKETS), np.int64)
-    >>> counts[0, bucket(np.array([10, 20, 30]))] = 1
+    >>> counts[0, [10, 20, 30]] = 1
     >>> quantile(counts, 1, 2).tolist()
     [20.0]
     """

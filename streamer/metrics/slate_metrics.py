@@ -1,7 +1,8 @@
 """How a metric of slates is declared: the value of one slate, and over which slates it is averaged.
 
-From the value follow two metrics: the mean over slates, and its standard error. Their sums stand in
-one wide statistic a family, whose columns a ``Plan`` gives out.
+The core computes the value, which it knows by the metric's name. From it follow two metrics: the
+mean over slates, and its standard error. Their sums stand in one wide statistic a family, whose
+columns a ``Plan`` gives out.
 """
 
 from __future__ import annotations
@@ -11,18 +12,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from streamer.batch import I64, Bools
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import Fact, RankedFacts, SlateFacts
-from streamer.engine.layout import Layout, Stat
+from streamer.arrays import I64
 from streamer.metrics.declare import Brief, Formula, Metric, Series, Sums
+from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
-from streamer.metrics.slates import UNIT, Lists
+from streamer.metrics.slates import UNIT
 
-Value = Callable[[Lists, int, str], I64]
-"""Slates, cut-off (0: none) and convention ("" is the default) → a value each, in units of 1e-9."""
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
 
@@ -33,16 +28,12 @@ BRIEF = Brief({"maturity": "provisional"}, dimensions=1)
 
 @dataclass(frozen=True)
 class Population:
-    """Slates over which a mean is taken.
-
-    ``support``: the metric that counts them, with label ``over`` if ``has_over``. ``contains``:
-    which slates of a fact belong; None for all, which ``SlateFacts`` count.
-    """
+    """Slates over which a mean is taken. ``support``: the metric that counts them, with label
+    ``over`` if ``has_over``."""
 
     name: str
     support: str
     doc: str
-    contains: Callable[[Lists], Bools] | None
     has_over: bool = False
     has_maturity: bool = True
     brief: Brief | None = None
@@ -54,7 +45,6 @@ class SlateMetric:
     has that."""
 
     name: str
-    value: Value
     by_k: bool
     conventions: tuple[str, ...]
     over: tuple[str, ...]
@@ -92,7 +82,7 @@ class Plan:
 
 
 class SlateFamily:
-    """Collects the metrics of slates of one family, and fills its statistic."""
+    """Collects the metrics of slates of one family, and lays out its statistic."""
 
     def __init__(self, name: str, populations: tuple[Population, ...]) -> None:
         self.name, self.populations = name, populations
@@ -107,6 +97,7 @@ class SlateFamily:
         name: str,
         *,
         formula: str,
+        doc: str,
         unit: str,
         population: Population,
         source: str = "",
@@ -115,31 +106,24 @@ class SlateFamily:
         over: tuple[str, ...] = (),
         brief: Brief | None = None,
         largest: Largest = lambda gains, margin, k: UNIT,
-    ) -> Callable[[Value], Value]:
-        """Declare the decorated value of a slate."""
+    ) -> None:
+        """Declare a value of slates: its mean, and the standard error of that."""
+        metric = SlateMetric(name, by_k, conventions, over, population, largest)
+        self.values.append(metric)
+        labels = _listed(
+            over=over, k=by_k, maturity=population.has_maturity, convention=conventions
+        )
+        shared = ("gauge", "window")
+        self.metrics += [
+            Metric(name, *shared, f"mean over slates of {formula}", unit, _empty(metric), source,
+                   doc, labels, self._means(metric), brief),
+            Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
+                   f"as {name}", "absent below two slates that it is over", "",
+                   f"Standard error of {name}, its slates taken as independent.",
+                   labels, self._errors(metric), brief),
+        ]  # fmt: skip
 
-        def declare(value: Value) -> Value:
-            metric = SlateMetric(name, value, by_k, conventions, over, population, largest)
-            self.values.append(metric)
-            labels = _listed(
-                over=over, k=by_k, maturity=population.has_maturity, convention=conventions
-            )
-            doc = " ".join((value.__doc__ or "").split())
-            shared = ("gauge", "window")
-            empty = _empty(metric)
-            self.metrics += [
-                Metric(name, *shared, f"mean over slates of {formula}", unit, empty, source, doc,
-                       labels, self._means(metric), brief),
-                Metric(f"{name}_stderr", *shared, "standard deviation / sqrt(slates)",
-                       f"as {name}", "absent below two slates that it is over", "",
-                       f"Standard error of {name}, its slates taken as independent.",
-                       labels, self._errors(metric), brief),
-            ]  # fmt: skip
-            return value
-
-        return declare
-
-    # Adding --------------------------------------------------------------------------------------
+    # Counting ------------------------------------------------------------------------------------
 
     def plan(self, settings: Any) -> Plan:
         """The columns under these settings."""
@@ -188,37 +172,6 @@ class SlateFamily:
             "populations": names,
             "columns": columns,
         }
-
-    def collect(self, settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
-        """Add the values of slates, or take them back."""
-        if isinstance(fact, SlateFacts):
-            for i, population in enumerate(self.populations):
-                if population.contains is None:
-                    stat = layout.at[self.name] + i
-                    deltas.add(fact.event_ms, fact.segment, stat, fact.sign)
-        elif isinstance(fact, RankedFacts):
-            self._collect(settings, fact, layout, deltas)
-
-    def _collect(self, settings: Any, fact: RankedFacts, layout: Layout, deltas: Deltas) -> None:
-        plan = self.plan(settings)
-        lists = Lists(fact, settings.gains, settings.metrics.margin)
-        amounts = np.zeros((plan.width, len(lists)), np.int64)
-        inside = {p.name: p.contains(lists) for p in self.populations if p.contains}
-        for name, belongs in inside.items():
-            amounts[plan.populations[name]] = belongs
-        for column in plan.columns:
-            belongs = inside[column.metric.population.name]
-            if belongs.any():
-                value = np.where(
-                    belongs, column.metric.value(lists, column.k, column.convention), 0
-                )
-                amounts[column.at : column.at + column.moments.width] = column.moments.columns(
-                    value
-                )
-        amounts *= fact.sign
-        deltas.add_rows(
-            fact.event_ms, fact.segment, layout.at[self.name], np.ascontiguousarray(amounts.T)
-        )
 
     # Reading -------------------------------------------------------------------------------------
 

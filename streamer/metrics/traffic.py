@@ -11,14 +11,11 @@ from typing import Any
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I64
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import CONVERSION, Fact, FeedbackFacts, OutcomeFacts, ShownFacts
-from streamer.engine.integers import split
-from streamer.engine.layout import Layout, Stat
+from streamer.arrays import I64
 from streamer.metrics import by_position
-from streamer.metrics.by_position import POSITIONS, position_class
+from streamer.metrics.by_position import POSITIONS
 from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums, count, money, ratio
+from streamer.metrics.layout import Stat
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -35,40 +32,7 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     )
 
 
-def _collect(settings: Any, fact: Fact, layout: Layout, deltas: Deltas) -> None:
-    at = layout.at
-    if isinstance(fact, ShownFacts):
-        stat = at["shown_at"] + position_class(fact.position)
-        deltas.count(fact.event_ms, fact.segment, stat)
-    elif isinstance(fact, OutcomeFacts):
-        deltas.add(fact.event_ms, fact.segment, at["clicked"], fact.clicked)
-        deltas.add(fact.event_ms, fact.segment, at["converted"], fact.converted)
-    elif isinstance(fact, FeedbackFacts):
-        _collect_feedback(settings, fact, layout, deltas)
-
-
-def _collect_feedback(settings: Any, fact: FeedbackFacts, layout: Layout, deltas: Deltas) -> None:
-    at = layout.at
-    is_conversion = fact.kind == CONVERSION
-    if is_conversion.any():
-        bought = fact.where(is_conversion)
-        high, low = split(bought.value_micros)
-        deltas.add(bought.event_ms, bought.segment, at["conversions"], bought.sign)
-        deltas.add(bought.event_ms, bought.segment, at["value_high"], bought.sign * high)
-        deltas.add(bought.event_ms, bought.segment, at["value_low"], bought.sign * low)
-    if is_conversion.all():
-        return
-    given = fact.where(~is_conversion)
-    kinds = len(settings.feedback_kinds)
-    kind = np.where(given.kind < 0, kinds, given.kind)
-    deltas.add(given.event_ms, given.segment, at["feedback_0"] + kind, given.sign)
-    clicks = given.where(given.kind == 0)
-    stat = at["clicks_at"] + position_class(clicks.position)
-    deltas.add(clicks.event_ms, clicks.segment, stat, clicks.sign)
-
-
 metric = Declarations()
-_BY_EVENT_TIME = "each by its own event time"
 
 
 def _impressions(w: Sums) -> I64:
@@ -374,4 +338,4 @@ def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
         yield count(above, maturity=maturity)
 
 
-FAMILY = Family("traffic", _stats, _collect, (*metric.metrics, *by_position.METRICS), _collect)
+FAMILY = Family("traffic", _stats, (*metric.metrics, *by_position.METRICS))

@@ -13,22 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import FeedbackFacts
-from streamer.engine.layout import Layout, Stat
-from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, ratio
+from streamer.metrics.layout import Stat
+from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 
 
 def stats(settings: Any) -> tuple[Stat, ...]:
-    """Statistics of events; those of users are kept apart (``engine.user_sums``)."""
+    """Statistics of events; those of users are kept apart (``metrics.user_sums``)."""
     return (Stat("user_clicks", "clicks"),)
-
-
-def collect(fact: FeedbackFacts, layout: Layout, deltas: Deltas) -> None:
-    """Count clicks."""
-    clicks = fact.where(fact.kind == 0)
-    deltas.add(clicks.event_ms, clicks.segment, layout.at["user_clicks"], clicks.sign)
 
 
 metric = Declarations()

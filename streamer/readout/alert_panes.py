@@ -11,14 +11,14 @@ import numpy as np
 from streamer import limits
 from streamer.alerting.groups import GROUPS, GroupSums
 from streamer.alerting.past import Totals
-from streamer.batch import I64
+from streamer.arrays import I64
 from streamer.config import Settings
-from streamer.engine.integers import joined
-from streamer.engine.labels import Label
-from streamer.engine.tracks import ABOVE, BELOW, CHUNK, HIGH, Track
 from streamer.experiment_settings import DAY_MS
+from streamer.integers import joined
+from streamer.metrics.tracks import ABOVE, BELOW, CHUNK, HIGH, Track
 from streamer.readout.view import TrackView, View
 from streamer.readout.windows import ALL, OTHER, Segment, values_shown
+from streamer.segments import Label
 
 _STATS = 3 * GROUPS
 _PANES, _DAYS = 1 << 32, 2 << 32

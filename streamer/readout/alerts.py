@@ -18,9 +18,9 @@ from streamer.alerting.past import Totals, arrivals, pooled
 from streamer.alerting.reference import against_reference
 from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.config import Settings
-from streamer.engine.tracks import BELOW, HIGH
 from streamer.experiment_settings import DAY_MS
 from streamer.metrics.per_user import AlertFacts
+from streamer.metrics.tracks import BELOW, HIGH
 from streamer.readout.alert_panes import AlertPanes, Sums, above, grouped, total_of
 from streamer.readout.view import View
 from streamer.readout.windows import ALL, Segment

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.arrays import I64
 from streamer.config import Settings
-from streamer.engine.cells import Ring, rings_of
-from streamer.engine.layout import Layout
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import Ring, rings_of
 from streamer.readout.readout import readout
 
 _LATE_MS = 10**13

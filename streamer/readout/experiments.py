@@ -11,18 +11,17 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamer import limits
+from streamer import integers, limits
 from streamer.config import Settings
-from streamer.engine import integers
-from streamer.engine.integers import Columns
-from streamer.engine.trial_sums import USERS, Trial, cumulated
 from streamer.experiment_settings import DAY_MS, Experiment, ExperimentMetric, date_of
 from streamer.experiments import power, readout
 from streamer.experiments.estimate import Estimate
 from streamer.experiments.growth import Growth
 from streamer.experiments.plan import Plan, Rule
 from streamer.experiments.sums import ArmSums, BeforeSums
+from streamer.experiments.trials import USERS, Trial, cumulated
 from streamer.experiments.verdict import Scale
+from streamer.integers import Columns
 from streamer.metrics.per_user import ExperimentFacts, UserRatio
 from streamer.readout.view import View
 from streamer.words import counted

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.arrays import I64
 from streamer.readout.view import View
 
 STAT_BITS = 14

@@ -8,10 +8,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 from streamer.config import Settings
-from streamer.engine.cells import rings_of
 from streamer.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.declare import Metric, Series
+from streamer.metrics.rings import rings_of
 from streamer.readout import alert_gauges, experiment_gauges
 from streamer.readout.alerts import Watched, watched
 from streamer.readout.counters import COUNTERS, Known

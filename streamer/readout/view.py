@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamer.batch import I64
-from streamer.engine import integers
-from streamer.engine.chains import runs_of
-from streamer.engine.groups import group_texts
-from streamer.engine.labels import Label
-from streamer.engine.segments import OTHER, segment_texts
+from streamer import integers
+from streamer.arrays import I64, runs_of
 from streamer.events import KINDS
 from streamer.partition import Partition, Series
+from streamer.segments import OTHER, Label, group_texts, segment_texts
 
 Panes = dict[int, tuple[I64, I64]]
 """(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""

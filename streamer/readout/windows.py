@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from streamer.batch import I64
+from streamer.arrays import I64
 from streamer.config import Settings
-from streamer.engine.cells import TOTAL_RING, Ring
-from streamer.engine.layout import Layout
-from streamer.engine.user_sums import USERS, first_key, parts_of, users_stats
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import TOTAL_RING, Ring
+from streamer.metrics.user_sums import USERS, first_key, parts_of, users_stats
 from streamer.readout.pane_sums import PaneSums
 from streamer.readout.view import View
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamer import limits
-from streamer.batch import F64
+from streamer.arrays import F64
 from streamer.errors import CodecError
 from streamer.store.frame import body_of, framed
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamer import limits
 from streamer.config import Settings
-from streamer.engine.integers import Columns
-from streamer.engine.trial_sums import Trial
 from streamer.errors import CodecError
+from streamer.experiments.trials import Trial
+from streamer.integers import Columns
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
 from streamer.store import codec

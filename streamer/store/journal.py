@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from streamer import limits
-from streamer.engine.cells import rings_of
-from streamer.engine.groups import columns_of
-from streamer.engine.segments import OTHER
 from streamer.events import KINDS
+from streamer.metrics.rings import rings_of
 from streamer.partition import Partition
+from streamer.segments import OTHER, columns_of
 from streamer.store import codec
 from streamer.store.base import Commit
 from streamer.store.manifest import (

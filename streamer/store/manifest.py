@@ -8,15 +8,14 @@ from typing import Any
 import cramjam
 import msgspec
 
-from streamer.batch import I64
+from streamer.arrays import I64
 from streamer.config import Settings
-from streamer.engine.cells import rings_of
-from streamer.engine.exposures import all_since
-from streamer.engine.groups import group_texts, tuples_of
-from streamer.engine.layout import Layout
-from streamer.engine.segments import segment_texts
 from streamer.errors import CodecError, DamagedError, SettingsError
+from streamer.experiments.exposures import all_since
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import rings_of
 from streamer.readout.view import Header, TopicCounts
+from streamer.segments import group_texts, segment_texts, tuples_of
 from streamer.store import codec
 from streamer.store.frame import body_of, framed
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from streamer import limits
 from streamer._core import Core
-from streamer.batch import I64
-from streamer.engine.cells import TOTAL_RING, Ring
-from streamer.engine.chains import runs_of
+from streamer.arrays import I64, runs_of
 from streamer.errors import CodecError
+from streamer.metrics.rings import TOTAL_RING, Ring
 from streamer.store.codec import Columns
 
 Put = Callable[[Columns], str]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from streamer.engine.user_sums import USERS, positive_users
 from streamer.metrics import ranking, scoring
 from streamer.metrics.declare import Metric
 from streamer.metrics.intervals import _FIRST
-from tests.laws.facts import FactSums
+from streamer.metrics.user_sums import USERS, positive_users
+from tests.laws.counted import CountedSums
 
 OF_GROUPS = {
     "ctr": "impressions",
@@ -41,7 +41,7 @@ _POPULATIONS = {
 }
 
 
-def rule(metric: Metric, sums: FactSums, labels: dict[str, str], suffix: str) -> Any:
+def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str) -> Any:
     """Where the series of these labels is to be shown; KeyError for a rule that is not known."""
     said, is_mature = metric.empty, labels.get("maturity") == "mature"
 
@@ -77,12 +77,12 @@ def rule(metric: Metric, sums: FactSums, labels: dict[str, str], suffix: str) ->
     return stat(WITHOUT[said.removeprefix("absent without ")]) > 0
 
 
-def _value(metric: Metric, sums: FactSums, labels: dict[str, str]) -> Any:
+def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
     (found,) = [s.values for s in metric.series(sums) if dict(s.labels) == labels]
     return found
 
 
-def _of_users(said: str, sums: FactSums, labels: dict[str, str]) -> Any:
+def _of_users(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
     users = sums.users(USERS)
     if said == "absent below 8 users":
         return users >= 8
@@ -94,7 +94,7 @@ def _of_users(said: str, sums: FactSums, labels: dict[str, str]) -> Any:
     return users > 0
 
 
-def _of_slates(metric: Metric, said: str, sums: FactSums, labels: dict[str, str]) -> Any:
+def _of_slates(metric: Metric, said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
     """Slates of the population that a mean is over: of that of the label, or of its only one."""
     values = {m.name: m for f in (ranking, scoring) for m in f.slate_metric.values}
     name = labels.get("over") or values[metric.name.removesuffix("_stderr")].population.name

@@ -10,8 +10,8 @@ import numpy as np
 
 from streamer.metrics.declare import Family, Metric
 from streamer.metrics.intervals import name_of
+from tests.laws.counted import CountedSums
 from tests.laws.empty import rule
-from tests.laws.facts import FactSums
 
 ADDITIVE = {"events", "impressions", "users", "viewings", "sessions", "slates", "currency"}
 """Units of what adds up over partitions."""
@@ -22,7 +22,7 @@ Shown = dict[Key, tuple[Any, Any]]
 """Series → values and where they are present, one a segment."""
 
 
-def read(metric: Metric, sums: FactSums) -> Shown:
+def read(metric: Metric, sums: CountedSums) -> Shown:
     """What the formula gives."""
     sums.memo.clear()
     found: Shown = {}
@@ -33,19 +33,19 @@ def read(metric: Metric, sums: FactSums) -> Shown:
     return found
 
 
-def empty_is_absent(metric: Metric, a: FactSums, b: FactSums) -> None:
+def empty_is_absent(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     for values, present in read(metric, a.nothing).values():
         assert not present.any()
         assert np.isfinite(values).all()
 
 
-def what_is_said_of_empty_is_shown(metric: Metric, a: FactSums, b: FactSums) -> None:
+def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     for (suffix, labels), (_, present) in read(metric, a).items():
         expected = rule(metric, a, dict(labels), suffix)
         assert present.tolist() == expected.tolist(), (metric.empty, labels)
 
 
-def range_is_that_of_the_unit(metric: Metric, a: FactSums, b: FactSums) -> None:
+def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     least = -1.0 if metric.unit in ("correlation", "as kendall_tau", "as spearman_rho") else 0.0
     base = metric.name.replace("_lower", "").replace("_upper", "")
     for values, present in read(metric, a).values():
@@ -55,13 +55,13 @@ def range_is_that_of_the_unit(metric: Metric, a: FactSums, b: FactSums) -> None:
             assert (values[present] <= 1.0).all()
 
 
-def segments_are_told_apart(metric: Metric, a: FactSums, b: FactSums) -> None:
+def segments_are_told_apart(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     """A value that is always the same is none."""
     shown = [np.concatenate([v[p] for v, p in read(metric, s).values()]) for s in (a, b, a + b)]
     assert len(set(np.concatenate(shown).tolist())) > 2, metric.name
 
 
-def parts_make_the_whole(metric: Metric, a: FactSums, b: FactSums) -> None:
+def parts_make_the_whole(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     """Counts add; means and ratios of a union lie between those of its parts."""
     if metric.name.endswith("_stderr") or _is_end(metric) or "coec" in metric.name:
         return
@@ -80,7 +80,7 @@ def parts_make_the_whole(metric: Metric, a: FactSums, b: FactSums) -> None:
             assert (total[present] <= high + slack).all()
 
 
-def double_is_twice_or_the_same(metric: Metric, a: FactSums, b: FactSums) -> None:
+def double_is_twice_or_the_same(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     """Counts double with what is counted; rates stay as they are; errors shrink."""
     once, twice = read(metric, a), read(metric, a + a)
     for key, (values, present) in once.items():
@@ -96,7 +96,7 @@ def double_is_twice_or_the_same(metric: Metric, a: FactSums, b: FactSums) -> Non
             assert np.allclose(doubled, factor * values[present], rtol=1e-9)
 
 
-LAWS: tuple[Callable[[Metric, FactSums, FactSums], None], ...] = (
+LAWS: tuple[Callable[[Metric, CountedSums, CountedSums], None], ...] = (
     empty_is_absent,
     what_is_said_of_empty_is_shown,
     range_is_that_of_the_unit,
@@ -106,7 +106,7 @@ LAWS: tuple[Callable[[Metric, FactSums, FactSums], None], ...] = (
 )
 
 
-def ends_hold_the_value(family: Family, known: Mapping[str, Metric], sums: FactSums) -> None:
+def ends_hold_the_value(family: Family, known: Mapping[str, Metric], sums: CountedSums) -> None:
     """The lower end is not above the value, the upper one not below it, and they differ."""
     for base in [m for m in known.values() if name_of(m.name, "lower") in known]:
         ends = [read(known[name_of(base.name, end)], sums) for end in ("lower", "upper")]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
-from streamer.batch import I64
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import RankedFacts
 from streamer.metrics import by_position, engagement, ranking, scoring, sessions, traffic, users
 from streamer.metrics import intervals as intervals_module
 from streamer.metrics.catalogue import FAMILIES, Catalogue
 from streamer.metrics.declare import Metric, Series, Sums
 from streamer.metrics.slate_metrics import SlateMetric
-from streamer.metrics.slates import UNIT, Lists
-from tests.laws.facts import SETTINGS, SIZE, FactSums, slates, sums
+from streamer.metrics.slates import UNIT
+from tests.laws.counted import SETTINGS, SIZE, CountedSums, sums
 from tests.laws.laws import LAWS, ends_hold_the_value, read, sample_error
+from tests.slate_values import FAMILIES as SLATE_FAMILIES
+from tests.slate_values import Item, Slate, core_values, in_core, oracle_values, random_slate
 
 CATALOGUE = Catalogue(SETTINGS)
 KNOWN = {metric.name: metric for family in FAMILIES for metric in family.metrics}
@@ -26,6 +26,7 @@ PAIRS = {
     scope: (sums(CATALOGUE, 1, scope), sums(CATALOGUE, 2, scope)) for scope in ("window", "total")
 }
 SLATES = [*ranking.slate_metric.values, *scoring.slate_metric.values]
+FAMILY_OF = {m.name: family for family in SLATE_FAMILIES.values() for m in family.values}
 PARTS: dict[str, tuple[Metric, ...]] = {
     "traffic": tuple(m for m in traffic.FAMILY.metrics if m not in by_position.METRICS),
     "by_position": by_position.METRICS,
@@ -62,8 +63,9 @@ def test_ends_of_intervals_hold_their_values() -> None:
 # Slates -------------------------------------------------------------------------------------------
 
 
-def lists_of(fact: RankedFacts) -> Lists:
-    return Lists(fact, SETTINGS.gains, SETTINGS.metrics.margin)
+def core_value(metric: SlateMetric, slate: Slate, k: int, convention: str) -> int:
+    """What a slate is worth."""
+    return core_values(SETTINGS, FAMILY_OF[metric.name], slate)[metric.name, k, convention]
 
 
 def cuts(metric: SlateMetric) -> Iterator[tuple[int, str]]:
@@ -75,21 +77,17 @@ def cuts(metric: SlateMetric) -> Iterator[tuple[int, str]]:
 
 def means_are_those_of_the_slates(metric: SlateMetric) -> None:
     """A reading is the mean of the values of its slates, computed one by one; so is its error."""
-    _, fact = slates(np.random.default_rng(3), 60)
-    fact = replace(fact, segment=fact.segment * 0)
-    lists = lists_of(fact)
-    inside = metric.population.contains(lists) if metric.population.contains else None
-    assert inside is not None
-    sums_of = PAIRS["window"][0].nothing
-    matrix = sums_of.matrix.copy()
-    deltas = Deltas(1)
-    CATALOGUE.collect(fact, deltas)
-    for _, of, first, amounts in deltas.rows:
-        for i, row in enumerate(of.tolist()):
-            matrix[row, first : first + amounts.shape[1]] += amounts[i]
-    found = FactSums(CATALOGUE, matrix, 0 * matrix, sums_of.people)
+    dice, family = Random(3), FAMILY_OF[metric.name]
+    slates = [random_slate(dice, SIZE, len(SETTINGS.gains)) for _ in range(80)]
+    truths = [oracle_values(SETTINGS, slate) for slate in slates]
+    truths = [(its, values) for its, values in truths if metric.population.name in its]
+    empty = PAIRS["window"][0].nothing
+    matrix = empty.matrix.copy()
+    span = CATALOGUE.layout.span(family.name)
+    matrix[0, span] = np.sum([amounts for amounts, _ in in_core(SETTINGS, family, slates)], axis=0)
+    found = CountedSums(CATALOGUE, matrix, 0 * matrix, empty.people)
     for k, convention in cuts(metric):
-        values = (metric.value(lists, k, convention)[inside] / UNIT).tolist()
+        values = [values[metric.name, k, convention] / UNIT for _, values in truths]
         want = {"convention": convention} if convention else {}
         want |= {"k": str(k)} if k else {}
         want |= {"over": metric.over[-1]} if metric.over else {}
@@ -101,49 +99,28 @@ def means_are_those_of_the_slates(metric: SlateMetric) -> None:
         assert error == pytest.approx(sample_error(values), rel=1e-6)
 
 
-def a_slate_is_worth_the_same_alone(metric: SlateMetric) -> None:
-    _, fact = slates(np.random.default_rng(4), 40)
-    together = lists_of(fact)
-    for k, convention in cuts(metric):
-        values = metric.value(together, k, convention)
-        for i in range(0, 40, 7):
-            members = slice(SIZE * i, SIZE * i + SIZE)
-            alone = RankedFacts(
-                *(fact.event_ms[i : i + 1], fact.segment[i : i + 1], fact.user[i : i + 1]),
-                *(np.zeros(1, np.int64), fact.grade[members], fact.is_clicked[members]),
-                *(fact.score[members], fact.probe[members], fact.sign[i : i + 1]),
-            )
-            assert metric.value(lists_of(alone), k, convention)[0] == values[i]
-
-
-def the_best_order_is_better_than_the_worst(metric: SlateMetric) -> None:
+def the_best_order_is_better_than_the_worst(
+    metric: SlateMetric, value: Callable[[SlateMetric, Slate, int, str], int] = core_value
+) -> None:
     """Items that users respond to first, scored highest, held out first; and the other way round:
     losses fall, all else rises."""
-    grade = np.array([2, 1] + [0] * (SIZE - 2))
-    held = np.array([2] + [1] * (SIZE - 1))
-    reference = 2 + np.arange(SIZE)
+    items = [Item((2, 1)[i] if i < 2 else 0, i < 2, None, 1 + i, i == 0) for i in range(SIZE)]
 
-    def value(order: I64, k: int, convention: str) -> int:
-        one = np.zeros(1, np.int64)
-        score = np.linspace(3, -3, SIZE)
-        fact = RankedFacts(
-            *(one, one, one.astype(np.uint64), one, grade[order], grade[order] > 0),
-            *(score, (3 * reference + held)[order], one + 1),
-        )
-        return int(metric.value(lists_of(fact), k, convention)[0])
+    def scored(order: list[Item]) -> Slate:
+        scores = np.linspace(3, -3, SIZE).tolist()
+        return [replace(item, score=score) for item, score in zip(order, scores, strict=True)]
 
-    best, worst = np.arange(SIZE), np.arange(SIZE)[::-1].copy()
     for k, convention in cuts(metric):
-        first, last = value(best, k, convention), value(worst, k, convention)
+        best = value(metric, scored(items), k, convention)
+        worst = value(metric, scored(items[::-1]), k, convention)
         if metric.name.endswith("_loss"):
-            assert 0 <= first < last
+            assert 0 <= best < worst
         else:
-            assert first > last
+            assert best > worst
 
 
 SLATE_LAWS = (
     means_are_those_of_the_slates,
-    a_slate_is_worth_the_same_alone,
     the_best_order_is_better_than_the_worst,
 )
 
@@ -177,8 +154,5 @@ def test_a_formula_that_is_always_the_same_breaks_a_law(part: str, constant: int
 def test_a_value_of_slates_that_is_always_the_same_breaks_a_law(
     metric: SlateMetric, constant: int
 ) -> None:
-    def planted(lists: Lists, k: int, convention: str) -> I64:
-        return np.full(len(lists), constant)
-
     with pytest.raises(AssertionError):
-        the_best_order_is_better_than_the_worst(replace(metric, value=planted))
+        the_best_order_is_better_than_the_worst(metric, lambda *slate: constant)

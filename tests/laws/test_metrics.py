@@ -9,19 +9,11 @@ import numpy as np
 import pytest
 
 from streamer.config import parse
-from streamer.engine.cells import Deltas
-from streamer.engine.facts import (
-    DwellFacts,
-    FeedbackFacts,
-    RankedFacts,
-    SessionFacts,
-    SlateFacts,
-)
-from streamer.engine.layout import MAX_BLOCKS, merge
 from streamer.errors import SettingsError
 from streamer.metrics import intervals, users
-from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
+from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.declare import Family, Metric
+from streamer.metrics.layout import MAX_BLOCKS, merge
 from streamer.readout.readout import family_of
 from tests.agreement import (
     DOCUMENTS,
@@ -153,49 +145,3 @@ def test_merging_partitions_changes_no_reading(seed: int) -> None:
     assert len(results[0]) > 300
     assert differences(results[1], results[0]) == []
     assert differences(results[2], results[0]) == []
-
-
-def test_deltas_of_a_fact_and_its_taking_back_are_nothing() -> None:
-    settings = parse({"metrics": {"feedback": {"click": 1, "like": 1}}})
-    catalogue = Catalogue(settings)
-    deltas, column = Deltas(1000), np.arange(6, dtype=np.int64)
-    for sign in (1, -1):
-        kind = np.array([0, 1, -1, -2, 0, -2])
-        dwell_ms = np.array([-1, 0, 5, -1, 86_400_000, -1])
-        value = np.array([0, 0, 0, 10**15, 0, 7])
-        ids = column.astype(np.uint64)
-        ids_ms = (column * 1000, column)
-        fact = FeedbackFacts(
-            *(*ids_ms, column + 49, kind, value, ids, ids, ids, column, dwell_ms, kind == 0, sign)
-        )
-        catalogue.collect(fact, deltas)
-        catalogue.collect(DwellFacts(*ids_ms, ids, np.abs(dwell_ms), sign), deltas)
-        length_ms = np.array([0, 1, 49, 1000, 86_400_000, 10**10])
-        catalogue.collect(SessionFacts(*ids_ms, ids, length_ms, column, sign), deltas)
-        grade = np.array([0, 1, 0, 1, 1, 0])
-        ranked = RankedFacts(
-            event_ms=column[:2],
-            segment=column[:2],
-            user=ids[:2],
-            start=np.array([0, 4]),
-            grade=grade,
-            is_clicked=grade > 0,
-            score=np.array([0.5, np.nan, -1e6, 1e6, 0.0, 0.25]),
-            probe=column,
-            sign=np.full(2, sign),
-        )
-        catalogue.collect(ranked, deltas)
-        catalogue.collect(SlateFacts(*ids_ms, ids, sign), deltas)
-    assert {stat for _, _, stat, _ in deltas.rows} == {
-        catalogue.layout.at[name] for name in ("ranking", "scoring")
-    }
-    for _, _, _, amounts in deltas.rows:
-        assert amounts.any()
-    rows = sorted(deltas.rows, key=lambda row: row[2])
-    for put, back in zip(rows[::2], rows[1::2], strict=True):
-        assert not (put[3] + back[3]).any()
-    sums: dict[tuple[int, int, int], int] = {}
-    for unit, segment, stat, amount in zip(*map(np.ndarray.tolist, deltas.summed()), strict=True):
-        sums[unit, segment, stat] = sums.get((unit, segment, stat), 0) + amount
-    assert sums
-    assert set(sums.values()) == {0}

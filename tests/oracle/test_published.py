@@ -1,4 +1,4 @@
-"""The oracle agrees with the published definitions, recomputed from raw lines with polars."""
+"""The oracle agrees with the published definitions, recomputed from raw lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core's decoder against the judge and the columns: the same verdicts, the same values."""
+"""The core's decoder against the judge and the oracle: the same verdicts, the same values."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer._core import RecordDecoder
 from streamer.config import Settings, parse
-from streamer.decode import Decoder
-from streamer.events import KINDS
-from streamer.ingest.spec import records_spec
+from streamer.events import ACTIONS, KINDS
 from streamer.judge import Judge
+from streamer.limits import MAX_DEPTH
+from streamer.rules import depth
 from tests.agreement import SETTINGS, random_records
+from tests.decoders import decoder_of
 from tests.oracle.broken_lines import broken_line
+from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
 from tests.oracle.reasons import is_right
+from tests.oracle.shape import Event
 
 Given = tuple[str, bytes | None]
 RENAMED = {
@@ -35,33 +36,20 @@ ALL_SETTINGS = {
     **SETTINGS,
     "renamed": parse({"events": {"fields": RENAMED}}),
 }
-BLOCK = 500
-
-
-def spec(settings: Settings) -> bytes:
-    """What the core needs of settings."""
-    return json.dumps(
-        {
-            "hash_key": [3, 5],
-            "dimensions": settings.dimension_names,
-            "feedback_kinds": list(settings.feedback_kinds),
-            "records": records_spec(settings),
-        }
-    ).encode()
 
 
 class Pair:
-    """Both decoders of the same settings."""
+    """The decoder and the judge of the same settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.core = RecordDecoder(spec(settings))
+        self.core = decoder_of(settings)
         self.judge = Judge(settings)
 
     def compare(self, records: Sequence[Given]) -> tuple[int, int]:
         """Assert that both say the same; how many are events, and of how many the reason differs
         where several are right."""
-        other_reasons, accepted = 0, dict[str, list[Any]]()
+        other_reasons = events = 0
         for kind, raw in records:
             said, truth = self.core.decode(kind, raw), self.judge.event(kind, raw)
             if isinstance(truth, str) or isinstance(said, str):
@@ -71,51 +59,54 @@ class Pair:
                     other_reasons += 1
                     assert is_right(said, kind, raw, self.settings), (said, truth, kind, raw)
             else:
-                accepted.setdefault(kind, []).append((raw, truth, said))
-        for kind, events in accepted.items():
-            for start in range(0, len(events), BLOCK):
-                self._compare_values(kind, events[start : start + BLOCK])
-        return sum(map(len, accepted.values())), other_reasons
+                events += 1
+                event = decode(kind, raw, self.settings)
+                assert said == self.values(kind, event), (kind, raw)
+        return events, other_reasons
 
-    def _compare_values(self, kind: str, events: list[Any]) -> None:
-        decoder = Decoder(self.settings)
-        n = len(events)
-        columns = decoder.chunk(kind, np.arange(n), np.zeros(n, np.int64), [e[0] for e in events])
-        assert columns.rejects.reason == []
-        tuples = decoder.interner.tuples
-        for i, (raw, event, said) in enumerate(events):
-            expected = {
-                "event_ms": int(columns.event_ms[i]),
-                "user": self.core.hash(event.user_id),
-                "event_id": self.core.hash(event.event_id or ""),
-                "request": self.core.hash(event.request_id or ""),
-                "dimensions": list(tuples[columns.segment[i]]),
-                **self._body(kind, columns, i, event),
-            }
-            assert said == expected, (kind, raw)
+    def values(self, kind: str, event: Event) -> dict[str, Any]:
+        """What the core says of an event, by the oracle."""
+        return {
+            "event_ms": event.event_ms,
+            "user": self.core.hash(event.user_id),
+            "event_id": self.core.hash(event.event_id or ""),
+            "request": self.core.hash(event.request_id or ""),
+            "dimensions": [value or "" for value in event.dims],
+            **self._body(kind, event),
+        }
 
-    def _body(self, kind: str, columns: Any, i: int, event: Any) -> dict[str, Any]:
+    def _body(self, kind: str, event: Event) -> dict[str, Any]:
         if kind == "impressions":
-            ids = [event.item_id] if event.items is None else [x.item_id for x in event.items]
-            rows = np.searchsorted(columns.owner, [i, i + 1])
-            shown = zip(
-                map(self.core.hash, ids),
-                columns.position[slice(*rows)].tolist(),
-                map(Score, columns.score[slice(*rows)].tolist()),
-                columns.probe[slice(*rows)].tolist(),
-                strict=True,
-            )
-            return {"items": list(shown), "is_list": bool(columns.is_list[i])}
+            shown = [
+                (
+                    self.core.hash(item.item_id),
+                    item.position or 0,
+                    Score(math.nan if item.score is None else item.score),
+                    probe_of(event, item.item_id),
+                )
+                for item in event.shown
+            ]
+            return {"items": shown, "is_list": event.is_list}
         item = {"item": self.core.hash(event.item_id or "")}
         if kind == "conversions":
-            return {**item, "value_micros": int(columns.value_micros[i])}
-        dwell_ms = int(columns.dwell_ms[i])
-        item["dwell_ms"] = None if dwell_ms < 0 else dwell_ms  # type: ignore[assignment]
+            return {**item, "value_micros": event.value_micros}
+        item |= {"dwell_ms": event.dwell_ms}  # type: ignore[dict-item]
         if kind == "clicks":
-            position, feedback = int(columns.position[i]), int(columns.feedback[i])
-            return {**item, "position": position, "feedback": feedback}
-        session = self.core.hash(event.session_id)
-        return {**item, "session": session, "action": int(columns.action[i])}
+            kinds = self.settings.feedback_kinds
+            feedback = kinds.index(event.kind) if event.kind in kinds else -1
+            return {**item, "position": event.position or 0, "feedback": feedback}
+        session = self.core.hash(event.session_id or "")
+        return {**item, "session": session, "action": ACTIONS.index(event.action or "")}
+
+
+def probe_of(event: Event, item: str) -> int:
+    """What an event says of an item beside its place: its rank in the brute-force list, and
+    whether it is the one held out."""
+    listed = 0
+    if event.reference:
+        listed = 2 + event.reference.index(item) if item in event.reference else 1
+    held = 0 if event.held_out is None else 1 + (event.held_out == item)
+    return 3 * listed + held
 
 
 PAIR = Pair(SETTINGS["few values"])
@@ -263,3 +254,12 @@ def test_no_record_takes_long(raw: bytes) -> None:
     started = time.monotonic()
     assert isinstance(PAIR.core.decode("impressions", raw), str)
     assert time.monotonic() - started < 0.2
+    assert isinstance(PAIR.judge.event("impressions", raw), str)
+    assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize("levels", [1, MAX_DEPTH, MAX_DEPTH + 1, 10_000, 100_000])
+def test_brackets_are_counted_outside_of_texts(levels: int) -> None:
+    inside = b'"]]\\"]]' + b"[" * 20 + b'"'
+    assert depth(b"[" * levels + inside + b"]" * levels) == levels
+    assert depth(b"[]" * levels + inside) in (0, 1)

@@ -1,169 +1,116 @@
-"""Users in the core have the sums of the numpy engine, whatever is refreshed when."""
+"""Users in the core have the sums of the definition, whatever is refreshed when."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from random import Random
 
 import numpy as np
 import pytest
 
-from streamer.batch import hash_texts
-from streamer.config import Dimension
-from streamer.engine.cells import Ring
-from streamer.engine.facts import FeedbackFacts, ShownFacts
-from streamer.engine.index import mix
-from streamer.engine.segments import OTHER, Segments
-from streamer.engine.user_sums import parts_of
-from streamer.engine.users import Users
-
-_core: Any = importlib.import_module("streamer._core")
+from streamer._core import UsersForTests
+from streamer.metrics.rings import Ring
+from streamer.metrics.user_sums import parts_of
+from streamer.segments import OTHER
+from tests.slow_users import Given, Key, SlowUsers
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60), Ring("3h", 600_000, 18))
 ROLLUPS: list[tuple[int, ...]] = [(), (0,), (1,), (0, 1)]
 KINDS = 2
+UNIT_MS = 1000
 T0 = 1_700_000_000_000
 ALL_EPOCHS = (0, 1 << 30)
-PEOPLE = hash_texts([[f"u{i}" for i in range(400)]])[0].tolist()
-Given = tuple[int, int, int, int, int]
-"""User, item, segment, event_ms, kind."""
+PEOPLE = [Random(f"u{i}").getrandbits(64) for i in range(400)]
+A, B, C = 2, 3, 4
+"""Codes of values."""
 
 
-def feedback(rows: list[Given]) -> FeedbackFacts:
-    table = np.array([row[1:] for row in rows], np.int64).reshape(-1, 4)
-    zero = np.zeros(len(table), np.int64)
-    user, item = np.array([row[0] for row in rows], np.uint64), table[:, 0].astype(np.uint64)
-    return FeedbackFacts(
-        event_ms=table[:, 2], segment=table[:, 1], position=zero, kind=table[:, 3],
-        value_micros=zero, user=user, slate=user, item=item, offset=zero, dwell_ms=zero - 1,
-        is_new=zero == 0, sign=1,
-    )  # fmt: skip
-
-
-def core_users(limit: int) -> Any:
+def core_users(limit: int) -> UsersForTests:
     rings = [(ring.pane_ms, ring.panes) for ring in RINGS]
-    return _core.UsersForTests(rings, 1000, [list(r) for r in ROLLUPS], KINDS, limit)
+    return UsersForTests(rings, UNIT_MS, [list(r) for r in ROLLUPS], KINDS, limit)
 
 
 @dataclass
 class Both:
-    """The users of both engines, fed alike."""
+    """The users of the core, and what they did."""
 
     limit: int = 10**6
     stream_ms: int = T0
     held: dict[int, Given] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        names = ("variant", "device")
-        dimensions = [Dimension(name=n, values=tuple("ABC")) for n in names]
-        self.segments = Segments(dimensions, 1000)
-        for values in self.segments.values:
-            for text in "ABC":
-                values.code(text)
-        for a in range(1, 5):
-            for b in range(1, 4):
-                self.segments._number((a, b))
-        self.alive = list(range(len(self.segments)))
-        self.numpy = Users(RINGS, 1000, ROLLUPS, KINDS, None, self.limit, self.segments)
+        codes = [(a, b) for a in (OTHER, A, B, C) for b in (OTHER, A, B)]
+        self.slow = SlowUsers(RINGS, ROLLUPS, KINDS, list(codes))
         self.core = core_users(self.limit)
-        self.moves = list(self.alive)
+        self.moves = self.alive = list(range(len(codes)))
         self._say_codes()
 
     def _say_codes(self) -> None:
-        self.core.set_codes(self.segments.codes().tolist(), self.moves)
+        self.core.set_codes(self.slow.codes, self.moves)
 
     def show(self, user: int, item: int, segment: int, event_ms: int) -> None:
         self.stream_ms = max(self.stream_ms, event_ms)
-        ids = np.array([user], np.uint64), np.array([item], np.uint64)
-        event, place, one = (np.array([x]) for x in (event_ms, segment, 1))
-        self.numpy.show(ShownFacts(event, place, one, *ids))
-        self.numpy.absorb(self.stream_ms)
-        self.core.touch(user, item, (segment, event_ms), 0, self.stream_ms)
+        self.touch((user, item, segment, event_ms, 0))
 
-    def settle(self, row: Given) -> None:
-        user, item, segment, event_ms, kind = row
-        self.numpy.settle(feedback([row]))
-        self.numpy.absorb(self.stream_ms)
-        self.core.touch(user, item, (segment, event_ms), 1 + kind, self.stream_ms)
+    def touch(self, row: Given) -> None:
+        """What is settled: it stays as it is."""
+        user, item, segment, event_ms, column = row
+        self.slow.touched.append(row)
+        self.core.touch(user, item, (segment, event_ms), column, self.stream_ms)
 
     def hold(self, serial: int, row: Given) -> None:
         """New feedback, or moved."""
-        before = self.held.get(serial)
-        self.numpy.move(feedback([row] if before is None else [before, row]))
         self.held[serial] = row
-        user, item, segment, event_ms, kind = row
-        self.core.hold(serial, user, item, (segment, event_ms), 1 + kind)
+        user, item, segment, event_ms, column = row
+        self.core.hold(serial, user, item, (segment, event_ms), column)
 
     def release(self, serial: int, is_settled: bool) -> None:
         row = self.held.pop(serial)
-        self.numpy.move(feedback([row]))
         self.core.release(serial)
         if is_settled:
-            self.settle(row)
+            self.touch(row)
 
-    def fold(self, dimension: int, text: str) -> None:
+    def fold(self, dimension: int, code: int) -> None:
         """Put a value under ``other``."""
-        values = self.segments.values[dimension]
-        code = values.codes[text]
-        moving = [codes[dimension] == code for codes in self.segments._tuples]
-        self.core.before_fold(moving)
-        self.segments._fold(values, text)
-        moves = self.segments.take_moves()
-        assert moves is not None
-        self.numpy.fold()
-        self.moves = moves.tolist()
+        codes = self.slow.codes
+        self.core.before_fold([its[dimension] == code for its in codes])
+        for i, its in enumerate(codes):
+            if its[dimension] == code:
+                codes[i] = (*its[:dimension], OTHER, *its[dimension + 1 :])
+        self.moves = [codes.index(its) for its in codes]
         self._say_codes()
         self.alive = sorted(set(self.moves))
-        self.held = {
-            serial: (user, item, self.moves[segment], event_ms, kind)
-            for serial, (user, item, segment, event_ms, kind) in self.held.items()
-        }
 
     def refresh(self) -> None:
-        self.numpy.file(self.stream_ms, feedback(list(self.held.values())))
         self.core.refresh(self.stream_ms)
 
     def check(self) -> None:
-        found = self.sums(self.core.sums, self.core.groups())
-        expected = self.sums(lambda ring: self.numpy.sums[ring], self.numpy.groups.tuples)
-        assert found == expected
         _, held, bits, dropped, is_dirty = self.core.state()
-        assert (bits, dropped, is_dirty) == (self.numpy.sample_bits, 0, False)
+        assert (dropped, is_dirty) == (0, False)
+        assert self.sums() == self.slow.sums(self.held.values(), self.stream_ms, bits)
         if not bits:
             assert held == len(self.held)
 
-    def sums(self, of: Callable[[int], Any], groups: Any) -> dict[Any, int]:
-        """(ring, pane, value codes, statistic) → the sum, for panes that a window covers."""
-        found = {}
+    def sums(self) -> dict[Key, int]:
+        """What the core has for panes that a window covers."""
+        found, groups = {}, self.core.groups()
         for number, ring in enumerate(RINGS):
-            key, value = (np.array(column, np.int64) for column in of(number))
+            key, value = (np.array(column, np.int64) for column in self.core.sums(number))
             assert (np.diff(key) > 0).all()
             assert (value != 0).all()
-            held = key[parts_of(key)[0] >= ring.oldest(self.stream_ms)]
-            parts = zip(*(part.tolist() for part in parts_of(held)), strict=True)
-            for (pane, group, stat), amount in zip(
-                parts, value[np.isin(key, held)].tolist(), strict=True
+            for pane, group, stat, amount in zip(
+                *(part.tolist() for part in parts_of(key)), value.tolist(), strict=True
             ):
-                found[number, pane, tuple(groups[group]), stat] = amount
+                if pane >= ring.oldest(self.stream_ms):
+                    found[number, pane, tuple(groups[group]), stat] = amount
         return found
 
-    def rows(self) -> dict[Any, list[int]]:
-        return by_key(self.core.changed(*ALL_EPOCHS))
-
-    def rows_of_numpy(self) -> dict[Any, list[int]]:
-        columns = {n: c.tolist() for n, c in self.numpy.items.versions(*ALL_EPOCHS).items()}
-        times = [columns[f"time_{i}"] for i in range(1 + KINDS)]
-        return by_key((columns["user"], columns["pair"], columns["segment"], times))
-
-
-def by_key(columns: Any) -> dict[Any, list[int]]:
-    user, pair, segment, times = columns
-    keys = list(zip(user, pair, segment, strict=True))
-    assert len(set(keys)) == len(keys)
-    return dict(zip(keys, [list(row) for row in zip(*times, strict=True)], strict=True))
+    def check_rows(self) -> None:
+        user, pair, segment, times = self.core.changed(*ALL_EPOCHS)
+        assert len(set(zip(user, pair, segment, strict=True))) == len(user)
+        rows = zip(user, segment, map(list, zip(*times, strict=True)), strict=True)
+        assert sorted(rows) == self.slow.rows(UNIT_MS)
 
 
 def step(both: Both, random: np.random.Generator, people: int, pace: int) -> None:
@@ -171,19 +118,19 @@ def step(both: Both, random: np.random.Generator, people: int, pace: int) -> Non
     user = PEOPLE[int(random.integers(people)) ** 2 % people]
     item, segment = int(random.integers(1, 15)), int(random.choice(both.alive))
     event_ms = both.stream_ms + int(random.choice([pace, 0, -pace, -40_000, -4_000_000, 3_000]))
-    row: Given = (user, item, segment, event_ms, int(random.integers(KINDS)))
+    row: Given = (user, item, segment, event_ms, 1 + int(random.integers(KINDS)))
     dice = random.random()
     if dice < 0.55:
         both.show(user, item, segment, event_ms)
     elif dice < 0.7:
-        both.settle(row)
+        both.touch(row)
     elif dice < 0.85:
         both.hold(int(random.integers(1 << 40)), row)
     elif both.held:
         serial = int(random.choice(list(both.held)))
         if dice < 0.92:
-            user, item, _, event_ms, kind = both.held[serial]
-            both.hold(serial, (user, item, segment, event_ms, kind))
+            user, item, _, event_ms, column = both.held[serial]
+            both.hold(serial, (user, item, segment, event_ms, column))
         else:
             both.release(serial, is_settled=random.random() < 0.8)
 
@@ -191,7 +138,7 @@ def step(both: Both, random: np.random.Generator, people: int, pace: int) -> Non
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("people", [1, 12, 300])
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.005])
-def test_sums_are_those_of_numpy(seed: int, people: int, share: float) -> None:
+def test_sums_are_those_of_the_definition(seed: int, people: int, share: float) -> None:
     random = np.random.default_rng([seed, people])
     both = Both()
     for _ in range(500):
@@ -202,7 +149,7 @@ def test_sums_are_those_of_numpy(seed: int, people: int, share: float) -> None:
     both.refresh()
     both.check()
     assert len(both.core.sums(1)[0]) > 20
-    assert both.rows() == both.rows_of_numpy()
+    both.check_rows()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -223,7 +170,7 @@ def test_in_one_segment_held_feedback_meets_what_was_seen(seed: int) -> None:
 def test_folds_move_what_users_contribute(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both()
-    folds = [(0, "B"), (1, "A"), (0, "C")]
+    folds = [(0, B), (1, A), (0, C)]
     for i in range(900):
         step(both, random, 20, 300)
         if i % 250 == 249 and folds:
@@ -248,16 +195,12 @@ def test_beyond_the_limit_the_same_users_stay(seed: int) -> None:
     for i in range(2000):
         step(both, random, 400, int(random.choice([10, 300, 20_000])))
         if i % 20 == 19:
-            loose = feedback(list(both.held.values()))
-            if both.numpy.shrink(both.stream_ms):
-                both.numpy.file(both.stream_ms, loose)
             if both.core.shrink(both.stream_ms):
                 both.core.refresh(both.stream_ms)
             assert both.core.state()[0] <= 150
             if random.random() < 0.3:
                 both.refresh()
                 both.check()
-                assert both.rows() == both.rows_of_numpy()
                 bits = both.core.state()[2]
     assert bits > 0
 
@@ -270,7 +213,6 @@ def test_rows_that_no_window_covers_leave() -> None:
     rows, _, bits, _, _ = both.core.state()
     assert rows <= 200
     assert bits == 0
-    both.numpy.shrink(both.stream_ms)
     both.refresh()
     both.check()
 
@@ -280,7 +222,7 @@ def test_a_leap_in_time_leaves_nothing_behind(leap_ms: int) -> None:
     both = Both()
     for i in range(30):
         both.show(PEOPLE[i % 3], i, both.alive[i % 4], T0 + i)
-        both.hold(i, (PEOPLE[i % 5], i, both.alive[0], T0, 0))
+        both.hold(i, (PEOPLE[i % 5], i, both.alive[0], T0, 1))
     both.refresh()
     both.show(PEOPLE[0], 2, both.alive[0], T0 + leap_ms)
     both.refresh()
@@ -313,16 +255,16 @@ def test_loaded_rows_give_the_same_sums(seed: int) -> None:
         if i % 100 == 99:
             epochs.append(both.core.seal())
         if i == 400:
-            both.fold(0, "B")
+            both.fold(0, B)
     for serial in list(both.held):
         both.release(serial, is_settled=True)
     epochs.append(both.core.seal())
     both.refresh()
     blobs = [both.core.changed(a, b) for a, b in pairwise(epochs)]
     assert both.core.live(epochs[:-1]) == [len(blob[0]) for blob in blobs]
-    assert sum(len(blob[0]) for blob in blobs) == len(both.rows())
+    assert sum(len(blob[0]) for blob in blobs) == len(both.core.changed(*ALL_EPOCHS)[0])
     loaded = core_users(10**6)
-    loaded.set_codes(both.segments.codes().tolist(), both.moves)
+    loaded.set_codes(both.slow.codes, both.moves)
     for blob in blobs:
         loaded.load(blob, both.stream_ms)
     assert loaded.state()[4]
@@ -352,7 +294,7 @@ def test_units_and_panes_that_do_not_fit_are_refused(
     unit_ms: int, pane_ms: int, kinds: int
 ) -> None:
     with pytest.raises(ValueError, match=r"units|multiples|kinds"):
-        _core.UsersForTests([(pane_ms, 60)], unit_ms, [[]], kinds, 100)
+        UsersForTests([(pane_ms, 60)], unit_ms, [[]], kinds, 100)
 
 
 def test_a_user_has_so_many_rows_and_no_more() -> None:
@@ -366,11 +308,3 @@ def test_a_user_has_so_many_rows_and_no_more() -> None:
     users.touch(8, 5, (0, T0 + 1000), 0, T0)
     users.refresh(T0)
     assert users.state()[0] == 100_001
-
-
-def test_pairs_are_those_of_numpy() -> None:
-    users = core_users(100)
-    users.touch(PEOPLE[0], 12345, (3, T0), 2, T0)
-    pair = mix(np.array([PEOPLE[0]], np.uint64), np.array([12345], np.uint64))
-    unit = T0 // 1000 + 1
-    assert users.changed(0, 1) == ([PEOPLE[0]], pair.tolist(), [3], [[0], [0], [unit]])

@@ -1,4 +1,4 @@
-"""Bytes → columns + rejects: every reason, every field, one bad record among good ones."""
+"""Records one by one in the core: every reason, every field, what bounds include."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import json
 import random
 from typing import Any
 
-import numpy as np
 import pytest
 
 from streamer import limits
-from streamer.batch import Columns, assemble, hash_texts
 from streamer.config import parse
-from streamer.decode import BLOCK, Decoder
 from streamer.events import LINE_TYPES, REASONS
-from tests.agreement import SETTINGS, random_records, to_log
+from tests.agreement import SETTINGS, random_records
+from tests.decoders import decoder_of
 from tests.oracle.broken_lines import ABSENT, WRONG
 from tests.oracle.oracle import run
 
@@ -27,10 +25,10 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 
 
-def decode(kind: str, *values: bytes | None, settings: Any = None) -> Columns:
-    decoder = Decoder(settings or parse({}))
-    n = len(values)
-    return decoder.chunk(kind, np.arange(n), np.full(n, TS), values)
+def decode(kind: str, *values: bytes | None, settings: Any = None) -> list[Any]:
+    """Of each record the values of its event, or the reason why it is none."""
+    decoder = decoder_of(settings or parse({}))
+    return [decoder.decode(kind, value) for value in values]
 
 
 def encode(kind: str, **fields: Any) -> bytes:
@@ -41,17 +39,18 @@ def encode(kind: str, **fields: Any) -> bytes:
 def reason_of(kind: str, value: bytes | None, settings: Any = None) -> str | None:
     """The reason of one record; good neighbours before and after it stay good."""
     good = encode(kind)
-    columns = decode(kind, good, value, good, settings=settings)
-    assert columns.row.tolist() in ([0, 1, 2], [0, 2])
-    assert columns.rejects.index == ([] if len(columns.row) == 3 else [1])
-    return columns.rejects.reason[0] if columns.rejects.reason else None
+    before, found, after = decode(kind, good, value, good, settings=settings)
+    assert repr(before) == repr(after)
+    assert isinstance(before, dict)
+    return found if isinstance(found, str) else None
 
 
-def hashes(column: Any) -> list[int]:
-    """A column of hashes, or the hashes of texts."""
-    if isinstance(column, list):
-        column = hash_texts([column])[0]
-    return [int(x) for x in column]
+def hashes(*texts: str) -> list[int]:
+    return [decoder_of(parse({})).hash(text) for text in texts]
+
+
+def column(found: list[Any], name: str) -> list[Any]:
+    return [event[name] for event in found]
 
 
 def has_repeated_keys(raw: bytes) -> bool:
@@ -202,8 +201,8 @@ def test_limits_are_inclusive(kind: str, fields: dict[str, Any], reason: str | N
     ],
 )
 def test_times_may_be_text(text: str, event_ms: int) -> None:
-    columns = decode("clicks", encode("clicks", ts=text), encode("clicks"))
-    assert columns.event_ms.tolist() == [event_ms, TS]
+    found = decode("clicks", encode("clicks", ts=text), encode("clicks"))
+    assert column(found, "event_ms") == [event_ms, TS]
 
 
 def test_leap_seconds_are_times_of_all_fields_and_of_nothing_else() -> None:
@@ -213,16 +212,15 @@ def test_leap_seconds_are_times_of_all_fields_and_of_nothing_else() -> None:
     click = encode("clicks", user_id=leap, note={"ts": leap}, **span).replace(b'"ts"', b'"wann"')
     plain = encode("clicks", user_id=leap).replace(b'"ts"', b'"wann"')
     (escaped,) = (encode("clicks", ts=leap).replace(b'"ts"', b'"w\\u0061nn"'),)
-    columns = decode("clicks", click, plain, escaped, settings=settings)
-    assert columns.rejects.reason == []
-    assert columns.event_ms.tolist() == [TS, TS, following_ms]
-    assert columns.dwell_ms.tolist() == [7000, -1, -1]
-    assert columns.user[0] == columns.user[1] == hash_texts([[leap]])[0][0]
+    found = decode("clicks", click, plain, escaped, settings=settings)
+    assert column(found, "event_ms") == [TS, TS, following_ms]
+    assert column(found, "dwell_ms") == [7000, None, None]
+    assert column(found, "user") == hashes(leap, leap, "u")
 
 
 def test_all_fields_of_clicks() -> None:
     settings = SETTINGS["few values"]
-    columns = decode(
+    found = decode(
         "clicks",
         encode("clicks", feedback="like", position=3, dwell_ms=7, request_id="r", event_id="e"),
         encode("clicks", feedback="zap", start_ts=TS, end_ts=TS + 9, variant="A"),
@@ -230,14 +228,14 @@ def test_all_fields_of_clicks() -> None:
         encode("clicks"),
         settings=settings,
     )
-    assert columns.feedback.tolist() == [1, -1, 0, 0]
-    assert columns.position.tolist() == [3, 0, 0, 0]
-    assert columns.dwell_ms.tolist() == [7, 9, 4, -1]
-    assert hashes(columns.request) == hashes(["r", "", "", ""])
-    assert hashes(columns.event_id) == hashes(["e", "", "", ""])
-    assert hashes(columns.item) == hashes(["i", "i", "j", "i"])
-    assert hashes(columns.user) == hashes(["u"] * 4)
-    assert columns.owner is None
+    assert column(found, "feedback") == [1, -1, 0, 0]
+    assert column(found, "position") == [3, 0, 0, 0]
+    assert column(found, "dwell_ms") == [7, 9, 4, None]
+    assert column(found, "request") == hashes("r", "", "", "")
+    assert column(found, "event_id") == hashes("e", "", "", "")
+    assert column(found, "item") == hashes("i", "i", "j", "i")
+    assert column(found, "user") == hashes(*"uuuu")
+    assert hashes("") == [0]
 
 
 @pytest.mark.parametrize(
@@ -245,8 +243,8 @@ def test_all_fields_of_clicks() -> None:
     [(0, 0), (1, 10**6), (19.99, 19_990_000), (5e-7, 0), (1.5e-6, 2), (2.5e-6, 2), (None, 0)],
 )
 def test_money_is_rounded_half_to_even(value: float, micros: int) -> None:
-    columns = decode("conversions", encode("conversions", value=value))
-    assert columns.value_micros.tolist() == [micros]
+    found = decode("conversions", encode("conversions", value=value))
+    assert column(found, "value_micros") == [micros]
 
 
 def test_items_in_shown_order() -> None:
@@ -257,11 +255,11 @@ def test_items_in_shown_order() -> None:
     ]
     values = [encode("impressions", item_id=ABSENT, items=items) for items in lists]
     values.insert(1, encode("impressions", position=9))
-    columns = decode("impressions", *values)
-    assert columns.owner is not None
-    assert columns.owner.tolist() == [0, 0, 1, 2, 2, 3]
-    assert hashes(columns.item) == hashes(["a", "b", "i", "a", "b", "a"])
-    assert columns.position.tolist() == [1, 2, 9, 0, 7, 2]
+    found = decode("impressions", *values)
+    a, b, i = hashes(*"abi")
+    places = [[item[:2] for item in event["items"]] for event in found]
+    assert places == [[(a, 1), (b, 2)], [(i, 9)], [(a, 0), (b, 7)], [(a, 2)]]
+    assert column(found, "is_list") == [True, False, True, True]
 
 
 def test_names_may_be_mapped() -> None:
@@ -269,65 +267,20 @@ def test_names_may_be_mapped() -> None:
     settings = parse({"events": {"fields": fields}})
     one = b'{"when": 5, "user_id": "u", "sku": "i", "rank": 3, "v": "B"}'
     slate = b'{"when": 6, "user_id": "u", "slate": [{"sku": "x", "rank": 2}]}'
-    columns = decode("impressions", one, slate, settings=settings)
-    assert columns.event_ms.tolist() == [5, 6]
-    assert hashes(columns.item) == hashes(["i", "x"])
-    assert columns.position.tolist() == [3, 2]
+    found = decode("impressions", one, slate, settings=settings)
+    assert column(found, "event_ms") == [5, 6]
+    items = [item[:2] for event in found for item in event["items"]]
+    assert items == list(zip(hashes("i", "x"), [3, 2], strict=True))
     for bad, reason in ((b'"when": -1', "ts"), (b'"when": 1, "rank": 0', "position")):
         value = b'{"user_id": "u", "sku": "i", ' + bad + b"}"
-        assert decode("impressions", value, settings=settings).rejects.reason == [reason]
+        assert decode("impressions", value, settings=settings) == [reason]
     unmapped = b'{"when": 5, "user_id": "u", "item_id": "i"}'
-    assert decode("impressions", unmapped, settings=settings).rejects.reason == ["item_id"]
+    assert decode("impressions", unmapped, settings=settings) == ["item_id"]
 
 
-def test_dimensions_are_interned_and_unknown_is_missing() -> None:
-    decoder = Decoder(parse({}))
-    values = [encode("clicks", variant=v) for v in ("A", "unknown", None, "A", "B")]
-    columns = decoder.chunk("clicks", np.arange(5), np.full(5, TS), values)
-    assert [decoder.interner.tuples[i][0] for i in columns.segment.tolist()] == [
-        "A", "", "", "A", "B",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("at", [0, 1, BLOCK - 1, BLOCK, 2 * BLOCK + 5])
-def test_one_bad_record_in_blocks_of_good_ones(at: int) -> None:
-    good = encode("conversions", value=2)
-    values = [good] * (2 * BLOCK + 6)
-    values[at] = good[:-1]
-    columns = decode("conversions", *values)
-    assert columns.rejects.index == [at]
-    assert columns.row.tolist() == [i for i in range(len(values)) if i != at]
-    assert columns.value_micros.tolist() == [2_000_000] * (len(values) - 1)
-
-
-def test_an_empty_chunk_and_one_of_rejects_only() -> None:
-    for kind in GOOD:
-        assert decode(kind).event_ms.tolist() == []
-        columns = decode(kind, b"x", None, b"[]")
-        assert columns.event_ms.tolist() == []
-        assert columns.rejects.reason == ["json", "json", "object"]
-        assert len(assemble([columns])[kind].item) == 0
-
-
-def test_the_interner_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SEGMENT_CACHE", 50)
-    decoder = Decoder(parse({}))
-    for i in range(0, 400, 10):
-        values = [encode("clicks", variant=f"v{i + j}") for j in range(10)]
-        columns = decoder.chunk("clicks", np.arange(10), np.full(10, TS), values)
-        found = [decoder.interner.tuples[s][0] for s in columns.segment.tolist()]
-        assert found == [f"v{i + j}" for j in range(10)]
-        assert len(decoder.interner) <= 61
-
-
-def test_hashes_are_those_of_xxh3_and_0_is_missing() -> None:
-    xxhash = pytest.importorskip("xxhash")
-    texts = ["", "a", "Zoë ✓", "x" * 500]
-    expected = [0] + [xxhash.xxh3_64_intdigest(t.encode()) for t in texts[1:]]
-    first, second, empty = hash_texts([texts, texts[::-1], []])
-    assert first.tolist() == expected
-    assert second.tolist() == expected[::-1]
-    assert empty.tolist() == []
+def test_an_unknown_dimension_is_missing() -> None:
+    found = decode("clicks", *(encode("clicks", variant=v) for v in ("A", "unknown", None)))
+    assert [event["dimensions"][0] for event in found] == ["A", "", ""]
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -354,17 +307,12 @@ def test_damaged_bytes_never_raise_and_are_judged_as_by_the_oracle(seed: int) ->
         damaged.append(type(record)(*record.address, record.record_ms, bytes(raw)))
     judged = run(damaged, settings)
     broken = {(t, p, o) for t, p, o, reason in judged.rejects if reason != "future"}
-    found = set()
-    decoder = Decoder(settings)
-    for kind in GOOD:
-        log = [r for r in to_log(damaged) if r.kind == kind]
-        if log:
-            columns = decoder.chunk(
-                kind, np.arange(len(log)), np.full(len(log), TS), [r.value for r in log]
-            )
-            assert set(columns.rejects.reason) <= set(REASONS)
-            found |= {(kind, 0, log[i].offset) for i in columns.rejects.index}
-            assert len(columns.rejects.index) + len(columns.row) == len(log)
+    decoder, found = decoder_of(settings), set()
+    for record in damaged:
+        said = decoder.decode(record.topic, record.raw)
+        if isinstance(said, str):
+            assert said in REASONS
+            found.add(record.address)
     assert found == broken
 
 
@@ -372,7 +320,6 @@ def test_damaged_bytes_never_raise_and_are_judged_as_by_the_oracle(seed: int) ->
 def test_a_time_as_text_has_the_bounds_of_a_number(moment: str) -> None:
     raw = b'{"ts":"%s","user_id":"u","item_id":"i"}' % moment.encode()
     good = b'{"ts":"2024-01-01T00:00:00Z","user_id":"u","item_id":"i"}'
-    decoder = Decoder(parse({}))
-    columns = decoder.chunk("impressions", np.arange(2), np.zeros(2, np.int64), [raw, good])
-    assert columns.rejects.reason == ["ts"]
-    assert columns.event_ms.tolist() == [1_704_067_200_000]
+    reason, event = decode("impressions", raw, good)
+    assert reason == "ts"
+    assert event["event_ms"] == 1_704_067_200_000

@@ -1,4 +1,4 @@
-"""The engine agrees with the published definitions, recomputed from raw lines with polars.
+"""The engine agrees with the published definitions, recomputed from raw lines.
 
 It is the oracle's test (``tests.oracle.test_published``) without the oracle: so a rule that oracle
 and engine misread alike shows here.

@@ -8,8 +8,8 @@ from streamer.commands.finding import OK, WARN
 from streamer.commands.run import say_series
 from streamer.commands.series import series_finding
 from streamer.config import Settings, parse
-from streamer.engine.segments import segment_texts
 from streamer.readout.expected import expected_series
+from streamer.segments import segment_texts
 from tests.agreement import DOCUMENTS, SETTINGS, random_records, read_engines, run_engines, to_log
 
 BESIDE = ("streamer_alert", "streamer_experiment", "streamer_rejected", "streamer_lift")

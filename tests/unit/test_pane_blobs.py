@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from typing import Any, cast
 
 import numpy as np
@@ -10,35 +11,50 @@ import pytest
 
 from streamer import limits
 from streamer._core import Core
-from streamer.engine.cells import Cells, Deltas, Ring
 from streamer.errors import CodecError
+from streamer.metrics.rings import TOTAL_RING, Ring
 from streamer.store import codec
 from streamer.store.panes import PaneBlobs, split
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
 
 
+Sums = Counter[int]
+"""Code → sum."""
+
+
 class Held:
     """Panes as the core hands them out."""
 
     def __init__(self) -> None:
-        self.cells = Cells(RINGS)
+        self.panes: dict[int, Sums] = {}
+        self.changed: set[int] = set()
+
+    def add(self, pane: int, code: int, amount: int) -> None:
+        self.panes.setdefault(pane, Counter())[code] += amount
+        self.changed.add(pane)
+
+    def expire(self, stream_ms: int) -> None:
+        for number, ring in enumerate(RINGS, 1):
+            first = number << 32 | max(0, ring.oldest(stream_ms))
+            for pane in [p for p in self.panes if p >> 32 == number and p < first]:
+                del self.panes[pane]
 
     def take_changed_panes(self, series: int | None) -> list[int]:
-        return sorted(self.cells.take_touched())
+        changed, self.changed = self.changed, set()
+        return sorted(changed)
 
     def dump_panes(self, panes: list[int], series: int | None) -> tuple[Any, Any, Any]:
-        found = self.cells.dump(set(panes))
-        numbers = [np.full(len(codes), pane) for pane, (codes, _) in found.items()]
-        none = [np.zeros(0, np.int64)]
-        return (
-            np.concatenate([*none, *numbers]),
-            np.concatenate([*none, *(codes for codes, _ in found.values())]),
-            np.concatenate([*none, *(values for _, values in found.values())]),
-        )
+        rows = [
+            (pane, code, value)
+            for pane in panes
+            for code, value in sorted(self.panes.get(pane, {}).items())
+        ]
+        table = np.array(rows, np.int64).reshape(-1, 3)
+        return table[:, 0], table[:, 1], table[:, 2]
 
     def load_pane(self, pane: int, codes: Any, values: Any, series: int | None) -> None:
-        self.cells.load(pane, codes, values)
+        self.panes[pane] = Counter(dict(zip(codes.tolist(), values.tolist(), strict=True)))
 
 
 def blobs_of(held: Held) -> PaneBlobs:
@@ -50,7 +66,6 @@ class Blobs:
 
     def __init__(self) -> None:
         self.of_core = Held()
-        self.cells = self.of_core.cells
         self.panes = blobs_of(self.of_core)
         self.held: dict[str, bytes] = {}
         self.written = 0
@@ -66,27 +81,22 @@ class Blobs:
         self.held[str(self.written)] = codec.encode(columns)
         return str(self.written)
 
-    def loaded(self) -> Cells:
+    def loaded(self) -> dict[int, Sums]:
         fresh, names = Held(), self.panes.names
         blobs_of(fresh).load(names, [codec.decode(self.held[name]) for name in names])
-        return fresh.cells
+        return fresh.panes
 
     def count(self, times_ms: list[int], stream_ms: int) -> None:
-        deltas, totals = Deltas(1000), Deltas(1000)
-        times = np.array(times_ms, np.int64)
-        deltas.count(times, np.zeros(len(times), np.int64), times % 7)
-        totals.count(0 * times, np.zeros(len(times), np.int64), times % 5)
-        self.cells.apply(deltas, totals, stream_ms)
-
-
-def contents(cells: Cells) -> dict[int, list[tuple[int, int]]]:
-    panes = cells.dump(cells.live_panes()).items()
-    return {p: list(zip(c.tolist(), v.tolist(), strict=True)) for p, (c, v) in panes if len(c)}
+        for time_ms in times_ms:
+            for number, ring in enumerate(RINGS, 1):
+                self.of_core.add(number << 32 | time_ms // ring.pane_ms, time_ms % 7, 1)
+            self.of_core.add(TOTAL_RING << 32, time_ms % 5, 1)
+        self.of_core.expire(stream_ms)
 
 
 @pytest.mark.parametrize("most_rows", [10, 500_000])
 @pytest.mark.parametrize("seed", range(5))
-def test_blobs_hold_what_cells_hold(
+def test_blobs_hold_what_the_core_holds(
     seed: int, most_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "BLOB_ROWS", most_rows)
@@ -96,11 +106,11 @@ def test_blobs_hold_what_cells_hold(
         blobs.count([max(0, stream_ms - dice.randrange(50_000)) for _ in range(40)], stream_ms)
         before = blobs.written
         blobs.commit(stream_ms)
-        assert contents(blobs.loaded()) == contents(blobs.cells)
+        assert blobs.loaded() == blobs.of_core.panes
         decoded = [split(codec.decode(data)) for data in blobs.held.values()]
         assert blobs.held.keys() == blobs.panes.names.keys()
         stored = sum(len(codes) for panes in decoded for codes, _ in panes.values())
-        in_use = sum(map(len, contents(blobs.cells).values()))
+        in_use = sum(map(len, blobs.of_core.panes.values()))
         assert stored <= 2 * in_use
         if most_rows > in_use:
             assert blobs.written == before + 1, "a commit wrote more than one blob"

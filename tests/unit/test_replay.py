@@ -78,18 +78,6 @@ def test_gathers_change_nothing(rows: int, tmp_path: Path) -> None:
     assert by_key(pieces.readout()) == by_key(whole.readout())
 
 
-def test_segments_stay_right_when_the_interner_is_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = parse({})
-    path = tmp_path / "log.ndjson"
-    path.write_bytes(b"\n".join(random_log(13, settings, 3000)))
-    whole = by_key(replayed(path, settings).readout())
-    monkeypatch.setattr(limits, "SEGMENT_CACHE", 3)
-    renewed = replayed(path, with_gather("defaults", 50))
-    assert by_key(renewed.readout()) == whole
-
-
 def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     bad = [
         NO_TYPE,

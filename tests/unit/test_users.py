@@ -1,4 +1,4 @@
-"""Means over people: filed little by little as all at once, and by the definitions in words."""
+"""Means over people: filed at any time, in a sample, and at the edges of time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer.batch import hash_texts
-from streamer.config import Dimension, Settings, parse
-from streamer.engine import user_sums, users
-from streamer.engine.cells import Ring
-from streamer.engine.facts import FeedbackFacts, ShownFacts
-from streamer.engine.segments import Segments
-from streamer.engine.user_sums import HITS, RATE_UNIT, USERS, parts_of, positive_users, rate_sum
-from streamer.engine.users import Users
+from streamer.config import Settings, parse
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.agreement import (
     SETTINGS,
@@ -30,142 +23,7 @@ from tests.agreement import (
 from tests.oracle.oracle import Record, run
 from tests.oracle.shape import Readings
 
-RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
 T0 = 1_700_000_000_000
-VALUES = ("A", "B", "C")
-
-
-class Crowd:
-    """A table of users fed with single events, and all that was fed."""
-
-    def __init__(self, limit: int = 10**6) -> None:
-        self.segments = Segments([Dimension(name="variant", values=VALUES)], 100)
-        for value in VALUES:
-            code, _ = self.segments.values[0].code(value)
-            self.segments._number((code,))
-        self.users = Users(RINGS, 1000, [(), (0,)], 1, None, limit, self.segments)
-        self.stream_ms = T0
-        self.shown: dict[tuple[int, int, int], int] = defaultdict(int)
-        self.given: dict[tuple[int, int, int], int] = defaultdict(int)
-        self.loose: list[tuple[int, int, int, int]] = []
-
-    def show(self, user: int, item: int, segment: int, event_ms: int) -> None:
-        key = (user, item, segment)
-        self.shown[key] = max(self.shown[key], event_ms)
-        self.stream_ms = max(self.stream_ms, event_ms)
-        ids = np.array([user], np.uint64), np.array([item], np.uint64)
-        event, place, one = (np.array([x]) for x in (event_ms, segment, 1))
-        self.users.show(ShownFacts(event, place, one, *ids))
-
-    def give(self, user: int, item: int, segment: int, event_ms: int) -> None:
-        self.users.settle(facts([(user, item, segment, event_ms)]))
-        key = (user, item, segment)
-        self.given[key] = max(self.given[key], event_ms)
-
-    def move(self, loose: list[tuple[int, int, int, int]]) -> None:
-        """Feedback that is not settled: it may be taken away, or stand elsewhere, later."""
-        self.users.move(facts([*self.loose, *loose]))
-        self.loose = loose
-
-    def file(self) -> None:
-        self.users.file(self.stream_ms, facts(self.loose))
-
-    def read(self) -> dict[tuple[str, int, int], int]:
-        """(ring, group, statistic) → the sum over the window."""
-        found: dict[tuple[str, int, int], int] = defaultdict(int)
-        for ring, (key, value) in zip(RINGS, self.users.sums, strict=True):
-            pane, group, stat = parts_of(key)
-            held = pane >= ring.oldest(self.stream_ms)
-            for g, s, v in zip(*(c[held].tolist() for c in (group, stat, value)), strict=True):
-                found[ring.label, g, s] += v
-        return {k: v for k, v in found.items() if v}
-
-    def expected(self) -> dict[tuple[str, int, int], int]:
-        """The same, in words: for each user and group the items seen, and those given feedback."""
-        given = dict(self.given)
-        for user, item, segment, event_ms in self.loose:
-            key = (user, item, segment)
-            given[key] = max(given.get(key, 0), event_ms)
-        groups = self.users.groups.of(self.segments)
-        found: dict[tuple[str, int, int], int] = defaultdict(int)
-        for ring in RINGS:
-            since_ms = ring.oldest(self.stream_ms) * ring.pane_ms
-            seen: dict[tuple[int, int], set[int]] = defaultdict(set)
-            liked: dict[tuple[int, int], set[int]] = defaultdict(set)
-            for of_segment in groups:
-                for table, into in ((self.shown, seen), (given, liked)):
-                    for (user, item, segment), event_ms in table.items():
-                        if event_ms >= since_ms:
-                            into[user, int(of_segment[segment])].add(item)
-            for (user, group), items in seen.items():
-                both = items & liked[user, group]
-                found[ring.label, group, USERS] += 1
-                found[ring.label, group, HITS] += bool(liked[user, group])
-                found[ring.label, group, positive_users(0)] += bool(both)
-                rate = (2 * RATE_UNIT * len(both) + len(items)) // (2 * len(items))
-                found[ring.label, group, rate_sum(0)] += rate
-        return {k: v for k, v in found.items() if v}
-
-
-def facts(rows: list[tuple[int, int, int, int]]) -> FeedbackFacts:
-    """Clicks: (user, item, segment, event_ms)."""
-    table = np.array([row[1:] for row in rows], np.int64).reshape(-1, 3)
-    zero = np.zeros(len(table), np.int64)
-    user, item = np.array([row[0] for row in rows], np.uint64), table[:, 0].astype(np.uint64)
-    return FeedbackFacts(
-        *(table[:, 2], table[:, 1], zero, zero, zero, user, user, item, zero, zero - 1, zero == 0),
-        sign=1,
-    )
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_filed_at_any_time_it_is_what_the_definition_says(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(user_sums, "_CHUNK_ROWS", 40)
-    monkeypatch.setattr(users, "_COMPACT_ROWS", 30)
-    random = np.random.default_rng(seed)
-    crowd = Crowd()
-    people = hash_texts([[f"u{i}" for i in range(30)]])[0].tolist()
-    for step in range(600):
-        user = people[random.integers(len(people)) ** 2 % len(people)]
-        item, segment = int(random.integers(1, 12)), int(random.integers(3))
-        event_ms = T0 + step * int(random.choice([200, 8000])) - int(random.integers(40_000))
-        dice = random.random()
-        if dice < 0.6:
-            crowd.show(user, item, segment, event_ms)
-        elif dice < 0.75:
-            crowd.give(user, item, segment, event_ms)
-        elif dice < 0.9:
-            kept = [row for row in crowd.loose if random.random() < 0.7]
-            moved = [(u, i, int(random.integers(3)), ms) for u, i, _, ms in kept]
-            crowd.move([*moved, (user, item, segment, event_ms)])
-        else:
-            crowd.users.absorb(crowd.stream_ms)
-            if crowd.users.shrink(crowd.stream_ms):
-                crowd.file()
-        if random.random() < 0.1:
-            crowd.file()
-            assert crowd.read() == crowd.expected(), step
-    crowd.file()
-    assert not crowd.users.is_unfiled
-    assert crowd.read() == crowd.expected()
-
-
-def test_a_leap_of_forty_years_leaves_nothing_behind() -> None:
-    crowd = Crowd()
-    crowd.show(7, 1, 0, T0)
-    crowd.give(7, 1, 0, T0)
-    crowd.move([(8, 1, 0, T0)])
-    crowd.file()
-    crowd.show(7, 2, 0, T0 + 40 * 365 * 86_400_000)
-    crowd.file()
-    assert crowd.read() == crowd.expected()
-    assert crowd.read()["1h", 0, USERS] == 1
-    crowd.users.absorb(crowd.stream_ms)
-    crowd.show(9, 2, 0, crowd.stream_ms + 1)
-    crowd.file()
-    assert crowd.read()["1h", 0, USERS] == 2
 
 
 def test_without_the_family_nothing_is_kept() -> None:
@@ -176,17 +34,8 @@ def test_without_the_family_nothing_is_kept() -> None:
     assert not engines.partitions[0].is_dirty
 
 
-# The same with small tables, through the whole engine ------------------------------------------
-
-
 @pytest.mark.parametrize("name", SETTINGS)
-def test_small_tables_and_filing_at_any_time_change_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(user_sums, "_CHUNK_ROWS", 50)
-    monkeypatch.setattr(users, "_COMPACT_ROWS", 20)
-    monkeypatch.setattr(users, "_ABSORB_ROWS", 30)
-    monkeypatch.setattr("streamer.engine.intervals._COMPACT_ROWS", 8)
+def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
     records, expected = random_records(33, name, 1500, 1)
     log = to_log(records)
     engines = Engines(SETTINGS[name], 1)
@@ -236,9 +85,8 @@ def _read(records: list[LogRecord], limit: int) -> tuple[Engines, dict[str, floa
     return engines, shown
 
 
-def test_a_sample_stays_within_its_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sample_stays_within_its_standard_error() -> None:
     """The errors are what docs say: most within one standard error, none beyond four."""
-    monkeypatch.setattr(users, "_COMPACT_ROWS", 100)
     people, within = 4000, []
     for salt in range(12):
         records = _crowd_log(salt, people)
@@ -310,12 +158,11 @@ def test_the_first_moments_of_1970_count(lengths: list[str]) -> None:
 
 
 @pytest.mark.parametrize("start_ms", [T0, 2_200_000_000_000, 4_000_000_000_000])
-def test_times_beyond_31_bits(start_ms: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "_COMPACT_ROWS", 10)
+def test_times_beyond_31_bits(start_ms: int) -> None:
     lines = [_line(start_ms + 9000 * i, start_ms + 9000 * i, i) for i in range(60)]
     _compared(parse({"windows": {"lengths": ["1m", "90s"]}, "dimensions": []}), lines)
 
 
-def test_clicks_without_any_impression_are_compacted() -> None:
+def test_clicks_without_any_impression() -> None:
     lines = [_line(T0 + i, T0 + i, i, "clicks") for i in range(5000)]
     _compared(parse({"windows": {"lengths": ["1m"]}}), lines)

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-import numpy as np
-
-from streamer.batch import I64
-
-_LARGEST = int(np.iinfo(np.int64).max)
-EDGES = np.array(
-    [*range(100), *(m * 10**k for k in range(1, 17) for m in range(10, 100))], np.int64
-)
+EDGES = (*range(100), *(m * 10**k for k in range(1, 17) for m in range(10, 100)))
 """Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger."""
 
 
@@ -51,24 +44,13 @@ def buckets_of(cap: Cap) -> int:
     return len(EDGES) + 1 if isinstance(cap, Quantile) else 1
 
 
-def bucket_of(values: I64) -> I64:
-    """The bucket of each value.
-
-    >>> EDGES[bucket_of(np.array([0, 7, 101, 990, 991]))].tolist()
-    [0, 7, 110, 990, 1000]
-    """
-    if values.dtype == object:
-        values = np.array([min(value, _LARGEST) for value in values.tolist()], np.int64)
-    return np.searchsorted(EDGES, values, "left")
-
-
 def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, int]:
     """The sums of a measure from those by bucket, where what is in buckets beyond ``last`` counts
     as much as its edge. Each user's denominator is 1, so that Σy is their number and Σyu is Σu."""
     total = dict.fromkeys(sums[0], 0)
     for bucket, its in sums.items():
         if bucket > last:
-            cap = int(EDGES[last])
+            cap = EDGES[last]
             its = its | {"x": cap * its["y"], "xx": cap * cap * its["y"], "xy": cap * its["y"]}
             its |= {f"x{v}": cap * its[f"y{v}"] for v in "uv" if f"x{v}" in its}
             its["nz"] = its["y"]

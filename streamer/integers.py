@@ -10,23 +10,18 @@ from typing import Any
 import numpy as np
 
 from streamer import limits
-from streamer.batch import I64
+from streamer.arrays import I64
 
 LIMB_BITS = 40
 _MASK = (1 << LIMB_BITS) - 1
 Columns = Mapping[str, np.ndarray[Any, Any]]
 
 
-def split(values: I64, bits: int = limits.LIMB_BITS) -> tuple[I64, I64]:
-    """High and low limbs, of which the low ones are not below 0."""
-    return values >> bits, values & ((1 << bits) - 1)
-
-
 def joined(high: I64, low: I64, bits: int = limits.LIMB_BITS) -> list[int]:
-    """What two limbs stand for, exactly.
+    """What two limbs stand for, exactly; the low ones are not below 0.
 
-    >>> joined(*split(np.array([-5, 2**62])))
-    [-5, 4611686018427387904]
+    >>> joined(np.array([-1, 2]), np.array([2**32 - 5, 7]))
+    [-5, 8589934599]
     """
     return [(h << bits) + x for h, x in zip(high.tolist(), low.tolist(), strict=True)]
 

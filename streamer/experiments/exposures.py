@@ -6,25 +6,16 @@ impression that early can be accepted any more. Until then it is kept by its own
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from streamer.batch import I64, U64, Bools
-from streamer.engine.index import mix
-from streamer.engine.noted import Column, NotedRows
 from streamer.experiment_settings import DAY_MS
 
 if TYPE_CHECKING:
-    from streamer.engine.trial_sums import Trial
-
-NEVER = np.iinfo(np.int64).max
-"""The first exposure of who has none."""
+    from streamer.experiments.trials import Trial
 
 
 @dataclass(frozen=True)
@@ -86,68 +77,3 @@ def scopes_after(
         since_ms = before[2] if is_whole else stream_ms
         scopes[exposure.name] = (first, end, since_ms, before[3])
     return scopes
-
-
-def part_of(code: int, is_exposed: Bools) -> I64:
-    """The part of rows before and after the exposure."""
-    return 2 * code + is_exposed.astype(np.int64)
-
-
-def code_of(part: I64) -> I64:
-    """The code of the exposure that rows belong to."""
-    return part >> 1
-
-
-def is_exposed(part: I64) -> Bools:
-    """Which rows are of after the exposure."""
-    return (part & 1).astype(np.bool_)
-
-
-def _key(user: U64, code: I64) -> U64:
-    return mix(user, code.astype(np.uint64))
-
-
-class Exposures(NotedRows):
-    """First exposures (ms) of the users of one partition, by the code of what exposes them."""
-
-    def __init__(self) -> None:
-        super().__init__(["first_ms"], user=np.uint64, code=np.int64, first_ms=np.int64)
-
-    def keys(self) -> U64:
-        return _key(self.rows["user"], self.rows["code"])
-
-    def see(self, user: U64, code: int, event_ms: I64) -> None:
-        """Take in exposures at these times."""
-        codes = np.full(len(user), code)
-        row = self.change(_key(user, codes), {"user": user, "code": codes})
-        first = self.rows["first_ms"]
-        first[row] = np.where(first[row] == 0, NEVER, first[row])
-        np.minimum.at(first, row, event_ms)
-
-    def of(self, user: U64, code: I64) -> I64:
-        """The first exposure of each user; NEVER where there is none."""
-        row = self.index.find(_key(user, code)).astype(np.int64)
-        if not len(self.rows):
-            return np.full(len(user), NEVER)
-        return np.where(row >= 0, self.rows["first_ms"][row], NEVER)
-
-    @contextmanager
-    def as_noted(self, row: I64, values: list[Column]) -> Iterator[None]:
-        """Rows as they were when these values of theirs were noted."""
-        column = self.rows["first_ms"]
-        now = column[row]
-        column[row] = np.where(values[0] == 0, NEVER, values[0])
-        try:
-            yield
-        finally:
-            column[row] = now
-
-    # Stored form ---------------------------------------------------------------------------------
-
-    def load(self, columns: dict[str, Column]) -> None:
-        """Take over stored versions, which replace older ones."""
-        user, code = columns["user"], columns["code"]
-        row = self.change(_key(user, code), {"user": user, "code": code})
-        self.rows["first_ms"][row] = columns["first_ms"]
-        self.take_noted()
-        self.seal()

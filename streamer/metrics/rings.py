@@ -1,0 +1,37 @@
+"""Rings: a ring holds the panes of one window length; one more holds the totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamer import limits
+from streamer.config import Settings
+from streamer.durations import pane_length_ms
+
+TOTAL_RING = limits.MAX_WINDOWS + 1
+"""The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """One window length: ``panes`` panes of ``pane_ms`` milliseconds."""
+
+    label: str
+    pane_ms: int
+    panes: int
+
+    def oldest(self, stream_ms: int) -> int:
+        """Index of the oldest pane that the window at ``stream_ms`` still covers.
+
+        >>> [Ring("1m", 1000, 60).oldest(stream_ms) for stream_ms in (59_999, 60_000)]
+        [0, 1]
+        """
+        return stream_ms // self.pane_ms - self.panes + 1
+
+
+def rings_of(settings: Settings) -> tuple[Ring, ...]:
+    """One ring for each window length."""
+    return tuple(
+        Ring(label, pane_length_ms(ms), ms // pane_length_ms(ms))
+        for label, ms in settings.windows.lengths_ms.items()
+    )

@@ -1,0 +1,23 @@
+"""The core's decoder of records by itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamer._core import RecordDecoder
+from streamer.config import Settings
+from streamer.ingest.spec import records_spec
+
+
+def decoder_of(settings: Settings) -> RecordDecoder:
+    """A decoder by the given settings."""
+    return RecordDecoder(
+        msgspec.json.encode(
+            {
+                "hash_key": [3, 5],
+                "dimensions": settings.dimension_names,
+                "feedback_kinds": settings.feedback_kinds,
+                "records": records_spec(settings),
+            }
+        )
+    )

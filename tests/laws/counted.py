@@ -1,0 +1,176 @@
+"""Sums of random logs, as the core counts them: what the laws read metrics from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cached_property
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from streamer.arrays import I64
+from streamer.config import Settings, parse
+from streamer.events import KINDS, LINE_TYPES
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.rings import TOTAL_RING
+from streamer.metrics.user_sums import (
+    HITS,
+    RATE_UNIT,
+    USERS,
+    positive_users,
+    rate_sum,
+    users_stats,
+)
+from streamer.segments import segment_texts
+from streamer.testing import Engines, LogRecord, chunks_of
+
+SEGMENTS, EMPTY = 12, 2
+"""Segments, of which the last ones have nothing."""
+SIZE = 12
+"""Members of a slate: more than the ten that tests of retrieval look at."""
+SETTINGS: Settings = parse(
+    {
+        "dimensions": [{"name": "variant", "values": [f"v{i}" for i in range(SEGMENTS)]}],
+        "windows": {"lengths": ["24h"]},
+        "metrics": {
+            "feedback": {"click": 1, "like": 3},
+            "k": [2, 5],
+            "conventions": {
+                "precision_ratio": ["shown"],
+                "map_ratio": ["primer", "jurity"],
+                "mar_ratio": ["jurity", "primer"],
+                "ndcg_ratio": ["exponential", "jurity"],
+                "kendall_tau": ["tau_b"],
+            },
+        },
+    }
+)
+T0 = 1_700_000_000_000
+MONTH_MS = 31 * 86_400_000
+VISITS = 250
+
+
+class CountedSums:
+    """One row a segment. Is the metrics' ``Sums``; it adds, as partitions do."""
+
+    user_sample_ratio = 1.0
+
+    def __init__(self, catalogue: Catalogue, matrix: I64, young: I64, people: I64) -> None:
+        self.catalogue, self.settings = catalogue, catalogue.settings
+        self.matrix, self.young, self.people = matrix, young, people
+        self.memo: dict[str, Any] = {}
+
+    def __add__(self, other: CountedSums) -> CountedSums:
+        matrix, young = self.matrix + other.matrix, self.young + other.young
+        return CountedSums(self.catalogue, matrix, young, self.people + other.people)
+
+    @cached_property
+    def nothing(self) -> CountedSums:
+        return CountedSums(self.catalogue, 0 * self.matrix, 0 * self.young, 0 * self.people)
+
+    def _pick(self, matrix: I64, name: str) -> I64:
+        picked = matrix[..., self.catalogue.layout.span(name)]
+        return picked[..., 0] if self.catalogue.layout.width[name] == 1 else picked
+
+    def __call__(self, name: str) -> I64:
+        return self._pick(self.matrix, name)
+
+    def overall(self, name: str) -> I64:
+        return self._pick(self.matrix.sum(axis=0), name)
+
+    def users(self, stat: int) -> I64:
+        row: I64 = self.people[stat]
+        return row
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        return self._pick(self.matrix - self.young, name)
+
+
+def sums(catalogue: Catalogue, seed: int, scope: str = "window") -> CountedSums:
+    """Of random logs; for totals what is settled."""
+    old, young = (_counted(catalogue, 2 * seed + i, scope) for i in range(2))
+    return CountedSums(catalogue, old + young, young, _people(np.random.default_rng(seed)))
+
+
+def _counted(catalogue: Catalogue, seed: int, scope: str) -> I64:
+    """(segments, statistics) of one log: of its one window, or of the totals."""
+    engines = Engines(SETTINGS, 1)
+    for chunk in chunks_of(_log(Random(seed)), 1000):
+        engines.feed(chunk)
+    engines.finish()
+    core, matrix = engines.partitions[0].core, np.zeros((SEGMENTS, catalogue.layout.size), np.int64)
+    ring = 1 if scope == "window" else TOTAL_RING
+    panes = [pane for pane in core.live_panes(None) if pane >> 32 == ring]
+    _, code, value = core.dump_panes(panes, None)
+    numbers = [int(variant.removeprefix("v")) for (variant,) in segment_texts(core.dimensions())]
+    np.add.at(matrix, (np.array(numbers)[code >> 14], code & 0x3FFF), value)
+    return matrix
+
+
+def _log(dice: Random) -> list[LogRecord]:
+    """Visits, and records a month later that are no events: so that everything is settled."""
+    events = [event for visit in range(VISITS) for event in _visit(dice, visit)]
+    logs: dict[str, list[tuple[int, bytes]]] = {kind: [] for kind in KINDS}
+    for event in sorted(events, key=lambda event: event["ts"]):
+        logs[LINE_TYPES[event["type"]]].append((event["ts"], json.dumps(event).encode()))
+    for log in logs.values():
+        log.append((T0 + MONTH_MS, b"{"))
+    return [
+        LogRecord(kind, 0, offset, record_ms, value)
+        for kind, log in logs.items()
+        for offset, (record_ms, value) in enumerate(log)
+    ]
+
+
+def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
+    """A slate, what its user does with it, and a session."""
+    at_ms = T0 + 10_000 * number + dice.randrange(10_000)
+    variant = f"v{dice.randrange(SEGMENTS - EMPTY)}"
+    base = {"user_id": f"u{number}", "variant": variant}
+    asked = base | {"request_id": f"r{number}"}
+    items = [f"i{i}" for i in dice.sample(range(40), SIZE)]
+    shown = [
+        {"item_id": item, "position": dice.choice((place, 60))}
+        | ({"score": dice.gauss(0, 2)} if dice.random() < 0.9 else {})
+        for place, item in enumerate(items, 1)
+    ]
+    slate = asked | {"type": "impression", "ts": at_ms, "items": shown}
+    if dice.random() < 0.7:
+        slate |= {"held_out": dice.choice(items), "reference": dice.sample(items, SIZE - 3)}
+    yield slate
+    if dice.random() < 0.1:  # without a position, and nobody responds to it
+        yield base | {"type": "impression", "ts": at_ms, "item_id": "lone"}
+    liking = dice.random()
+    for item in items if dice.random() < 0.85 else ():
+        if dice.random() < 0.5 * liking:
+            yield from _response(dice, asked | {"item_id": item}, at_ms + dice.randrange(60_000))
+    session = base | {"type": "session", "session_id": f"s{number}"}
+    for _ in range(dice.choice((1, 1, 2, 3))):
+        yield session | {"ts": at_ms, "action": "view"}
+        at_ms += dice.randrange(400_000)
+
+
+def _response(dice: Random, base: dict[str, Any], at_ms: int) -> Iterator[dict[str, Any]]:
+    """Feedback of some kind, and perhaps a purchase."""
+    kind = dice.choice(("click", "click", "like", "share"))
+    dwell = {"dwell_ms": int(dice.lognormvariate(9, 2)) % 3_000_000} if dice.random() < 0.8 else {}
+    yield base | dwell | {"type": "click", "ts": at_ms, "feedback": kind}
+    if dice.random() < 0.4:
+        value = round(dice.random() * 90, 6)
+        yield base | {"type": "conversion", "ts": at_ms + 5000, "value": value}
+
+
+def _people(dice: np.random.Generator) -> I64:
+    """Sums over users that may be: no more clicked than were there."""
+    kinds = len(SETTINGS.user_feedback_kinds)
+    people = np.zeros((users_stats(kinds), SEGMENTS), np.int64)
+    filled = slice(0, SEGMENTS - EMPTY)
+    people[USERS, filled] = dice.integers(1, 60, SEGMENTS - EMPTY)
+    people[HITS] = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
+    for kind in range(kinds):
+        positive = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
+        people[positive_users(kind)] = positive
+        people[rate_sum(kind)] = (positive * RATE_UNIT * dice.random(SEGMENTS)).astype(np.int64)
+    return people
