@@ -24,7 +24,8 @@ from streamer.engine.labels import Label
 from streamer.engine.tracks import Track
 from streamer.errors import SumOverflowError
 from streamer.events import KINDS
-from streamer.ingest.spec import FIXED_KEY, Counted, HashKey, core_spec
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.ingest.spec import Counted, core_spec
 from streamer.metrics.catalogue import Catalogue
 
 I64 = npt.NDArray[np.int64]
@@ -107,7 +108,8 @@ class Series:
 
 
 class Partition:
-    """State of one partition number, over all four topics."""
+    """State of one partition number, over all four topics. ``key``: ids are hashed under it; that
+    of the store, if there is one."""
 
     def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key

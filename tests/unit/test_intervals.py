@@ -11,6 +11,7 @@ import pytest
 from streamer.canonical import canonical
 from streamer.config import parse
 from streamer.engine.intervals import Columns, IntervalTable, together
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
 from streamer.store import codec
@@ -131,6 +132,6 @@ def test_bounds_that_were_hit_show() -> None:
 
 def test_an_empty_partition_is_canonical() -> None:
     settings = parse({})
-    state = canonical(Partition(settings, Catalogue(settings)))
+    state = canonical(Partition(settings, Catalogue(settings), FIXED_KEY))
     assert state["sessions"] == state["viewings"] == []
     assert state["user_items"] == state["user_sums"] == {}
