@@ -24,7 +24,7 @@ from streamer.engine.labels import Label
 from streamer.engine.tracks import Track
 from streamer.errors import SumOverflowError
 from streamer.events import KINDS
-from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.ingest.hash_key import HashKey
 from streamer.ingest.spec import Counted, core_spec
 from streamer.metrics.catalogue import Catalogue
 
@@ -111,7 +111,7 @@ class Partition:
     """State of one partition number, over all four topics. ``key``: ids are hashed under it; that
     of the store, if there is one."""
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> None:
+    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
         trials = catalogue.experiment_facts.trials
         self.since_ms = dict.fromkeys(catalogue.experiment_facts.components, 0)
