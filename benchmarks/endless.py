@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks.measure import WATCHED
 from streamer.config import Settings, parse
 from streamer.events import KINDS
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records
 from streamer.sources.synthetic import Line, Traffic, generate
@@ -50,7 +51,7 @@ class Run:
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.catalogue = Catalogue(self.settings)
-        self.partition = Partition(self.settings, self.catalogue)
+        self.partition = Partition(self.settings, self.catalogue, FIXED_KEY)
         self.store = MemoryStore()
         self.offsets = dict.fromkeys(KINDS, 0)
         self.arrival_ms = 0

@@ -70,7 +70,7 @@ async def feed(traffic: Traffic, events: int) -> Fed:
 
 async def take_over(run: Run) -> tuple[Partition, float, float]:
     """Another worker's partition, and the seconds to load it and to file its users."""
-    partition = Partition(run.settings, run.catalogue)
+    partition = Partition(run.settings, run.catalogue, run.partition.key)
     begun = time.perf_counter()
     claim, found = await run.store.claim(0)
     await adopt(run.store, 0, partition, claim, found)

@@ -24,6 +24,7 @@ import numpy as np
 
 from streamer import collector
 from streamer.config import Settings, parse
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records
 from streamer.readout.pane_sums import PaneSums
@@ -100,7 +101,7 @@ class Cluster:
     ) -> None:
         self.settings, self.store = settings, store
         self.catalogue = Catalogue(settings)
-        self.partitions = [Partition(settings, self.catalogue) for _ in range(count)]
+        self.partitions = [Partition(settings, self.catalogue, FIXED_KEY) for _ in range(count)]
         self.traffic = [Traffic(i, values) for i in range(count)]
         self.journals: list[Journal] = []
 

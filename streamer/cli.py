@@ -14,8 +14,10 @@ from typing import NoReturn
 
 from streamer import __version__
 from streamer.errors import StreamerError, UsageError
+from streamer.ingest.hash_key import FIXED_KEY, HashKey, parse_key
 from streamer.nearest import nearest
 
+_FILES = "NDJSON, also .gz and .zst; - is standard input"
 SHELLS = ("bash", "zsh", "fish")
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
@@ -61,6 +63,14 @@ def partition(text: str) -> int:
     return int(text)
 
 
+def hash_key(text: str) -> HashKey:
+    """32 hexadecimal digits; they are a secret, so the message does not repeat them."""
+    try:
+        return parse_key(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; this has {len(text)} characters") from None
+
+
 def date(text: str) -> datetime.date:
     """A day, as ``2026-11-02``."""
     try:
@@ -93,7 +103,8 @@ def parser() -> Parser:
         )
 
     _add_live(command)
-    _add_files(command)
+    _add_replay(command)
+    _add_produce(command)
     _add_look(command)
     return top
 
@@ -153,10 +164,9 @@ def _add_live(add: _Add) -> None:
     export.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
 
 
-def _add_files(add: _Add) -> None:
-    files = "NDJSON, also .gz and .zst; - is standard input"
+def _add_replay(add: _Add) -> None:
     replay = add("replay", "the same engine over NDJSON files, without Kafka and Redis")
-    replay.add_argument("files", nargs="+", metavar="FILE", help=files)
+    replay.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     _settings(replay)
     shape = replay.add_mutually_exclusive_group()
     shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
@@ -168,9 +178,18 @@ def _add_files(add: _Add) -> None:
     replay.add_argument(
         "--partitions", type=count, default=1, metavar="N", help="as on N partitions (default 1)"
     )
+    replay.add_argument(
+        "--hash-key",
+        type=hash_key,
+        default=FIXED_KEY,
+        metavar="HEX",
+        help="hash ids under this key, as the workers of a prefix do (default: a fixed one)",
+    )
 
+
+def _add_produce(add: _Add) -> None:
     produce = add("produce", "send NDJSON files to the Kafka topics, keyed by user_id")
-    produce.add_argument("files", nargs="*", metavar="FILE", help=files)
+    produce.add_argument("files", nargs="*", metavar="FILE", help=_FILES)
     _settings(produce)
     produce.add_argument(
         "--synthetic",
@@ -227,10 +246,16 @@ def _add_look(add: _Add) -> None:
         "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
     )
     inspect.add_argument("--json", action="store_true", help="print it as JSON")
-    inspect.add_argument(
+    what = inspect.add_mutually_exclusive_group()
+    what.add_argument(
         "--verify",
         action="store_true",
         help="read every blob and compare its checksum; exit 1 where one is damaged or gone",
+    )
+    what.add_argument(
+        "--hash-key",
+        action="store_true",
+        help="print only the secret key under which ids are hashed, for `streamer replay`",
     )
 
     completion = add("completion", "a script for the completion of commands and options in a shell")

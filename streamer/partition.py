@@ -21,7 +21,8 @@ from streamer.config import Settings
 from streamer.errors import CoreError, SumOverflowError
 from streamer.events import KINDS
 from streamer.experiments.exposures import Scope, all_since, scopes_after, wanted_days
-from streamer.ingest.spec import FIXED_KEY, Counted, HashKey, core_spec
+from streamer.ingest.hash_key import HashKey
+from streamer.ingest.spec import Counted, core_spec
 from streamer.integers import Columns
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.tracks import Track
@@ -164,9 +165,10 @@ class Series:
 
 
 class Partition:
-    """State of one partition number, over all four topics."""
+    """State of one partition number, over all four topics. ``key``: ids are hashed under it; that
+    of the store, if there is one."""
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey = FIXED_KEY) -> None:
+    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
         trials = catalogue.experiment_facts.trials
         self.since_ms = dict.fromkeys(catalogue.experiment_facts.components, 0)

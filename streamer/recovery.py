@@ -15,11 +15,13 @@ from aiokafka.structs import TopicPartition
 
 from streamer.config import Settings
 from streamer.errors import CodecError, DamagedError, StoreError
+from streamer.ingest.hash_key import HashKey, random_key
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
 from streamer.store.base import Store, Stored
 from streamer.store.journal import Journal
 from streamer.store.manifest import decode
+from streamer.store.reader import manifests_of
 from streamer.store.restore import adopt, start_over
 from streamer.witnesses import Records, find_place, find_start
 
@@ -47,9 +49,9 @@ async def recover(
 ) -> Recovered:
     """Claim a partition and load it. StoreError, BrokerError, and CodecError where another version
     wrote it: to be tried again."""
-    claim, stored = await store.claim(number)
+    key, claim, stored = await _claim(store, number)
     for _ in range(2):
-        partition = Partition(settings, catalogue)
+        partition = Partition(settings, catalogue, key)
         try:
             journal = await adopt(store, number, partition, claim, stored)
         except DamagedError as error:
@@ -67,10 +69,33 @@ async def recover(
         number,
         damage,
     )
-    partition = Partition(settings, catalogue)
+    partition = Partition(settings, catalogue, key)
     journal = start_over(partition, claim, stored)
     await find_start(records, kinds, partition, _first_known(stored))
     return Recovered(partition, journal, True)
+
+
+async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:
+    """The hash key, and the partition claimed.
+
+    Before the claim there is a key, so an older state that still has the claim has the key as well;
+    after it the key is read, so it is not one of before Redis was emptied.
+    """
+    if await store.hash_key() is None:
+        await _make_hash_key(store)
+    claim, stored = await store.claim(number)
+    key = await store.hash_key()
+    if key is None:
+        raise StoreError(f"the hash key was lost while partition {number} was claimed")
+    return key, claim, stored
+
+
+async def _make_hash_key(store: Store) -> None:
+    """Store the key under which partitions were counted: that was lost. If there are none, a random
+    one. Several workers may do so at once: the first one's stays."""
+    manifests, _ = await manifests_of(store, await store.partitions() or 0)
+    known = [manifest.hash_key for manifest in manifests.values()]
+    await store.set_hash_key(known[0] if known else random_key())
 
 
 def _first_known(stored: Stored) -> dict[str, int]:

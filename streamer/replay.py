@@ -13,6 +13,7 @@ import numpy as np
 
 from streamer.config import Settings
 from streamer.events import KINDS
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.judge import reason_of_no_topic
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records
@@ -49,17 +50,19 @@ class _Log:
 
 
 class Replay:
-    """The partitions of one run. ``on_dead`` gets each line that does not count."""
+    """The partitions of one run. ``on_dead`` gets each line that does not count; under ``key`` ids
+    are hashed."""
 
     def __init__(
         self,
         settings: Settings,
         partitions: int = 1,
         on_dead: Callable[[Dead], None] | None = None,
+        key: HashKey = FIXED_KEY,
     ) -> None:
         self.settings = settings
         self.catalogue = Catalogue(settings)
-        self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
+        self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.lines = 0
         self._keys = KeyReader(settings)
         self._on_dead = on_dead

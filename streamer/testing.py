@@ -10,6 +10,7 @@ import numpy as np
 
 from streamer.config import Settings
 from streamer.events import KINDS
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records
 
@@ -61,10 +62,10 @@ def records_of(chunk: Chunk) -> Records:
 class Engines:
     """The partitions of one run, fed chunk by chunk."""
 
-    def __init__(self, settings: Settings, partitions: int) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, partitions: int, key: HashKey = FIXED_KEY) -> None:
+        self.settings, self.key = settings, key
         self.catalogue = Catalogue(settings)
-        self.partitions = [Partition(settings, self.catalogue) for _ in range(partitions)]
+        self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
         self.dead: list[tuple[str, int, int, str]] = []
 
     def feed(self, chunk: Chunk) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from streamer.canonical import Canonical, canonical
 from streamer.config import Settings, parse
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.readout.readout import Readout, readout
 from streamer.readout.view import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
@@ -134,9 +135,10 @@ def run_engines(
     log: Sequence[LogRecord],
     size: int,
     seed: int | None = None,
+    key: HashKey = FIXED_KEY,
 ) -> Engines:
     """Partitions that were fed a whole log, in chunks as ``chunks_of`` cuts them."""
-    engines = Engines(settings, partitions)
+    engines = Engines(settings, partitions, key)
     for chunk in chunks_of(log, size, seed):
         engines.feed(chunk)
     engines.finish()

@@ -43,7 +43,7 @@ class Run(NamedTuple):
 async def take_over(store: Store, run: Run, number: int) -> None:
     """What a restarted worker does: a fresh partition, claimed and loaded."""
     engines = run.engines
-    partition = Partition(engines.settings, engines.catalogue)
+    partition = Partition(engines.settings, engines.catalogue, engines.key)
     claim, stored = await store.claim(number)
     run.journals[number] = await adopt(store, number, partition, claim, stored)
     engines.partitions[number] = partition
@@ -52,6 +52,7 @@ async def take_over(store: Store, run: Run, number: int) -> None:
 async def start(store: Store, settings: Settings, partitions: int) -> Run:
     await store.set_partitions(partitions)
     engines = Engines(settings, partitions)
+    await store.set_hash_key(engines.key)
     run = Run(engines, [Journal(p, "") for p in engines.partitions])
     for number in range(partitions):
         await take_over(store, run, number)

@@ -21,7 +21,7 @@ from streamer.log import Progress
 from streamer.owned import OwnedPartition
 from streamer.partition import Partition
 from streamer.runner import Runner
-from streamer.store.manifest import Witness
+from streamer.store.manifest import Witness, decode
 from streamer.store.memory import MemoryStore
 from streamer.store.restore import adopt
 from streamer.witnesses import witness_of
@@ -118,7 +118,9 @@ class Bench:
     async def stored_events(self) -> int:
         """Impressions that the store holds."""
         _, stored = "", await self.store.read(0)
-        partition = Partition(self.settings, self.runner.catalogue)
+        partition = Partition(
+            self.settings, self.runner.catalogue, decode(stored.manifest).hash_key
+        )
         copy = MemoryStore()
         copy.states, copy.held = dict(self.store.states), dict(self.store.held)
         await adopt(copy, 0, partition, "reader", stored)

@@ -5,6 +5,8 @@ A subclass gives a ``store`` fixture.
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from streamer import limits
@@ -151,6 +153,14 @@ class StoreSuite:
         assert await store.set_partitions(8) == 8
         assert await store.set_partitions(4) == 8
         assert await store.partitions() == 8
+
+    async def test_the_hash_key_is_set_once(self, store: Store) -> None:
+        assert await store.hash_key() is None
+        keys = [(number, 2**64 - 1 - number) for number in range(20)]
+        (found,) = set(await asyncio.gather(*map(store.set_hash_key, keys)))
+        assert found in keys
+        assert await store.hash_key() == found
+        assert await store.set_hash_key((7, 7)) == found
 
     async def test_reports_come_back(self, store: Store) -> None:
         assert await store.reports() == []

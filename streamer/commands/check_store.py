@@ -12,7 +12,8 @@ from streamer.commands.finding import ERROR, OK, WARN, Finding
 from streamer.config import Settings
 from streamer.errors import CodecError, SettingsError, StoreAccessError, StoreError
 from streamer.metrics.catalogue import Catalogue
-from streamer.store.manifest import Manifest, decode, fingerprint, require_same
+from streamer.store.base import Store
+from streamer.store.manifest import Manifest, decode, fingerprint, require_key, require_same
 from streamer.store.reader import manifests_of
 from streamer.store.redis import MIN_VERSION, RedisStore
 from streamer.topics import require_count
@@ -24,6 +25,7 @@ _DAMAGED = (
     "restore Redis from a backup, or let workers count the partition again from Kafka, which they "
     "do when they notice; `streamer inspect --verify` names what is damaged"
 )
+_HASH_KEY = "docs/operations.md says what to do, under hash key"
 _OTHER_STATE = "restore those settings, or set another redis.prefix"
 
 
@@ -165,6 +167,8 @@ async def _state_findings(
         yield Finding(ERROR, f"{place}: {error}", "or create the topics as they were")
     else:
         yield Finding(OK, f"{place}: {stored} partitions, written with these settings")
+        if (finding := await key_finding(place, store, manifests)) is not None:
+            yield finding
         for number, manifest in sorted(manifests.items()):
             names = sorted(manifest.blob_names())
             missing = len(names) - await store.count_blobs(number, names)
@@ -172,3 +176,16 @@ async def _state_findings(
             if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
                 what = f"{place}: {missing} of {len(names)} blobs of partition {number} are gone"
                 yield Finding(ERROR, what, _DAMAGED)
+
+
+async def key_finding(place: str, store: Store, manifests: dict[int, Manifest]) -> Finding | None:
+    """What is wrong with the hash key, if anything."""
+    try:
+        key = await store.hash_key()
+        require_key(manifests, key)
+    except (CodecError, StoreError) as error:
+        return Finding(ERROR, f"{place}: {error}", _HASH_KEY)
+    if key is None and manifests:
+        mend = "nothing to do: a worker that takes a partition puts it back from the state"
+        return Finding(WARN, f"{place}: its hash key is gone", mend)
+    return None

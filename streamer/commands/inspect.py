@@ -17,7 +17,8 @@ from rich.table import Table
 
 from streamer.commands.verify import verify
 from streamer.config import Settings, load
-from streamer.errors import UsageError
+from streamer.errors import StoreError, UsageError
+from streamer.ingest.hash_key import key_text
 from streamer.metrics.rings import TOTAL_RING, rings_of
 from streamer.store.manifest import Manifest, decode
 from streamer.store.redis import RedisStore
@@ -25,6 +26,9 @@ from streamer.store.redis import RedisStore
 
 def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
+    if args.hash_key:
+        print(asyncio.run(_hash_key(settings)))
+        return 0
     if args.verify:
         return asyncio.run(_verify(settings, args.partition, args.json))
     found = asyncio.run(_read(settings, args.partition))
@@ -34,6 +38,18 @@ def main(args: argparse.Namespace) -> int:
     else:
         _print(found)
     return 0
+
+
+async def _hash_key(settings: Settings) -> str:
+    """The key of the prefix; StoreError where there is none."""
+    store = RedisStore(settings.redis)
+    try:
+        key = await store.hash_key()
+    finally:
+        await store.close()
+    if key is None:
+        raise StoreError(f"{store.keys.hash_key} is not in Redis: the first worker makes it")
+    return key_text(key)
 
 
 async def _read(settings: Settings, number: int | None) -> list[dict[str, Any]]:

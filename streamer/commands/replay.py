@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
             if write is not None:
                 write(dead)
 
-        replay = Replay(settings, args.partitions, on_dead)
+        replay = Replay(settings, args.partitions, on_dead, args.hash_key)
         with progress("replay", source) as show:
             for lines in source:
                 replay.feed(lines)

@@ -21,7 +21,7 @@ from streamer.errors import StreamerError
 from streamer.events import KINDS
 from streamer.keying import topics_not_by_user, why_no_users
 from streamer.metrics.catalogue import Catalogue
-from streamer.store.manifest import fingerprint, require_same
+from streamer.store.manifest import fingerprint, require_key, require_same
 from streamer.store.reader import manifests_of
 from streamer.store.redis import RedisStore
 from streamer.telemetry import SUPERVISED
@@ -60,13 +60,14 @@ async def preflight(settings: Settings) -> None:
         stored = await store.partitions()
         if stored is not None:
             require_count(stored, count)
-            await require_same_settings(settings, store, stored)
+            await require_same_state(settings, store, stored)
     finally:
         await store.close()
 
 
-async def require_same_settings(settings: Settings, store: RedisStore, count: int) -> None:
-    """SettingsError where a partition was written with settings that its state depends on."""
+async def require_same_state(settings: Settings, store: RedisStore, count: int) -> None:
+    """SettingsError where a partition was written with other settings that its state depends on,
+    StoreError where it was counted under another hash key."""
     ours = fingerprint(settings, Catalogue(settings).layout)
     manifests, damaged = await manifests_of(store, count)
     for number, damage in damaged.items():
@@ -74,6 +75,7 @@ async def require_same_settings(settings: Settings, store: RedisStore, count: in
         print(f"streamer: {said}", file=sys.stderr, flush=True)
     for manifest in manifests.values():
         require_same(manifest.fingerprint, ours, settings.redis.prefix)
+    require_key(manifests, await store.hash_key())
 
 
 def worker_command() -> list[str]:

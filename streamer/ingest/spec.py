@@ -19,15 +19,12 @@ from streamer.events import KINDS, field_names
 from streamer.experiments.caps import Quantile
 from streamer.experiments.exposures import wanted_days
 from streamer.experiments.trials import Measure
+from streamer.ingest.hash_key import HashKey
 from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.per_user import UserFacts
 from streamer.metrics.tracks import Track
 
-HashKey = tuple[int, int]
-"""The secret under which ids are hashed: two integers of 64 bits."""
-FIXED_KEY: HashKey = (0x5EED_0F_57EA_4E12, 0x0C0F_FEE0_C0FF_EE00)
-"""Where nothing is stored (files, tests), so that the same file always gives the same state."""
 _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
 
@@ -43,7 +40,7 @@ class Counted:
 def core_spec(
     settings: Settings,
     catalogue: Catalogue,
-    key: HashKey = FIXED_KEY,
+    key: HashKey,
     counted: Counted | None = None,
 ) -> bytes:
     """JSON of what one partition of the core is made from."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from streamer.ingest.hash_key import HashKey
 from streamer.telemetry import Telemetry
 
 
@@ -64,6 +65,14 @@ class Store(Protocol):
 
     async def partitions(self) -> int | None:
         """The stored number of partitions."""
+        ...
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        """Store the key under which ids are hashed if none is stored; returns the stored one."""
+        ...
+
+    async def hash_key(self) -> HashKey | None:
+        """The stored key."""
         ...
 
     async def claim(self, partition: int) -> tuple[str, Stored]:

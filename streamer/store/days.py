@@ -61,7 +61,7 @@ def _restored(
     blobs: dict[str, list[bytes | None]],
 ) -> Partition:
     """A partition with nothing but what experiments keep of users."""
-    partition = Partition(settings, catalogue)
+    partition = Partition(settings, catalogue, manifest.hash_key)
     partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
     restore_segments(partition, manifest)
     restore_labels(partition, manifest)

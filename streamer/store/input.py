@@ -9,6 +9,7 @@ import msgspec
 
 from streamer import limits
 from streamer.errors import CodecError
+from streamer.ingest.hash_key import HashKey, parse_key
 from streamer.telemetry import COMMIT_BUCKETS_SECONDS, Telemetry
 
 _READ_TO = re.compile(r"[a-z]{1,20}/\d{1,6}\Z")
@@ -27,6 +28,18 @@ def whole(data: bytes, name: str, largest: int) -> int:
             "delete the key or restore Redis"
         )
     return int(data)
+
+
+def hash_key(data: bytes, name: str) -> HashKey:
+    """A hash key; CodecError, with the name of its Redis key and without what it holds, for
+    anything else."""
+    try:
+        return parse_key(data.decode("ascii", "replace"))
+    except ValueError:
+        raise CodecError(
+            f"{name} in Redis is not a hash key of 32 hexadecimal digits: something else wrote it; "
+            "delete it: workers put it back from the state of the partitions"
+        ) from None
 
 
 def decoded(now_seconds: int, found: Mapping[bytes, bytes]) -> list[Telemetry]:

@@ -243,6 +243,7 @@ class Journal:
         return Manifest(
             version=VERSION,
             fingerprint=self.fingerprint,
+            hash_key=p.key,
             commit=self.commit_number,
             recounted=self.recounted,
             stream_ms=state["stream_ms"],

@@ -6,6 +6,7 @@ Redis Cluster too.
 | key | type | holds |
 | --- | --- | --- |
 | ``prefix:partitions`` | string | number of partitions of every topic |
+| ``prefix:hash_key`` | string | the secret key under which ids are hashed, 32 hexadecimal digits |
 | ``prefix:{p}:claim`` | string | the random id of the worker that may write partition p |
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
 | ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
@@ -28,6 +29,10 @@ class Keys:
     @property
     def partitions(self) -> str:
         return f"{self.prefix}:partitions"
+
+    @property
+    def hash_key(self) -> str:
+        return f"{self.prefix}:hash_key"
 
     @property
     def keyed(self) -> str:

@@ -10,8 +10,9 @@ import msgspec
 
 from streamer.arrays import I64
 from streamer.config import Settings
-from streamer.errors import CodecError, DamagedError, SettingsError
+from streamer.errors import CodecError, DamagedError, SettingsError, StoreError
 from streamer.experiments.exposures import all_since
+from streamer.ingest.hash_key import HashKey
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import rings_of
 from streamer.readout.view import Header, TopicCounts
@@ -19,7 +20,7 @@ from streamer.segments import group_texts, segment_texts, tuples_of
 from streamer.store import codec
 from streamer.store.frame import body_of, framed
 
-VERSION = 9
+VERSION = 10
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -71,11 +72,13 @@ class StoredTrack(msgspec.Struct, array_like=True):
 class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
+    ``hash_key``: the partition is counted under it, and the prefix's key is put back from it.
     ``panes``: blob → the panes (ring << 32 | pane) that are to be read from it.
     """
 
     version: int
     fingerprint: dict[str, str]
+    hash_key: HashKey
     commit: int
     recounted: int
     stream_ms: int
@@ -224,4 +227,17 @@ def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> N
             raise SettingsError(
                 f"the state under {prefix!r} was written with other {name}: "
                 f"{stored.get(name)} there, {value} now; use another redis.prefix"
+            )
+
+
+def require_key(manifests: Mapping[int, Manifest], key: HashKey | None) -> None:
+    """StoreError where a partition was counted under another hash key than the stored one, or than
+    the first partition, if the stored one was lost: it would keep other values of dimensions."""
+    for number, manifest in manifests.items():
+        key = key or manifest.hash_key
+        if manifest.hash_key != key:
+            raise StoreError(
+                f"partition {number} was counted under another hash key than the one now in Redis: "
+                "they are of different times; restore all of Redis from one backup, or use another "
+                "redis.prefix and another kafka.group"
             )

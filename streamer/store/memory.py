@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from streamer.ingest.hash_key import HashKey
 from streamer.store.base import Answer, Commit, Stored, new_claim
 from streamer.telemetry import Telemetry
 
@@ -17,6 +18,7 @@ class MemoryStore:
         self.states: dict[int, Stored] = {}
         self.held: dict[int, dict[str, bytes]] = {}
         self.count: int | None = None
+        self.key: HashKey | None = None
         self.keys: dict[str, bool] = {}
         self.told: dict[str, Telemetry] = {}
 
@@ -29,6 +31,13 @@ class MemoryStore:
 
     async def partitions(self) -> int | None:
         return self.count
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        self.key = self.key or key
+        return self.key
+
+    async def hash_key(self) -> HashKey | None:
+        return self.key
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         self.claims[partition] = new_claim()

@@ -13,9 +13,10 @@ from streamer import limits
 from streamer.config import Redis as RedisSettings
 from streamer.errors import StoreError
 from streamer.events import KINDS
+from streamer.ingest.hash_key import HashKey, key_text
 from streamer.redis_url import place_of
 from streamer.store.base import Answer, Commit, Stored, new_claim
-from streamer.store.input import decoded, whole
+from streamer.store.input import decoded, hash_key, whole
 from streamer.store.keys import Keys
 from streamer.store.redis_client import client, failures
 from streamer.telemetry import Telemetry
@@ -86,6 +87,16 @@ class RedisStore:
         with self._errors("cannot read the number of partitions"):
             count = await self.redis.get(self.keys.partitions)
         return None if count is None else whole(count, self.keys.partitions, limits.MAX_PARTITIONS)
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        with self._errors("cannot store the hash key"):
+            stored = await self.redis.set(self.keys.hash_key, key_text(key), nx=True, get=True)
+        return key if stored is None else hash_key(stored, self.keys.hash_key)
+
+    async def hash_key(self) -> HashKey | None:
+        with self._errors("cannot read the hash key"):
+            stored = await self.redis.get(self.keys.hash_key)
+        return None if stored is None else hash_key(stored, self.keys.hash_key)
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         claim = new_claim()

@@ -14,7 +14,7 @@ from streamer.partition import Partition
 from streamer.store import codec
 from streamer.store.base import Store, Stored
 from streamer.store.journal import Held, Journal
-from streamer.store.manifest import BlobRef, Manifest, decode, require_same
+from streamer.store.manifest import BlobRef, Manifest, decode, require_key, require_same
 from streamer.store.panes import PaneBlobs
 from streamer.store.tables import TABLES
 
@@ -22,11 +22,15 @@ from streamer.store.tables import TABLES
 async def adopt(
     store: Store, number: int, partition: Partition, claim: str, stored: Stored
 ) -> Journal:
-    """Load what is stored into an empty partition and continue it; orphan blobs are deleted."""
+    """Load what is stored into an empty partition and continue it; orphan blobs are deleted.
+
+    SettingsError where it was written with other settings, StoreError under another hash key.
+    """
     if not stored.manifest:
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
+    require_key({number: manifest}, partition.key)
     partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
     journal = Journal(partition, claim)
     require_same(manifest.fingerprint, journal.fingerprint, str(number))

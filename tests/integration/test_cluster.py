@@ -26,9 +26,8 @@ from tests.integration.workers import (
     produce,
     until,
 )
-from tests.oracle.oracle import records_of_log, run
+from tests.oracle.oracle import Record, records_of_log
 from tests.oracle.random_log import random_log
-from tests.oracle.shape import Readings
 
 PARTITIONS, LINES, SEED, BLOCK = 4, 4_000, 21, 100
 BUSY = (2, 0)
@@ -45,11 +44,10 @@ DOCUMENT = {
 
 
 @pytest.fixture(scope="module")
-def logs() -> tuple[list[LogRecord], Readings]:
-    """A log, and what the oracle reads from it."""
+def records() -> list[Record]:
+    """A random log."""
     settings = parse(DOCUMENT)
-    records = records_of_log(random_log(SEED, settings, LINES), settings, partitions=PARTITIONS)
-    return to_log(records), run(records, settings).readings
+    return records_of_log(random_log(SEED, settings, LINES), settings, partitions=PARTITIONS)
 
 
 class Load:
@@ -96,13 +94,15 @@ async def loaded(
         yield made, load
 
 
-async def check(made: Bench, log: Sequence[LogRecord], readings: Readings) -> None:
+async def check(made: Bench, records: list[Record]) -> None:
     """All is read; readings are the oracle's, and states those of an engine fed in this process."""
+    log = to_log(records)
     await made.settle(ends_of(log))
-    await check_readings(made, readings)
+    await check_readings(made, records)
     await made.stop_workers()
     assert "Traceback" not in made.said(), made.said()
-    expected = states(run_engines(made.settings, PARTITIONS, log, 3000, seed=5))
+    key = await made.hash_key()
+    expected = states(run_engines(made.settings, PARTITIONS, log, 3000, 5, key))
     stored = await made.states(PARTITIONS)
     for number in range(PARTITIONS):
         for part, value in expected[number].items():
@@ -117,9 +117,9 @@ async def test_slots_move_and_a_node_dies_under_load(
     kafka: str,
     topics: MakeTopics,
     tmp_path: Path,
-    logs: tuple[list[LogRecord], Readings],
+    records: list[Record],
 ) -> None:
-    log, readings = logs
+    log = to_log(records)
     made_topics = topics(partitions=PARTITIONS)
     with Cluster(tmp_path / "cluster") as cluster:
         slots = [cluster.slot_of(f"{{{number}}}") for number in BUSY]
@@ -146,7 +146,7 @@ async def test_slots_move_and_a_node_dies_under_load(
             await load.during(0.2, crash)
             await load.during(0.1, lambda: move(slots[0]))
             await load.rest()
-            await check(made, log, readings)
+            await check(made, records)
             assert all(keys > 3 for keys in moved), moved
 
 
@@ -154,9 +154,9 @@ async def test_a_stale_replica_takes_over_under_load(
     kafka: str,
     topics: MakeTopics,
     tmp_path: Path,
-    logs: tuple[list[LogRecord], Readings],
+    records: list[Record],
 ) -> None:
-    log, readings = logs
+    log = to_log(records)
     made_topics = topics(partitions=PARTITIONS)
     with Cluster(tmp_path / "cluster", replicas=True) as cluster:
         number = BUSY[0]
@@ -180,7 +180,7 @@ async def test_a_stale_replica_takes_over_under_load(
             master.start()  # it comes back as the replica of its successor
             cluster.wait(lambda: not cluster.is_master(master))
             await load.rest()
-            await check(made, log, readings)
+            await check(made, records)
             assert "adopting again" in made.said() or "is not adopted yet" in made.said()
 
 

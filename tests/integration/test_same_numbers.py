@@ -69,9 +69,9 @@ async def test_one_worker(
     async with bench(tmp_path, document) as made:
         made.start_worker()
         await made.settle(ends_of(case.log))
-        await check_readings(made, case.readings)
+        await check_readings(made, case.records)
         await made.stop_workers()
-        await check_readings(made, case.readings)
+        await check_readings(made, case.records)
         await check_states(made, case)
         await check_dead_letters(kafka, produced, case)
         counted = sum(m.dead_letters for m in made.reader.manifests.values())
@@ -87,7 +87,7 @@ async def test_three_workers_and_other_batch_sizes(
         for _ in range(3):
             made.start_worker()
         await made.settle(ends_of(case.log))
-        await check_readings(made, case.readings)
+        await check_readings(made, case.records)
         await made.stop_workers()
         await check_states(made, case)
         assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
@@ -107,7 +107,7 @@ async def test_whole_topics_one_after_the_other_and_a_restart(
             made.start_worker()
             await made.settle(ends_of(read))
             await made.stop_workers()
-        await check_readings(made, case.readings)
+        await check_readings(made, case.records)
         await check_states(made, case)
         letters = await check_dead_letters(kafka, made_topics, case)
         assert letters == len(case.dead)  # nothing failed: each exactly once
@@ -136,7 +136,7 @@ async def test_a_second_worker_joins_and_the_first_leaves_while_events_come(
         await stopping
         await made.settle(ends_of(live.log))
         assert second.process.poll() is None
-        await check_readings(made, live.readings)
+        await check_readings(made, live.records)
         await made.stop_workers()
         await check_states(made, live)
         await check_dead_letters(kafka, made_topics, live)
@@ -182,7 +182,7 @@ async def test_redis_goes_away_and_comes_back(
         assert worker.process.poll() is None
         server.start()
         await made.settle(ends_of(live.log))
-        await check_readings(made, live.readings)
+        await check_readings(made, live.records)
         await made.stop_workers()
         await check_states(made, live)
         await check_dead_letters(kafka, made_topics, live)

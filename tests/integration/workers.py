@@ -29,6 +29,7 @@ from streamer.commands.run import worker_command, worker_environment
 from streamer.config import Settings, Topics, load
 from streamer.errors import StoreError
 from streamer.events import KINDS
+from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
 from streamer.store.base import Store
@@ -161,9 +162,15 @@ class Bench:
             }
             raise AssertionError(f"{found} instead of {dict(ends)}\n{self.said()}") from None
 
+    async def hash_key(self) -> HashKey:
+        """The key that the first worker has made."""
+        key = await self.store.hash_key()
+        assert key is not None
+        return key
+
     async def states(self, partitions: int) -> list[Canonical]:
         """The stored partitions, adopted from a copy: nothing in the store changes."""
-        copy = MemoryStore()
+        copy, key = MemoryStore(), await self.hash_key()
         found = []
         for number in range(partitions):
             stored = await self.store.read(number)
@@ -172,7 +179,7 @@ class Bench:
                 blobs = await self.store.blobs(number, names)
                 copy.states[number] = stored
                 copy.held[number] = {n: b for n, b in zip(names, blobs, strict=True) if b}
-            partition = Partition(self.settings, Catalogue(self.settings))
+            partition = Partition(self.settings, Catalogue(self.settings), key)
             claim, _ = await copy.claim(number)
             await adopt(copy, number, partition, claim, stored)
             found.append(canonical(partition))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from streamer.config import Settings
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 
 from .decoding import BrokenError, decode
 from .shape import KINDS, Address, Event, Record
@@ -16,8 +17,10 @@ NEVER = float("-inf")
 
 @dataclass
 class Acceptance:
-    """The verdict on every record, and the clocks at the end of the log."""
+    """The verdict on every record, and the clocks at the end of the log. ``key``: which values are
+    kept, and the groups of users, go by hashes under it."""
 
+    key: HashKey = FIXED_KEY
     events: list[Event] = field(default_factory=list)
     rejects: list[tuple[str, int, int, str]] = field(default_factory=list)
     late: list[Address] = field(default_factory=list)
@@ -44,14 +47,15 @@ def accept(
     records: Iterable[Record],
     settings: Settings,
     dead_letters: list[tuple[Record, str]] | None = None,
+    key: HashKey = FIXED_KEY,
 ) -> Acceptance:
     """Judge every record; rejects and late ones are also appended to ``dead_letters``."""
     logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
         logs[record.topic, record.partition].append(record)
-    verdict = Acceptance()
-    for key in sorted(logs):
-        judge(logs[key], settings, verdict, [] if dead_letters is None else dead_letters)
+    verdict = Acceptance(key)
+    for log in sorted(logs):
+        judge(logs[log], settings, verdict, [] if dead_letters is None else dead_letters)
     return verdict
 
 

@@ -33,7 +33,7 @@ Values = tuple[str, ...]
 def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings) -> None:
     """The gauges of everything that an alert watches."""
     stream_ms = verdict.stream_time_ms()
-    kept = Kept(verdict.events, settings)
+    kept = Kept(verdict.events, settings, verdict.key)
     for alert in settings.alerts:
         sums = {} if stream_ms is None else track(verdict, joins, kept, settings, alert)
         read_alert(out, settings, alert, sums, stream_ms or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from streamer.config import Dimension, Settings
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 
 from .hashing import digest
 from .shape import Event
@@ -16,8 +17,8 @@ Segment = frozenset[tuple[str, str]]
 class Kept:
     """The kept values of each dimension: all in all, and of each partition."""
 
-    def __init__(self, events: list[Event], settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, events: list[Event], settings: Settings, key: HashKey = FIXED_KEY) -> None:
+        self.settings, self.key = settings, key
         self.known: dict[Dims, set[Segment]] = {}
         self.known_groups: dict[tuple[int, Dims], set[Segment]] = {}
         carried: dict[tuple[int, int], set[str]] = defaultdict(set)
@@ -26,11 +27,11 @@ class Kept:
                 if value is not None:
                     carried[i, event.partition].add(value)
         self.by_partition = {
-            (i, partition): kept_of(values, settings.kept_dimensions[i])
+            (i, partition): kept_of(values, settings.kept_dimensions[i], key)
             for (i, partition), values in carried.items()
         }
         self.overall = [
-            kept_of(set().union(*(v for (j, _), v in self.by_partition.items() if j == i)), d)
+            kept_of(set().union(*(v for (j, _), v in self.by_partition.items() if j == i)), d, key)
             for i, d in enumerate(settings.kept_dimensions)
         ]
 
@@ -83,8 +84,8 @@ class Kept:
         return value is not None and value not in self.by_partition[i, event.partition]
 
 
-def kept_of(values: set[str], dimension: Dimension) -> set[str]:
+def kept_of(values: set[str], dimension: Dimension, key: HashKey) -> set[str]:
     """The named ones, and of the others the ``max_values`` with the smallest hashes."""
     named = set(dimension.values)
-    others = sorted(values - named, key=digest)
+    others = sorted(values - named, key=lambda value: digest(value, key))
     return named | set(others[: dimension.max_values])

@@ -92,7 +92,7 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
     stream_ms = verdict.stream_time_ms()
     if stream_ms is None:
         return out
-    kept = Kept(verdict.events, settings)
+    kept = Kept(verdict.events, settings, verdict.key)
     facts = list(facts_of(verdict, joins, kept, settings))
     for experiment in settings.experiments:
         trial = Trial(experiment, facts, kept, settings)
@@ -124,7 +124,7 @@ def range_truth(
     experiment = next(e for e in settings.experiments if e.name == name)
     days = range(first_day, last_day + 1)
     assert set(days) <= set(experiment.days), (days, experiment.days)
-    kept = Kept(verdict.events, settings)
+    kept = Kept(verdict.events, settings, verdict.key)
     facts = list(facts_of(verdict, joins, kept, settings))
     return Trial(experiment, facts, kept, settings).sums(days)
 

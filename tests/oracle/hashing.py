@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from streamer.ingest.spec import FIXED_KEY
+from streamer.ingest.hash_key import HashKey
 
 from .siphash import siphash13
 
 
 @lru_cache(maxsize=1 << 16)
-def digest(text: str) -> int:
-    """The 64-bit hash of a text, under the key of runs that store nothing."""
-    return siphash13(FIXED_KEY, text.encode())
+def digest(text: str, key: HashKey) -> int:
+    """The 64-bit hash of a text."""
+    return siphash13(key, text.encode())

@@ -106,7 +106,9 @@ class Intervals:
         for fact in facts:
             if self.span.covers(fact.event_ms) and is_wanted(fact.event_ms):
                 for segment in self.segments(fact.dims):
-                    found[segment].sums[fact.component][group_of(fact.user[1])] += fact.amount
+                    found[segment].sums[fact.component][group_of(fact.user[1], self.kept.key)] += (
+                        fact.amount
+                    )
         return found
 
     def segments(self, dims: Dims) -> set[Segment]:

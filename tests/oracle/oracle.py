@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from streamer.config import Settings
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 
 from .acceptance import accept
 from .files import records_of_file, records_of_log
@@ -20,12 +21,14 @@ def run(
     settings: Settings,
     *,
     dead_letters: list[tuple[Record, str]] | None = None,
+    key: HashKey = FIXED_KEY,
 ) -> OracleResult:
     """Recompute everything; records of one (topic, partition) are in offset order.
 
     ``dead_letters``, if given, receives (record, reason) of each reject and late record.
+    ``key``: that of the store, for what depends on hashes.
     """
-    verdict = accept(records, settings, dead_letters)
+    verdict = accept(records, settings, dead_letters, key)
     joins = join(verdict, settings)
     return OracleResult(
         readings=read(verdict, joins, settings),

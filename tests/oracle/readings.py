@@ -46,7 +46,7 @@ class Cell:
 
 def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     """All readings at S, after every topic was read to its end."""
-    kept = Kept(verdict.events, settings)
+    kept = Kept(verdict.events, settings, verdict.key)
     out = Sink()
     read_counters(out, verdict, joins, kept, settings)
     read_totals(out, verdict, joins, kept, settings)

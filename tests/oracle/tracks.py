@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from streamer.alert_settings import Alert
 from streamer.config import Settings
+from streamer.ingest.hash_key import HashKey
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
@@ -21,15 +22,16 @@ Key = tuple[int, tuple[str, ...], int, str]
 """(pane, values of the alert's dimensions, group of users, `x` or `y`)."""
 
 
-def group_of(user_id: str) -> int:
+def group_of(user_id: str, key: HashKey) -> int:
     """Four bits of the hash by which the user is known."""
-    return (digest(user_id) >> 40) & 15
+    return (digest(user_id, key) >> 40) & 15
 
 
 def track_of(records: Iterable[Record], settings: Settings, alert: Alert) -> dict[Key, int]:
     """Sums of numerators and denominators of the alert's metric, whenever it was."""
     verdict = accept(records, settings)
-    return track(verdict, join(verdict, settings), Kept(verdict.events, settings), settings, alert)
+    kept = Kept(verdict.events, settings, verdict.key)
+    return track(verdict, join(verdict, settings), kept, settings, alert)
 
 
 def track(
@@ -42,10 +44,11 @@ def track(
     for fact in facts_of(verdict, joins, kept, settings):
         shown = kept.shown(fact.dims)
         values = tuple(shown[i] for i in places)
+        group = group_of(fact.user[1], kept.key)
         pane = fact.event_ms * PANES // alert.window_ms
         for side, component in (("x", above), ("y", below)):
             if fact.component == component:
-                found[pane, values, group_of(fact.user[1]), side] += fact.amount
+                found[pane, values, group, side] += fact.amount
     return {key: amount for key, amount in found.items() if amount}
 
 

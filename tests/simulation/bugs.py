@@ -10,6 +10,7 @@ from typing import Any
 from streamer.chunk import Chunk
 from streamer.committer import Committer
 from streamer.events import KINDS
+from streamer.ingest.hash_key import HashKey
 from streamer.owned import OwnedPartition
 from streamer.partition import Applied, Batches, Partition, Records
 from streamer.runner import Runner
@@ -135,6 +136,17 @@ async def _ask_nothing(partitions: Mapping[int, OwnedPartition]) -> None:
     """Only commits tell."""
 
 
+class KeyRemembered(World):
+    """A worker keeps to the first hash key that it has seen, whatever becomes of the store."""
+
+    class store_type(SimStore):  # noqa: N801
+        seen: HashKey | None = None
+
+        async def hash_key(self) -> HashKey | None:
+            self.seen = self.seen or await super().hash_key()
+            return self.seen
+
+
 class _LateLetters(Committer):
     async def attempt(self, owned: OwnedPartition, commit: Commit, dead: list[Any]) -> None:
         later: Sequence[Any] = list(dead)
@@ -163,5 +175,6 @@ BUGS: dict[str, type[World]] = {
     "a commit that does not look for its blobs": BlobsNotLookedFor,
     "a stale chunk taken": StaleChunkTaken,
     "an idle partition that asks nothing": IdleAsksNothing,
+    "a hash key that a worker remembers": KeyRemembered,
     "dead letters sent after the commit": DeadLettersAfterCommit,
 }

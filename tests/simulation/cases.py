@@ -8,6 +8,7 @@ from datetime import date
 
 from streamer.canonical import Canonical
 from streamer.config import Settings, parse
+from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
 from streamer.testing import LogRecord
 from tests.agreement import differences, read_engines, run_engines, states, to_log
@@ -54,13 +55,17 @@ def settings_of(name: str) -> Settings:
 
 @dataclass(frozen=True)
 class Case:
-    """Logs, and what has to come of them."""
+    """Logs, and what has to come of them. ``states``: under the fixed key."""
 
     settings: Settings
     catalogue: Catalogue
     log: list[LogRecord]
     states: list[Canonical]
     dead: set[tuple[str, int, int]]
+
+    def states_under(self, key: HashKey) -> list[Canonical]:
+        """What partitions hold that are counted under this key."""
+        return states(run_engines(self.settings, PARTITIONS, self.log, 1000, key=key))
 
 
 @functools.lru_cache(maxsize=2 * LOGS)

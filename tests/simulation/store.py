@@ -10,6 +10,7 @@ from random import Random
 from typing import TypeVar
 
 from streamer.errors import StoreError
+from streamer.ingest.hash_key import HashKey
 from streamer.store.base import Answer, Commit, Stored
 from streamer.store.memory import MemoryStore
 from streamer.telemetry import Telemetry
@@ -50,6 +51,7 @@ class Server:
         """Everything is gone, as with a Redis without a file."""
         memory = self.memory
         memory.claims, memory.states, memory.held, memory.count = {}, {}, {}, None
+        memory.key = None
 
     def roll_back(self) -> bool:
         """Go back to the copy, as a fail-over to a replica that lags does."""
@@ -58,6 +60,7 @@ class Server:
             return False
         memory = self.memory
         memory.claims, memory.states, memory.held = older.claims, older.states, older.held
+        memory.key = older.key
         return True
 
 
@@ -105,6 +108,12 @@ class SimStore:
 
     async def partitions(self) -> int | None:
         return await self._ask(self.memory.partitions)
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        return await self._ask(lambda: self.memory.set_hash_key(key))
+
+    async def hash_key(self) -> HashKey | None:
+        return await self._ask(self.memory.hash_key)
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         claim = self.server.new_claim()

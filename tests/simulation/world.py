@@ -14,11 +14,14 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
+from streamer import recovery
 from streamer.canonical import canonical
 from streamer.config import Settings
 from streamer.deadletters import DeadLetter
 from streamer.errors import BrokerError, StreamerError
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.partition import NEVER, Partition
 from streamer.runner import Runner
 from streamer.store.manifest import decode
@@ -97,6 +100,11 @@ class World:
         store = self.store_type(self.server, log)
         runner = self.runner_type(self.case.settings, store, log, f"worker{self._born}")
         runner.catalogue = self.case.catalogue
+
+        async def set_partitions() -> None:
+            await store.set_partitions(PARTITIONS)
+
+        runner.before_adoption = set_partitions
         runner.dead_letters.send = self._send_dead  # type: ignore[method-assign]
         worker = Worker(runner.telemetry.worker, log, runner)
         worker.tasks = [
@@ -288,8 +296,9 @@ class World:
         wrong = self.outcome.wrong
         memory = self.server.memory
         letters = 0
-        for number, expected in enumerate(self.case.states):
-            partition = Partition(self.case.settings, self.case.catalogue)
+        key = memory.key or FIXED_KEY
+        for number, expected in enumerate(self.case.states_under(key)):
+            partition = Partition(self.case.settings, self.case.catalogue, key)
             claim, stored = await memory.claim(number)
             try:
                 journal = await adopt(memory, number, partition, claim, stored)
@@ -328,7 +337,11 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
 
 def simulate(seed: int, world_type: type[World] = World) -> Outcome:
     """Run one seed to its end."""
-    dice = Random(seed)
+    dice, keys = Random(seed), Random(seed)
+
+    def random_key() -> HashKey:
+        return keys.getrandbits(64), keys.getrandbits(64)
+
     loop = VirtualLoop(dice)
     asyncio.set_event_loop(loop)
     logger = logging.getLogger("streamer")
@@ -341,7 +354,8 @@ def simulate(seed: int, world_type: type[World] = World) -> Outcome:
             world = world_type(seed, dice)
             return await world.run()
 
-        return loop.run_until_complete(live())
+        with patch.object(recovery, "random_key", random_key):
+            return loop.run_until_complete(live())
     except (DeadlockError, AssertionError, StreamerError) as error:
         outcome = world.outcome if world is not None else Outcome(seed)
         outcome.wrong.append("".join(traceback.format_exception(error, limit=-3))[-600:])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from streamer.config import parse
 from streamer.events import KINDS
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition, Records, TopicLog
 
@@ -26,7 +27,7 @@ class Feed:
     """One log of clicks."""
 
     def __init__(self) -> None:
-        self.partition = Partition(SETTINGS, Catalogue(SETTINGS))
+        self.partition = Partition(SETTINGS, Catalogue(SETTINGS), FIXED_KEY)
         self.dead: list[tuple[int, str]] = []
 
     @property
@@ -51,8 +52,8 @@ class Feed:
             event if isinstance(event, bytes) else self.event(event, name)
             for _, event, name in records
         ]
-        dead = self.partition.apply([Records("clicks", offset, record_ms, values)])
-        self.dead += [(offset, reason) for _, offset, reason in dead]
+        applied = self.partition.apply([Records("clicks", offset, record_ms, values)])
+        self.dead += [(rejected.offset, rejected.reason) for rejected in applied.rejected]
         return int(self.counters["accepted"]) - int(before)
 
     @staticmethod

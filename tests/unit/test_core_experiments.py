@@ -18,6 +18,7 @@ from streamer.config import Settings, parse
 from streamer.experiment_settings import DAY_MS, date_of
 from streamer.experiments.caps import EDGES
 from streamer.experiments.trials import Trial, cumulated
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.spec import core_spec
 from streamer.metrics.catalogue import Catalogue
 from tests.experiment_logs import arms_of
@@ -101,7 +102,9 @@ class Both:
         catalogue = Catalogue(self.settings)
         self.facts = catalogue.experiment_facts
         self.trials = self.facts.trials
-        self.spec = msgspec.json.decode(core_spec(self.settings, catalogue))["experiments"]
+        self.spec = msgspec.json.decode(core_spec(self.settings, catalogue, FIXED_KEY))[
+            "experiments"
+        ]
         self.core = self.fresh()
 
     def fresh(self, **changes: Any) -> ExperimentsForTests:

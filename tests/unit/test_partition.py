@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamer.canonical import canonical
 from streamer.config import parse
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
 from streamer.testing import Engines, LogRecord, chunks_of
@@ -27,6 +28,6 @@ def test_bounds_that_were_hit_show() -> None:
 
 def test_an_empty_partition_is_canonical() -> None:
     settings = parse({})
-    state = canonical(Partition(settings, Catalogue(settings)))
+    state = canonical(Partition(settings, Catalogue(settings), FIXED_KEY))
     assert state["sessions"] == state["viewings"] == []
     assert state["user_items"] == state["user_sums"] == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamer.config import Settings
 from streamer.ends import LogEnds
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.lag import Standstill, lag_records
 from streamer.metrics.catalogue import Catalogue
 from streamer.partition import Partition
@@ -111,12 +112,12 @@ async def test_what_is_counted_again_after_damage_is_behind_until_it_has_read_as
         assert await store.commit(0, journal.prepare()) is Answer.OK
 
     claim, stored = await store.claim(0)
-    partition = Partition(settings, Catalogue(settings))
+    partition = Partition(settings, Catalogue(settings), FIXED_KEY)
     partition.logs["clicks"].restart(0)
     await commit(Journal(partition, claim), 1000)
     await reader.refresh()
     claim, stored = await store.claim(0)
-    again = start_over(Partition(settings, Catalogue(settings)), claim, stored)
+    again = start_over(Partition(settings, Catalogue(settings), FIXED_KEY), claim, stored)
     await commit(again, 10)
     await reader.refresh()
     assert reader.behind == [0]

@@ -222,7 +222,7 @@ async def adopted(
 
 async def take_over(store: MemoryStore, engines: Engines) -> Journal:
     claim, stored = await store.claim(0)
-    partition = Partition(engines.settings, engines.catalogue)
+    partition = Partition(engines.settings, engines.catalogue, engines.key)
     engines.partitions[0] = partition
     return await adopt(store, 0, partition, claim, stored)
 

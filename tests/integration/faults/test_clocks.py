@@ -96,7 +96,7 @@ async def stage(
 async def check_all(made: Bench, case: Case, brokers: str, names: Topics) -> None:
     """Stop the workers, and compare everything with the oracle."""
     await made.settle(ends_of(case.log))
-    await check_readings(made, case.readings)
+    await check_readings(made, case.records)
     await made.stop_workers()
     counted = sum(m.dead_letters for m in made.reader.manifests.values())
     assert counted == len(case.dead)

@@ -119,7 +119,7 @@ async def test_damaged_partitions_are_counted_again_from_kafka(made: Bench, case
     worker = made.start_worker()
     await counted_again(made, worker, 3)
     await made.settle(ends_of(case.log))
-    await check_readings(made, case.readings)
+    await check_readings(made, case.records)
     await check_states(made, case)
     assert not any([(await verify(store, n)).damage for n in range(PARTITIONS)])
     await worker.stop()

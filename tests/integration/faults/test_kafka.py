@@ -92,7 +92,7 @@ async def test_the_broker_restarts_under_load(
         for _ in range(2):  # the producer may have repeated itself, and late
             written = await case_from_log(brokers, names, LIVE)
             await made.settle(ends_of(written.log))
-        await check_readings(made, written.readings)
+        await check_readings(made, written.records)
         await made.stop_workers()
         await check_states(made, written)
         await check_dead_letters(brokers, names, written)
@@ -140,7 +140,7 @@ async def test_workers_join_and_leave_every_second(
             await load.finish()
         await asyncio.gather(*leaving)
         await made.settle(ends_of(case.log))
-        await check_readings(made, case.readings)
+        await check_readings(made, case.records)
         await made.stop_workers()
         await check_states(made, case)
         await check_dead_letters(kafka, names, case)

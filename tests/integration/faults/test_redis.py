@@ -107,7 +107,7 @@ async def scene(
                 await made.settle(ends_of(case.log))
                 await stage.recovers()
             await runner.cleanup()
-            await check_readings(made, case.readings)
+            await check_readings(made, case.records)
             await made.stop_workers()
             await check_states(made, case)
             await check_dead_letters(kafka, names, case)

@@ -27,6 +27,7 @@ from streamer import cli
 from streamer.config import Exporter, Kafka, Redis, Settings, Topics, load, parse
 from streamer.embedded import HOST, EmbeddedRedis, create_topics, free_port
 from streamer.errors import SettingsError
+from streamer.ingest.hash_key import HashKey, key_text
 from streamer.store import codec
 from streamer.store.manifest import decode
 from streamer.store.redis import RedisStore
@@ -77,6 +78,8 @@ def events() -> list[str]:
 
 class System:
     """What is needed to run it, and what it told."""
+
+    hash_key: HashKey
 
     def __init__(self, folder: Path, document: Mapping[str, Any], environment: dict[str, str]):
         self.config = folder / "streamer.toml"
@@ -146,6 +149,9 @@ class System:
 
     async def _look_into(self, store: RedisStore) -> None:
         """Everything in Redis, and what is compressed there also in the open."""
+        key = await store.hash_key()
+        assert key is not None
+        self.hash_key = key
         client = store.redis
         async for key in client.scan_iter("*"):
             kind = (await client.type(key)).decode()
@@ -225,6 +231,12 @@ def test_no_secret_is_told(system: System) -> None:
         (name, secret) for name, text in system.told.items() for secret in SECRETS if secret in text
     ]
     assert found == []
+
+
+def test_the_hash_key_is_only_in_redis(system: System) -> None:
+    forms = {key_text(system.hash_key), *map(str, system.hash_key)}
+    names = [name for name, text in system.told.items() if any(form in text for form in forms)]
+    assert {name.split()[0] for name in names} == {"redis", "manifest"}
 
 
 def test_no_id_is_told(system: System) -> None:
