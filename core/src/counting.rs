@@ -138,6 +138,11 @@ impl Counting {
         }
     }
 
+    /// Fetches what is known of a user: see `Partition::warm_up`.
+    pub fn warm_up(&self, user: u64) -> usize {
+        self.users.as_ref().map_or(0, |users| users.warm_up(user))
+    }
+
     pub fn shown(&mut self, change: &Shown, stream_ms: i64) {
         self.statistics.shown(&mut self.panes, change);
         if let Some(users) = &mut self.users {
@@ -235,7 +240,7 @@ impl Counting {
     }
 
     /// The segment of an accepted event, by the texts of its dimensions.
-    pub fn segment_of(&mut self, texts: &[&str]) -> Segment {
+    pub fn segment_of<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
         let segment = self.dimensions.segment_of(texts);
         if let Some(folded) = self.dimensions.take_folded()
             && let Some(users) = &mut self.users

@@ -14,12 +14,18 @@ use names::Names;
 pub use reason::Reason;
 pub use settings::{RecordLimits, RecordSettings};
 
+use smallvec::SmallVec;
+
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
+use crate::kafka::BLOCK;
 use crate::spec::Spec;
 
 /// Ranks in a brute-force list are 16-bit integers times three.
 const MAX_RANK: usize = 10_000;
+
+/// The event of a record, or the reason why it is none; one of several where it has several defects.
+pub type Decoded<'a> = Result<Event<'a>, Reason>;
 
 /// Decodes the records of all topics.
 #[derive(Debug)]
@@ -29,7 +35,8 @@ pub struct Decoder {
     /// Fields of an element of `items`.
     item_fields: Names<Field>,
     rules: Rules,
-    draft: Draft,
+    /// One for each record that is decoded at a time.
+    drafts: Vec<Draft>,
 }
 
 /// What settings say, besides names.
@@ -87,7 +94,7 @@ impl Decoder {
             fields,
             item_fields,
             rules,
-            draft: Draft::new(dimensions.len()),
+            drafts: (0..BLOCK).map(|_| Draft::new(dimensions.len())).collect(),
         }
     }
 
@@ -100,55 +107,75 @@ impl Decoder {
         topic: Topic,
         record: Option<&'a [u8]>,
     ) -> Result<Event<'a>, Reason> {
+        let mut found = SmallVec::new();
+        self.decode_all(topic, std::iter::once(record), &mut found);
+        found.pop().unwrap_or(Err(Reason::Json))
+    }
+
+    /// Appends the events of some records, at most `kafka::BLOCK`; others are left out.
+    pub fn decode_all<'a>(
+        &'a mut self,
+        topic: Topic,
+        records: impl Iterator<Item = Option<&'a [u8]>>,
+        events: &mut SmallVec<[Decoded<'a>; BLOCK]>,
+    ) {
+        let fields = &self.fields[topic as usize];
+        let (items, rules) = (&self.item_fields, &self.rules);
+        for (draft, record) in self.drafts.iter_mut().zip(records) {
+            events.push(match rules.read(topic, fields, items, draft, record) {
+                Ok(text) => Ok(draft.event(topic, text)),
+                Err(reason) => Err(reason),
+            });
+        }
+    }
+}
+
+impl Rules {
+    fn read<'a>(
+        &self,
+        topic: Topic,
+        fields: &Names<Field>,
+        items: &Names<Field>,
+        draft: &mut Draft,
+        record: Option<&'a [u8]>,
+    ) -> Result<&'a str, Reason> {
         let record = record.ok_or(Reason::Json)?;
-        let limits = self.rules.limits;
-        if record.len() > limits.max_bytes {
+        if record.len() > self.limits.max_bytes {
             return Err(Reason::TooLarge);
         }
         let text = std::str::from_utf8(record).map_err(|_| Reason::Json);
-        match text.and_then(|text| self.read(topic, text).map(|()| text)) {
-            Ok(text) => Ok(self.draft.event(topic, text)),
-            Err(_) if json::depth(record) > limits.max_depth => Err(Reason::TooDeep),
-            Err(reason) => Err(reason),
+        let source = |text| Source {
+            record: text,
+            rules: self,
+            items,
+        };
+        match text.and_then(|text| draft.fill(topic, fields, &source(text)).map(|()| text)) {
+            Err(_) if json::depth(record) > self.limits.max_depth => Err(Reason::TooDeep),
+            found => found,
         }
     }
+}
 
-    fn read(&mut self, topic: Topic, record: &str) -> Result<(), Reason> {
-        let Self {
-            fields,
-            item_fields,
-            rules,
-            draft,
-        } = self;
-        let [impressions, clicks, conversions, sessions] = fields;
-        let fields = match topic {
-            Topic::Impressions => impressions,
-            Topic::Clicks => clicks,
-            Topic::Conversions => conversions,
-            Topic::Sessions => sessions,
-        };
-        let mut reader = Reader::new(record, rules.limits.max_depth);
+impl Draft {
+    fn fill(&mut self, topic: Topic, fields: &Names<Field>, source: &Source) -> Result<(), Reason> {
+        let record = source.record;
+        let mut reader = Reader::new(record, source.rules.limits.max_depth);
         if reader.peek() != b'{' {
             return Err(reader.refusal(Reason::Object));
         }
-        let source = Source {
-            record,
-            rules,
-            items: item_fields,
-        };
-        draft.clear();
+        self.clear();
         reader.object(
-            draft,
+            self,
             |reader, draft| reader.text(&mut draft.unescaped),
             |reader, draft, name| match fields.get(name.of(record, &draft.unescaped)) {
-                Some(field) => draft.read(field, topic, reader, &source),
+                Some(field) => draft.read(field, topic, reader, source),
                 None => reader.skip(1),
             },
         )?;
         if !reader.is_at_end() {
             return Err(Reason::Json);
         }
-        draft.check(topic, &source)
+        self.check(topic, source)
     }
 }
 

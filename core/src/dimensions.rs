@@ -5,7 +5,9 @@
 //! is pushed out becomes `other`, in every segment that has it: the numbers of its segments stay, so
 //! several numbers may stand for one segment, and readers add up what has equal values.
 
-use hashbrown::{HashMap, HashTable};
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::changes::Segment;
 use crate::groups::SegmentCodes;
@@ -112,6 +114,14 @@ impl Values {
     }
 }
 
+/// Texts whose segment is known.
+#[derive(Debug)]
+struct Cached {
+    hash: u64,
+    texts: Box<[Box<str>]>,
+    segment: Segment,
+}
+
 /// What is stored of a dimension: text of each code, events that carried it, and kept values.
 pub type StoredValues = (Vec<String>, Vec<u64>, Vec<String>);
 
@@ -127,9 +137,9 @@ pub struct Dimensions {
     codes: Vec<u32>,
     count: usize,
     numbers: HashTable<Segment>,
-    /// Segments by texts, joined: a cache, emptied when full.
-    cache: HashMap<Vec<u8>, Segment>,
-    joined: Vec<u8>,
+    /// Segments by texts: a cache, emptied when full.
+    cache: HashTable<Cached>,
+    hashing: DefaultHashBuilder,
     /// How often values were pushed out: what is derived of segments is stale after that.
     pub folds: u64,
     /// Segments whose values changed since they were last taken.
@@ -146,8 +156,8 @@ impl Dimensions {
             codes: Vec::new(),
             count: 0,
             numbers: HashTable::new(),
-            cache: HashMap::new(),
-            joined: Vec::new(),
+            cache: HashTable::new(),
+            hashing: DefaultHashBuilder::default(),
             folds: 0,
             folded: Vec::new(),
         }
@@ -167,18 +177,26 @@ impl Dimensions {
     }
 
     /// The segment of an accepted event with these texts ("": unknown), which is counted.
-    pub fn segment_of(&mut self, texts: &[&str]) -> Segment {
-        self.joined.clear();
-        for text in texts {
-            self.joined.extend_from_slice(text.as_bytes());
-            self.joined.push(0);
-        }
-        if let Some(segment) = self.cache.get(&self.joined) {
-            let segment = *segment;
+    pub fn segment_of<'a>(&mut self, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
+        let hash = self.hash_of_texts(texts.clone());
+        let is_it = |known: &Cached| known.texts.iter().map(|text| &**text).eq(texts.clone());
+        if let Some(known) = self.cache.find(hash, is_it) {
+            let segment = known.segment;
             self.count(segment);
             return segment;
         }
-        self.register(texts)
+        self.register(hash, texts)
+    }
+
+    /// The texts are hashed where they are: what was just written is read again only after all that
+    /// was written before it.
+    fn hash_of_texts<'a>(&self, texts: impl Iterator<Item = &'a str>) -> u64 {
+        let mut hasher = self.hashing.build_hasher();
+        for text in texts {
+            hasher.write(text.as_bytes());
+            hasher.write_u8(0xff);
+        }
+        hasher.finish()
     }
 
     fn count(&mut self, segment: Segment) {
@@ -189,11 +207,13 @@ impl Dimensions {
         }
     }
 
-    fn register(&mut self, texts: &[&str]) -> Segment {
+    #[cold]
+    fn register<'a>(&mut self, hash: u64, texts: impl Iterator<Item = &'a str> + Clone) -> Segment {
+        let mut given = texts.clone();
         let mut codes = Vec::with_capacity(self.width());
         let mut is_cached = true;
         for at in 0..self.width() {
-            let text = texts.get(at).copied().unwrap_or("");
+            let text = given.next().unwrap_or("");
             let (code, gone) = self.values[at].code(&self.key, text);
             self.values[at].events[code as usize] += 1;
             is_cached &= code != OTHER;
@@ -207,7 +227,12 @@ impl Dimensions {
             if self.cache.len() >= CACHED {
                 self.cache.clear();
             }
-            self.cache.insert(self.joined.clone(), segment);
+            let known = Cached {
+                hash,
+                texts: texts.map(Into::into).collect(),
+                segment,
+            };
+            self.cache.insert_unique(hash, known, |known| known.hash);
         }
         segment
     }

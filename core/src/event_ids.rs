@@ -51,6 +51,11 @@ impl EventIds {
         true
     }
 
+    /// Fetches what `admit` needs: see `Partition::warm_up`.
+    pub fn warm_up(&self, hash: u64) -> usize {
+        usize::from(self.index.find(hash, |_| false).is_some())
+    }
+
     fn push(&mut self, id: EventId) {
         let row = self.log.push(id);
         let log = &self.log;

@@ -37,9 +37,11 @@ pub fn read_batches<'py>(
         max_inflated_bytes,
     };
     let mut records = Vec::new();
-    let summary = kafka::read(blob, &options, &mut kafka::Scratch::default(), |record| {
-        let value = record.value.map(|value| PyBytes::new(py, value));
-        records.push((record.offset, record.timestamp_ms, value));
+    let summary = kafka::read(blob, &options, &mut kafka::Scratch::default(), |some| {
+        records.extend(some.iter().map(|record| {
+            let value = record.value.map(|value| PyBytes::new(py, value));
+            (record.offset, record.timestamp_ms, value)
+        }));
     })
     .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let skipped = summary

@@ -45,7 +45,7 @@ impl ExperimentsForTests {
 
     fn segment(&mut self, texts: Vec<String>) -> Segment {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        self.dimensions.segment_of(&texts)
+        self.dimensions.segment_of(texts.into_iter())
     }
 
     fn kept(&self, dimension: usize) -> Vec<String> {

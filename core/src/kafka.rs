@@ -13,6 +13,8 @@ use header::{Frame, Header};
 pub use inflate::Scratch;
 pub use scan::{Scan, scan};
 
+/// Records that are handed over together, at most.
+pub const BLOCK: usize = 16;
 /// Bytes that one batch may inflate to, where nobody says otherwise.
 pub const MAX_INFLATED_BYTES: usize = 64 << 20;
 
@@ -116,7 +118,7 @@ impl std::fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Hands over the records of all whole batches, in order.
+/// Hands over the records of all whole batches, in order, at most `BLOCK` at a time.
 ///
 /// Where something that is no batch of format 2 follows others, reading ends before it; the next
 /// blob then begins with it.
@@ -127,7 +129,7 @@ pub fn read(
     blob: &[u8],
     options: &ReadOptions,
     scratch: &mut Scratch,
-    mut on_record: impl FnMut(Record),
+    mut on_records: impl FnMut(&[Record]),
 ) -> Result<Summary, ReadError> {
     let mut summary = Summary {
         next_offset: options.next_offset,
@@ -145,7 +147,7 @@ pub fn read(
                     &mut aborted,
                     scratch,
                     &mut summary,
-                    &mut on_record,
+                    &mut on_records,
                 );
             }
             Ok(None) => {
@@ -164,7 +166,7 @@ fn read_batch(
     aborted: &mut Aborted,
     scratch: &mut Scratch,
     summary: &mut Summary,
-    on_record: &mut impl FnMut(Record),
+    on_records: &mut impl FnMut(&[Record]),
 ) {
     let header = Header::of(frame.bytes);
     if options.check_crcs && !header.has_right_crc(frame.bytes) {
@@ -177,7 +179,7 @@ fn read_batch(
     if !is_aborted && !header.is_control() && next_offset > summary.next_offset {
         let result = scratch
             .inflate(header.codec(), frame.records(), options.max_inflated_bytes)
-            .and_then(|body| records::read(body, &header, summary, on_record));
+            .and_then(|body| records::read(body, &header, summary, on_records));
         if let Err(reason) = result {
             return summary.skip(frame, &header, reason);
         }

@@ -63,6 +63,11 @@ impl<T: OfPair> PairLog<T> {
             .unwrap_or(NO_ROW)
     }
 
+    /// Fetches what is known of a pair: see `Partition::warm_up`.
+    pub fn warm_up(&self, pair: u64) -> usize {
+        self.newest_row(pair) as usize
+    }
+
     /// Adds a row, chained to those of its pair; returns what refers to it.
     pub fn push(&mut self, mut row: T) -> u32 {
         let (pair, prev) = (row.pair(), self.newest_row(row.pair()));

@@ -3,14 +3,13 @@
 //! Everything is a function of the logs: the order in which the topics' records come, how many are
 //! fed at a time, and restarts change nothing of what is stored in the end.
 
-use smallvec::SmallVec;
-
 use crate::admission::{NEVER, TopicLog, Verdict};
 use crate::attribution::{Attribution, ShownItem};
 use crate::changes::{Dwell, Kind, Segment};
 use crate::counting::{Counting, viewing_key};
-use crate::decode::{Action, Body, Decoder, Event, Item, Topic};
+use crate::decode::{Action, Body, Decoded, Event, Item, Topic};
 use crate::hash::{NONE, mix};
+use crate::kafka::Record;
 use crate::log::NO_ROW;
 use crate::panes::Overflow;
 use crate::pending::Feedback;
@@ -25,7 +24,6 @@ const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
 /// State of one partition number, over all four topics.
 pub struct Partition {
     time: Time,
-    decoder: Decoder,
     /// In the order of `Topic::ALL`.
     pub logs: [TopicLog; 4],
     /// Largest time accepted, no event's beyond its arrival.
@@ -43,7 +41,6 @@ impl Partition {
         let late_ms = spec.time.max_lateness_ms;
         Ok(Self {
             time: spec.time,
-            decoder: Decoder::of(spec),
             logs: [(); 4].map(|()| TopicLog::new(spec.time, spec.limits.event_ids)),
             stream_ms: 0,
             counting: Counting::new(spec)?,
@@ -53,22 +50,50 @@ impl Partition {
         })
     }
 
-    /// Takes in a record of a topic; they come in offset order.
+    /// Takes in records of a topic with their events; they come in offset order.
     pub fn feed(
         &mut self,
         topic: Topic,
-        offset: i64,
-        record_ms: i64,
-        value: Option<&[u8]>,
+        records: &[Record],
+        events: &[Decoded],
     ) -> Result<(), Overflow> {
+        std::hint::black_box(self.warm_up(topic, events));
+        let mut found = records.iter().zip(events);
+        found.try_for_each(|(record, event)| self.take(topic, record, event))
+    }
+
+    /// Looks up what the events will need, so that the processor fetches it from memory for all of
+    /// them at the same time, instead of one after another when each is taken in.
+    fn warm_up(&self, topic: Topic, events: &[Decoded]) -> usize {
+        let log = &self.logs[topic as usize];
+        let events = events.iter().flatten();
+        events
+            .map(|event| {
+                let mut known = log.ids.warm_up(event.event_id);
+                if let Body::Impressions { items, .. } = event.body {
+                    let key = slate_key(event.user, event.request);
+                    known += self.attribution.slates.warm_up(key);
+                    known += self.counting.warm_up(event.user);
+                    let pairs = items.iter().map(|item| mix(event.user, item.item));
+                    known += pairs
+                        .map(|pair| self.attribution.impressions.warm_up(pair))
+                        .sum::<usize>();
+                }
+                known
+            })
+            .sum()
+    }
+
+    fn take(&mut self, topic: Topic, record: &Record, event: &Decoded) -> Result<(), Overflow> {
+        let offset = record.offset;
         let log = &mut self.logs[topic as usize];
-        let arrival_ms = log.arrive(offset, record_ms);
-        let event = match self.decoder.decode(topic, value) {
+        let arrival_ms = log.arrive(offset, record.timestamp_ms);
+        let event = match event {
             Ok(event) => event,
             Err(reason) => {
                 let reason = reason.name();
                 log.reject(reason);
-                self.rejected.push(topic, offset, reason, value);
+                self.rejected.push(topic, offset, reason, record.value);
                 return Ok(());
             }
         };
@@ -79,22 +104,27 @@ impl Partition {
             Verdict::Future => Some("future"),
         };
         if let Some(reason) = reason {
-            self.rejected.push(topic, offset, reason, value);
+            self.rejected.push(topic, offset, reason, record.value);
             return Ok(());
         }
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
-        let texts: SmallVec<[&str; 6]> = event.dimensions.iter().collect();
-        let counting = &mut self.counting;
-        let segment = counting.segment_of(&texts);
         self.attribution.stream_ms = self.stream_ms;
+        let segment = self.counting.segment_of(event.dimensions.iter());
         let at = At {
             arrival_ms,
             offset,
             segment,
         };
+        self.count(event, at);
+        self.counting.fold_if_full(self.stream_ms)
+    }
+
+    /// Counts an accepted event.
+    fn count(&mut self, event: &Event, at: At) {
+        let counting = &mut self.counting;
         match event.body {
             Body::Impressions { items, is_list } => {
-                show(&mut self.attribution, counting, &event, items, is_list, at);
+                show(&mut self.attribution, counting, event, items, is_list, at);
             }
             Body::Session {
                 session,
@@ -103,13 +133,13 @@ impl Partition {
                 dwell_ms,
             } => {
                 let visit = (session, action);
-                take_visit(&mut self.sessions, counting, &event, visit, at);
+                take_visit(&mut self.sessions, counting, event, visit, at);
                 if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
-                    view(counting, &event, item, dwell_ms, at);
+                    view(counting, event, item, dwell_ms, at);
                 }
             }
             body => {
-                let feedback = feedback_of(&event, &body, at);
+                let feedback = feedback_of(event, &body, at);
                 if feedback.is_conversion() {
                     self.attribution.convert(feedback, counting);
                 } else {
@@ -117,7 +147,6 @@ impl Partition {
                 }
             }
         }
-        counting.fold_if_full(self.stream_ms)
     }
 
     /// What was fed is taken in; `at_end`: topics of which everything was read.

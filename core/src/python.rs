@@ -11,15 +11,15 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::columns::Columns;
-use crate::decode::Topic;
+use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::panes::{self, Overflow};
 use crate::partition::Partition;
 use crate::snapshot::Table;
 use crate::spec::Spec;
 use arrays::{as_arrays, from_arrays};
-use feeding::Fed;
 pub use feeding::scan_batches;
+use feeding::{Fed, Feeding};
 use state::{no_series, panes_mut, panes_of};
 
 /// Kind, offset, reason, value.
@@ -29,6 +29,7 @@ type Array<'py, T> = Bound<'py, PyArray1<T>>;
 /// The counted state of one partition number, over all four topics. One thread at a time may use it.
 #[pyclass]
 pub struct Core {
+    decoder: Decoder,
     partition: Partition,
     scratch: kafka::Scratch,
 }
@@ -59,6 +60,7 @@ impl Core {
             .map_err(|error| PyValueError::new_err(format!("spec of the core: {error}")))?;
         let partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
         Ok(Self {
+            decoder: Decoder::of(&spec),
             partition,
             scratch: kafka::Scratch::default(),
         })
@@ -79,8 +81,8 @@ impl Core {
         let topic = topic_of(kind)?;
         let offsets = offsets.as_slice()?.to_vec();
         let record_ms = record_ms.as_slice()?.to_vec();
-        let partition = &mut self.partition;
-        py.detach(move || feeding::feed_records(partition, topic, &offsets, &record_ms, &values))
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition);
+        py.detach(move || to.records(&offsets, &record_ms, &values))
             .map_err(overflow)
     }
 
@@ -96,10 +98,9 @@ impl Core {
         check_crcs: bool,
     ) -> PyResult<Fed> {
         let topic = topic_of(kind)?;
-        let (partition, scratch) = (&mut self.partition, &mut self.scratch);
-        py.detach(move || {
-            feeding::feed_batches(partition, scratch, topic, &blob, &aborted, check_crcs)
-        })
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition);
+        let scratch = &mut self.scratch;
+        py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
     }
 
     /// What was fed is taken in; `at_end`: topics of which everything was read.

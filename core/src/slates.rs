@@ -95,6 +95,11 @@ impl Slates {
         self.by_key.find(key, is_of_key).copied()
     }
 
+    /// Fetches what `of_arrival` needs: see `Partition::warm_up`.
+    pub fn warm_up(&self, key: u64) -> usize {
+        usize::from(self.newest(key).is_some())
+    }
+
     /// The slate that a row of a key belongs to which arrives now, opened if need be.
     pub fn of_arrival(&mut self, key: u64, user: u64, arrival_ms: i64, window_ms: i64) -> u32 {
         let newest = self.newest(key);

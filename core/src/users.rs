@@ -125,6 +125,11 @@ impl Users {
 
     // Events ----------------------------------------------------------------------------------------
 
+    /// Fetches what is known of a user: see `Partition::warm_up`.
+    pub fn warm_up(&self, user: u64) -> usize {
+        self.items.warm_up(user)
+    }
+
     /// Take in an impression, or feedback that will not move any more.
     pub fn touch(&mut self, touch: &Touch, stream_ms: i64) {
         let Some((key, time)) = self.read(touch) else {
@@ -207,8 +212,7 @@ impl Users {
         if is_counted {
             self.mark_dirty(key.user);
         }
-        let row = row.unwrap_or_else(|| self.items.insert(key));
-        self.items.set(row, column, time);
+        self.items.set(key, row, column, time);
     }
 
     // Sums ------------------------------------------------------------------------------------------
@@ -242,8 +246,8 @@ impl Users {
 
     fn gather(&mut self, user: u64) {
         self.work.clear();
-        for (pair, segment, times) in self.items.of(user) {
-            self.work.push(pair, segment, times);
+        for row in self.items.of(user) {
+            self.work.push(row.pair(), row.segment(), row.times());
         }
         for (pair, segment, column, time) in self.held.of(user) {
             self.work.push_one(pair, segment, column, time);

@@ -96,10 +96,10 @@ async def test_damage_that_is_gone_at_the_second_look_loses_nothing(
         await until(lambda: second.owned.phase is Phase.OWNED, "recovered")
         assert store.whole
         assert second.log.starts == [dict.fromkeys(TPS, 0) | {TPS[0]: COUNTED}]
-        assert second.owned.partition is not None
-        assert (
-            second.owned.partition.core.counters()["topics"]["impressions"]["accepted"] == COUNTED
-        )
+        async with second.owned.lock:
+            assert second.owned.partition is not None
+            topics = second.owned.partition.core.counters()["topics"]
+        assert topics["impressions"]["accepted"] == COUNTED
     assert "counted again" not in caplog.text
 
 

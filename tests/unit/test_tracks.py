@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -136,7 +137,7 @@ def test_panes_leave_when_no_comparison_needs_them() -> None:
         line = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (10**12 + day * day_ms)
         records = records_of_log([b'{"type":"impression",' + line[1:]], settings)
         (record,) = to_log(records)
-        (chunk,) = chunks_of([record], 1)
+        (chunk,) = chunks_of([replace(record, offset=day)], 1)
         engines.feed(chunk)
     rings = Counter(pane >> 32 for pane in panes_of(users))
     assert 7 <= rings[1] <= 8

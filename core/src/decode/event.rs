@@ -136,7 +136,7 @@ pub struct Dimensions<'a> {
 
 impl<'a> Dimensions<'a> {
     /// All values.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a str> + use<'a> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a str> + Clone + use<'a> {
         let Self {
             texts,
             record,

@@ -48,8 +48,11 @@ fn measured_reading() {
             let mut scratch = Scratch::default();
             let best = (0..PASSES).map(|_| {
                 let (started, mut sum) = (Instant::now(), 0);
-                let done = read(&blob, &options, &mut scratch, |r| {
-                    sum += r.value.map_or(0, <[u8]>::len);
+                let done = read(&blob, &options, &mut scratch, |some| {
+                    sum += some
+                        .iter()
+                        .map(|r| r.value.map_or(0, <[u8]>::len))
+                        .sum::<usize>();
                 });
                 assert_eq!(done.map(|s| s.records), Ok(RECORDS as u64));
                 assert!(sum > 100 * RECORDS);

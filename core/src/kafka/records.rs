@@ -1,14 +1,32 @@
 //! The records of one batch, inflated: lengths and integers are zigzag varints.
 
-use super::header::Header;
-use super::{Record, SkipReason, Summary};
+use smallvec::SmallVec;
 
-/// Hands over the records from `summary.next_offset` on, up to the first that is damaged.
+use super::header::Header;
+use super::{BLOCK, Record, SkipReason, Summary};
+
+/// Hands over the records from `summary.next_offset` on, up to the first that is damaged; some at
+/// a time.
 pub(super) fn read(
     body: &[u8],
     header: &Header,
     summary: &mut Summary,
-    on_record: &mut impl FnMut(Record),
+    on_records: &mut impl FnMut(&[Record]),
+) -> Result<(), SkipReason> {
+    let mut block = SmallVec::<[Record; BLOCK]>::new();
+    let result = read_blocks(body, header, summary, &mut block, on_records);
+    if !block.is_empty() {
+        on_records(&block);
+    }
+    result
+}
+
+fn read_blocks<'a>(
+    body: &'a [u8],
+    header: &Header,
+    summary: &mut Summary,
+    block: &mut SmallVec<[Record<'a>; BLOCK]>,
+    on_records: &mut impl FnMut(&[Record]),
 ) -> Result<(), SkipReason> {
     let mut cursor = Cursor::new(body);
     let fixed_ms = header
@@ -23,7 +41,11 @@ pub(super) fn read(
         if record.offset >= summary.next_offset {
             summary.next_offset = record.offset + 1;
             summary.records += 1;
-            on_record(record);
+            block.push(record);
+            if block.len() == BLOCK {
+                on_records(block);
+                block.clear();
+            }
         }
     }
     if cursor.rest.is_empty() {

@@ -17,8 +17,9 @@ type Found = Vec<(i64, i64, Option<Vec<u8>>)>;
 
 fn found(blob: &[u8], options: &ReadOptions) -> (Summary, Found) {
     let mut records = Vec::new();
-    let summary = read(blob, options, &mut Scratch::default(), |r| {
-        records.push((r.offset, r.timestamp_ms, r.value.map(<[u8]>::to_vec)));
+    let summary = read(blob, options, &mut Scratch::default(), |some| {
+        let owned = |r: &Record| (r.offset, r.timestamp_ms, r.value.map(<[u8]>::to_vec));
+        records.extend(some.iter().map(owned));
     });
     (summary.unwrap(), records)
 }

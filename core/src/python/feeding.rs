@@ -3,9 +3,11 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
+use smallvec::SmallVec;
 
 use super::overflow;
-use crate::decode::Topic;
+use crate::admission::TopicLog;
+use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::panes::Overflow;
 use crate::partition::Partition;
@@ -30,72 +32,97 @@ type Skipped = (i64, i64, &'static str);
 /// How many records there were, the last of them, and what was lost.
 pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>);
 
-fn fingerprint(offset: i64, record_ms: i64, value: Option<&[u8]>) -> Fingerprint {
+fn fingerprint(record: &kafka::Record) -> Fingerprint {
     let mut crc = flate2::Crc::new();
-    crc.update(value.unwrap_or_default());
-    (offset, record_ms, crc.sum())
+    crc.update(record.value.unwrap_or_default());
+    (record.offset, record.timestamp_ms, crc.sum())
 }
 
-pub(super) fn feed_records(
-    partition: &mut Partition,
+/// A topic of a partition that is fed.
+pub(super) struct Feeding<'a> {
     topic: Topic,
-    offsets: &[i64],
-    record_ms: &[i64],
-    values: &[Option<PyBackedBytes>],
-) -> Result<Fed, Overflow> {
-    partition.rejected.set_room(Room::UNBOUNDED);
-    let next_offset = partition.logs[topic as usize].next_offset;
-    let (mut count, mut last) = (0, None);
-    let records = offsets.iter().zip(record_ms).zip(values);
-    for ((&offset, &at_ms), value) in records.filter(|((offset, _), _)| **offset >= next_offset) {
-        partition.feed(topic, offset, at_ms, value.as_deref())?;
-        count += 1;
-        last = Some((offset, at_ms, value.as_deref()));
+    decoder: &'a mut Decoder,
+    partition: &'a mut Partition,
+}
+
+impl<'a> Feeding<'a> {
+    pub fn new(topic: Topic, decoder: &'a mut Decoder, partition: &'a mut Partition) -> Self {
+        Self {
+            topic,
+            decoder,
+            partition,
+        }
     }
-    let last = last.map(|(offset, at_ms, value)| fingerprint(offset, at_ms, value));
-    Ok((count, last, Vec::new()))
-}
 
-pub(super) fn feed_batches(
-    partition: &mut Partition,
-    scratch: &mut kafka::Scratch,
-    topic: Topic,
-    blob: &[u8],
-    aborted: &[(i64, i64)],
-    check_crcs: bool,
-) -> PyResult<Fed> {
-    partition.rejected.set_room(Room {
-        records: (MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD).min(MAX_RECORDS),
-        bytes: MIN_ROOM.bytes + blob.len() * BYTES_A_FETCHED_BYTE,
-    });
-    let options = kafka::ReadOptions {
-        next_offset: partition.logs[topic as usize].next_offset,
-        check_crcs,
-        is_read_committed: true,
-        aborted,
-        max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
-    };
-    let (mut fed, mut last) = (Ok(()), None);
-    let read = kafka::read(blob, &options, scratch, |record| {
-        if fed.is_ok() {
-            fed = partition.feed(topic, record.offset, record.timestamp_ms, record.value);
-        }
-        if record.is_last {
-            last = Some(fingerprint(
-                record.offset,
-                record.timestamp_ms,
-                record.value,
-            ));
-        }
-    });
-    scratch.trim();
-    fed.map_err(overflow)?;
-    let found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let log = &mut partition.logs[topic as usize];
-    log.next_offset = log.next_offset.max(found.next_offset);
-    let skipped = found.skipped.iter();
-    let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
-    Ok((found.records, last, skipped))
+    /// Decodes some records, and takes them in.
+    fn feed(&mut self, records: &[kafka::Record]) -> Result<(), Overflow> {
+        let values = records.iter().map(|record| record.value);
+        let mut events = SmallVec::new();
+        self.decoder.decode_all(self.topic, values, &mut events);
+        self.partition.feed(self.topic, records, &events)
+    }
+
+    fn log(&mut self) -> &mut TopicLog {
+        &mut self.partition.logs[self.topic as usize]
+    }
+
+    pub fn records(
+        mut self,
+        offsets: &[i64],
+        record_ms: &[i64],
+        values: &[Option<PyBackedBytes>],
+    ) -> Result<Fed, Overflow> {
+        self.partition.rejected.set_room(Room::UNBOUNDED);
+        let next_offset = self.log().next_offset;
+        let records = offsets.iter().zip(record_ms).zip(values);
+        let records = records.map(|((&offset, &timestamp_ms), value)| kafka::Record {
+            offset,
+            timestamp_ms,
+            value: value.as_deref(),
+            is_last: false,
+        });
+        let new: Vec<kafka::Record> = records.filter(|x| x.offset >= next_offset).collect();
+        new.chunks(kafka::BLOCK)
+            .try_for_each(|block| self.feed(block))?;
+        Ok((new.len() as u64, new.last().map(fingerprint), Vec::new()))
+    }
+
+    pub fn batches(
+        mut self,
+        scratch: &mut kafka::Scratch,
+        blob: &[u8],
+        aborted: &[(i64, i64)],
+        check_crcs: bool,
+    ) -> PyResult<Fed> {
+        self.partition.rejected.set_room(Room {
+            records: (MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD).min(MAX_RECORDS),
+            bytes: MIN_ROOM.bytes + blob.len() * BYTES_A_FETCHED_BYTE,
+        });
+        let options = kafka::ReadOptions {
+            next_offset: self.log().next_offset,
+            check_crcs,
+            is_read_committed: true,
+            aborted,
+            max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
+        };
+        let (mut fed, mut last) = (Ok(()), None);
+        let read = kafka::read(blob, &options, scratch, |records| {
+            if fed.is_ok() {
+                fed = self.feed(records);
+            }
+            if let Some(record) = records.last().filter(|record| record.is_last) {
+                last = Some(fingerprint(record));
+            }
+        });
+        scratch.trim();
+        fed.map_err(overflow)?;
+        let found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let log = self.log();
+        log.next_offset = log.next_offset.max(found.next_offset);
+        let skipped = found.skipped.iter();
+        let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
+        Ok((found.records, last, skipped))
+    }
 }
 
 /// What the headers of fetched record batches say, from an offset on: the offset to fetch next,
