@@ -1,4 +1,4 @@
-"""Fill Kafka with synthetic events, fast: whole lz4 batches, partitioned by user.
+"""Fill Kafka with synthetic events, fast: whole batches, partitioned by user.
 
 python -m benchmarks.backlog --brokers localhost:9092 --events 1000000 --partitions 4
 """
@@ -88,14 +88,18 @@ class Filler:
 
 
 async def fill(
-    brokers: str, events: Iterable[tuple[str, bytes]], partitions: int, suffix: str = ""
+    brokers: str,
+    events: Iterable[tuple[str, bytes]],
+    partitions: int,
+    suffix: str = "",
+    compression: str | None = None,
 ) -> Filler:
     """Create the five topics (name = kind + suffix) and produce all events into them."""
     names = [name + suffix for name in Topics.__struct_fields__]
     await create_topics(brokers, names, partitions)
     producer = AIOKafkaProducer(
         bootstrap_servers=brokers,
-        compression_type="lz4",
+        compression_type=compression,
         max_batch_size=BATCH_BYTES,
     )
     await producer.start()
@@ -111,13 +115,14 @@ async def fill(
 
 async def main(arguments: argparse.Namespace) -> None:
     """Fill and print what was produced."""
-    traffic = Traffic(seed=arguments.seed, users=arguments.users, events_per_second=arguments.rate)
+    traffic = Traffic(**json.loads(arguments.traffic))
     start_s = time.perf_counter()
     done = await fill(
         arguments.brokers,
         generate(traffic, arguments.events),
         arguments.partitions,
         arguments.suffix,
+        arguments.compression,
     )
     result = {
         "events": sum(done.counts.values()),
@@ -131,9 +136,6 @@ async def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     arguments = parser(__doc__)
     arguments.add_argument("--partitions", type=int, default=4)
-    arguments.add_argument("--users", type=int, default=100_000)
-    arguments.add_argument(
-        "--rate", type=float, default=10_000, help="events a second of their time"
-    )
-    arguments.add_argument("--seed", type=int, default=0)
+    arguments.add_argument("--compression", choices=["gzip", "snappy", "lz4", "zstd"])
+    arguments.add_argument("--traffic", default="{}", help="fields of Traffic, as JSON")
     asyncio.run(main(arguments.parse_args()))

@@ -36,7 +36,7 @@ from streamer.store.restore import adopt
 
 GATHER = 10_000
 COMMIT_EVERY = 10
-_TS = re.compile(rb'"ts":(\d+)')
+TS = re.compile(rb'"ts":(\d+)')
 
 
 def rss_mb() -> float:
@@ -61,7 +61,7 @@ class Run:
         """Apply some lines; record timestamps by the rule for files."""
         by_kind: dict[str, tuple[list[int], list[bytes]]] = {}
         for kind, raw in lines:
-            found = _TS.search(raw)
+            found = TS.search(raw)
             if found:
                 self.arrival_ms = max(self.arrival_ms, int(found[1]))
             stamps, values = by_kind.setdefault(kind, ([], []))
@@ -75,13 +75,17 @@ class Run:
             records.append(Records(kind, offset, np.array(stamps), values))
         self.partition.apply(records)
 
-    async def commit(self) -> None:
-        """Bring sums over users up to date, and commit what changed."""
-        self.partition.refresh_user_sums()
+    async def opened(self) -> Journal:
+        """The journal of the partition."""
         if self.journal is None:
             claim, stored = await self.store.claim(0)
             self.journal = await adopt(self.store, 0, self.partition, claim, stored)
-        answer = await self.store.commit(0, self.journal.prepare())
+        return self.journal
+
+    async def commit(self) -> None:
+        """Bring sums over users up to date, and commit what changed."""
+        self.partition.refresh_user_sums()
+        answer = await self.store.commit(0, (await self.opened()).prepare())
         if answer is not Answer.OK:
             raise AssertionError(answer)
 

@@ -1,4 +1,5 @@
-"""The floor: one process that only fetches, decodes and counts, with plain aiokafka.
+"""The floor: one process that only fetches, decodes and counts, with plain aiokafka and the same
+settings of Python's garbage collector as a worker.
 
 python -m benchmarks.floor --brokers localhost:9092 --events 1000000
 """
@@ -12,6 +13,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.measure import TOPICS, Meter, parser
+from streamer.collector import calm
 from streamer.config import Settings
 from streamer.errors import BrokerError
 from streamer.events import event_type
@@ -41,7 +43,8 @@ async def count(arguments: argparse.Namespace) -> None:
         ]
         consumer.assign(partitions)
         await consumer.seek_to_beginning()
-        meter, events = Meter(), 0
+        meter, events, broken = Meter(), 0, 0
+        calm()
         while events < arguments.events:
             fetched = await consumer.getmany(timeout_ms=IDLE_MS, max_records=FETCH_RECORDS)
             if not fetched:
@@ -50,7 +53,10 @@ async def count(arguments: argparse.Namespace) -> None:
             for partition, records in fetched.items():
                 decode = decoders[partition.topic].decode
                 for record in records:
-                    decode(record.value)
+                    try:
+                        decode(record.value)
+                    except msgspec.MsgspecError:
+                        broken += 1
                 events += len(records)
         meter.report(events)
     finally:

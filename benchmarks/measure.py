@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
+LIMIT_SECONDS = 900
 TOPICS = ("impressions", "clicks", "conversions", "sessions")
 """Kinds a backlog holds; a topic is called by its kind and the suffix."""
 
@@ -58,6 +62,16 @@ class Meter:
             "peak_rss_mb": round(peak_rss_mb(), 1),
         }
         print(json.dumps(result), flush=True)
+
+
+def program(module: str, *arguments: str) -> dict[str, Any]:
+    """Run one benchmark program; what its last line says."""
+    command = [sys.executable, "-m", module, *arguments]
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS
+    )
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
 
 
 def peak_rss_mb(pid: int | str = "self") -> float:

@@ -79,6 +79,8 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         process = subprocess.Popen(  # noqa: ASYNC220 — watched by its id
             worker_command(), env={**os.environ, "STREAMER_CONFIG": str(path)}
         )
+        if arguments.cores:
+            os.sched_setaffinity(process.pid, range(arguments.cores))
         try:
             result = await _watch(store, process, arguments.events)
         finally:
@@ -138,5 +140,6 @@ async def main(arguments: argparse.Namespace) -> int:
 if __name__ == "__main__":
     flags = parser(__doc__)
     flags.add_argument("--redis", required=True, help="a redis:// URL")
+    flags.add_argument("--cores", type=int, default=0, help="so many cores; 0: all")
     flags.add_argument("--settings", default=WATCHED, help="more of the settings, as TOML")
     sys.exit(asyncio.run(main(flags.parse_args())))

@@ -120,9 +120,9 @@ impl PairLosses {
             (self.margin - lead).max(0.0),
         ];
         for ((whole, part), value) in self.whole.iter_mut().zip(&mut self.part).zip(values) {
-            let floor = value.floor();
-            *whole += sign * floor as i64;
-            *part += sign * ((value - floor) * PART + 0.5).floor() as i64;
+            let floor = value as i64; // none is below 0
+            *whole += sign * floor;
+            *part += sign * ((value - floor as f64) * PART + 0.5) as i64;
         }
         self.pairs += sign;
     }

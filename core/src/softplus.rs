@@ -34,7 +34,7 @@ pub fn softplus(x: f64) -> f64 {
 
 /// e^-a of 0 <= a <= 745: by Taylor's series after taking out powers of two.
 fn exp_minus(a: f64) -> f64 {
-    let twos = (a * PER_LN2 + 0.5).floor();
+    let twos = (a * PER_LN2 + 0.5) as u64 as f64;
     let rest = (a - twos * LN2_HIGH) - twos * LN2_LOW;
     halved(horner(-rest, &EXP), twos as u64)
 }

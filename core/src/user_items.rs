@@ -10,6 +10,9 @@ use crate::user_rows::{Row, UserRows};
 /// Rows that one user may have.
 pub const MAX_USER_ROWS: usize = 100_000;
 
+/// Rows of a user that are fetched ahead; a robot has far more.
+const WARMED: usize = 64;
+
 /// What a row is found by.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
@@ -98,9 +101,10 @@ impl UserItems {
 
     // Reading ---------------------------------------------------------------------------------------
 
-    /// Fetches the rows of a user: see `Partition::warm_up`.
+    /// Fetches the first rows of a user: see `Partition::warm_up`.
     pub fn warm_up(&self, user: u64) -> usize {
-        self.rows.of(user).map(|row| row.epoch() as usize & 1).sum()
+        let rows = self.rows.of(user).take(WARMED);
+        rows.map(|row| row.epoch() as usize & 1).sum()
     }
 
     /// The rows of a user.

@@ -1,0 +1,172 @@
+"""What an event costs where somebody means harm, against the usual traffic, in this process.
+
+python -m benchmarks.hostile
+
+Each log goes into a partition of its own, in turns with the usual one; what was counted is checked.
+Prints one JSON object: nanoseconds of processor time an event, and the ratio to the usual log.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from benchmarks.endless import TS
+from streamer import limits
+from streamer.config import Settings
+from streamer.events import KINDS
+from streamer.ingest.hash_key import FIXED_KEY
+from streamer.metrics.catalogue import Catalogue
+from streamer.partition import Partition, Records
+from streamer.sources.synthetic import Line, Traffic, generate
+
+EVENTS = 300_000
+ROUNDS = 3
+START_MS = 1_700_000_000_000
+ROBOT_EVENTS = 100_000
+SLATE = 1000
+CHUNK = 20_000
+
+
+def usual() -> Iterator[Line]:
+    """The traffic of the other benchmarks."""
+    yield from generate(Traffic(users=100_000, events_per_second=5000.0), EVENTS)
+
+
+def event(kind: str, at_ms: int, user: str, item: str, more: str = "") -> Line:
+    text = f'{{"ts":{at_ms},"event_id":"{kind}{user}{item}{at_ms}","user_id":"{user}"'
+    return kind, f'{text},"item_id":"{item}"{more}}}'.encode()
+
+
+def robot() -> Iterator[Line]:
+    """The usual traffic, and in it a user who sees 100,000 items and clicks without requests."""
+    other = usual()
+    for n in range(ROBOT_EVENTS):
+        yield from islice(other, 2)
+        at_ms = START_MS + n
+        yield event("impressions", at_ms, "robot", f"i{n}")
+        if n % 10 == 0:
+            yield event("clicks", at_ms, "robot", f"i{n // 2}")
+
+
+def wide_slates() -> Iterator[Line]:
+    """Slates of 1,000 items, scored, of which some ten are clicked."""
+    rates = (("A", 0.010), ("B", 0.012))
+    traffic = Traffic(users=100_000, items=10_000, slate=SLATE, variants=rates)
+    yield from generate(traffic, EVENTS)
+
+
+def clicked_slates() -> Iterator[Line]:
+    """Slates of 1,000 items, scored; 499 of each are clicked in turn."""
+    for slate in range(EVENTS // 1500):
+        at_ms, request = START_MS + 100 * slate, f',"request_id":"r{slate}"'
+        for n in range(SLATE):
+            more = f'{request},"position":{n + 1},"score":{(7919 * n) % 1000 / 1000}'
+            yield event("impressions", at_ms, f"u{slate}", f"i{n}", more)
+        for n in range(499):
+            yield event("clicks", at_ms + n, f"u{slate}", f"i{2 * n}", request)
+
+
+def open_slates() -> Iterator[Line]:
+    """200 slates of 1,000 items stay open; then each is clicked once, and again."""
+    for slate in range(200):
+        request = f',"request_id":"r{slate}"'
+        for n in range(SLATE):
+            more = f'{request},"position":{n + 1},"score":{(7919 * n) % 1000 / 1000}'
+            yield event("impressions", START_MS + slate, f"u{slate}", f"i{n}", more)
+    for click in range(100):
+        for slate in range(200):
+            request = f',"request_id":"r{slate}"'
+            yield event("clicks", START_MS + 1000 + click, f"u{slate}", f"i{9 * click}", request)
+
+
+def new_values() -> Iterator[Line]:
+    """A new value of a dimension in every event."""
+    for n, (kind, raw) in enumerate(usual()):
+        yield kind, raw[:-1] + b',"surface":"s%d"}' % n
+
+
+LOGS: dict[str, Callable[[], Iterator[Line]]] = {
+    "robot": robot,
+    "slates of 1,000": wide_slates,
+    "slates of 1,000, 499 clicked": clicked_slates,
+    "200 open slates of 1,000": open_slates,
+    "new values": new_values,
+}
+
+
+@dataclass
+class Fed:
+    """What feeding a log cost."""
+
+    events: int
+    nanoseconds: float
+
+
+def feed(records: list[Records]) -> Fed:
+    """Into an empty partition."""
+    settings = Settings()
+    partition = Partition(settings, Catalogue(settings), FIXED_KEY)
+    started, rows = time.process_time_ns(), 0
+    rest = 0
+    for some in records:
+        began = time.process_time_ns()
+        rows += partition.apply([some]).rows
+        rest -= time.process_time_ns() - began
+        if rest <= 0:  # as a worker that has to catch up does
+            began = time.process_time_ns()
+            partition.refresh_user_sums()
+            rest = limits.FILING_PARTS * (time.process_time_ns() - began)
+    partition.apply((), at_end=KINDS)
+    spent = time.process_time_ns() - started
+    topics = partition.core.counters()["topics"].values()
+    counted = sum(t["accepted"] + t["late"] + t["duplicates"] for t in topics)
+    assert counted == rows, f"{counted} of {rows} events were counted"
+    return Fed(rows, spent / rows)
+
+
+def records_of(lines: Iterator[Line]) -> list[Records]:
+    """Chunks of each topic, in the order of the log."""
+    offsets = dict.fromkeys(KINDS, 0)
+    found = []
+    arrival_ms = 0
+    while block := list(islice(lines, CHUNK)):
+        for kind in KINDS:
+            stamps, values = [], []
+            for of_kind, raw in block:
+                at = TS.search(raw)
+                arrival_ms = max(arrival_ms, int(at[1]) if at else 0)
+                if of_kind == kind:
+                    stamps.append(arrival_ms)
+                    values.append(raw)
+            if values:
+                offset = np.arange(offsets[kind], offsets[kind] + len(values))
+                offsets[kind] += len(values)
+                found.append(Records(kind, offset, np.array(stamps), values))
+    return found
+
+
+def main() -> None:
+    assert limits.MAX_ITEMS == SLATE
+    clean = records_of(usual())
+    result: dict[str, dict[str, float]] = {}
+    for name, lines in LOGS.items():
+        records = records_of(lines())
+        rounds = [(feed(records), feed(clean)) for _ in range(ROUNDS)]
+        result[name] = {
+            "events": rounds[0][0].events,
+            "ns": round(statistics.median(fed.nanoseconds for fed, _ in rounds)),
+            "usual_ns": round(statistics.median(fed.nanoseconds for _, fed in rounds)),
+            "ratio": round(statistics.median(a.nanoseconds / b.nanoseconds for a, b in rounds), 2),
+        }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()
