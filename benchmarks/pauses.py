@@ -56,7 +56,7 @@ async def main() -> None:
     run = Run(Settings())
     traffic = Traffic(users=100_000, events_per_second=5000.0)
     pauses_ms, feeding, committing = [], Waits(), Waits()
-    lines = batches(generate(traffic, None))
+    lines = iter(list(batches(generate(traffic, 6 * IMPRESSIONS // 5))))
     with feeding:
         while run.partition.core.sizes()["impressions_rows"] < IMPRESSIONS:
             for batch in islice(lines, 10):

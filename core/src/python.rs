@@ -216,7 +216,8 @@ impl Core {
         panes: Vec<u64>,
         series: Option<usize>,
     ) -> PyResult<(Array<'py, i64>, Array<'py, i64>, Array<'py, i64>)> {
-        let panes::Columns { pane, code, value } = panes_of(&self.partition, series)?.dump(&panes);
+        let held = panes_of(&self.partition, series)?;
+        let panes::Columns { pane, code, value } = py.detach(|| held.dump(&panes));
         Ok((
             pane.into_pyarray(py),
             code.into_pyarray(py),
@@ -342,12 +343,14 @@ impl Core {
         first: u64,
         end: u64,
     ) -> PyResult<Bound<'py, PyDict>> {
-        as_arrays(py, self.partition.rows(table_of(table)?, first, end))
+        let (table, partition) = (table_of(table)?, &self.partition);
+        as_arrays(py, py.detach(|| partition.rows(table, first, end)))
     }
 
     /// How many rows last changed from each of these epochs on, before the next; None for logs.
-    fn live(&self, table: &str, firsts: Vec<u32>) -> PyResult<Option<Vec<u64>>> {
-        Ok(self.partition.live(table_of(table)?, &firsts))
+    fn live(&self, py: Python<'_>, table: &str, firsts: Vec<u32>) -> PyResult<Option<Vec<u64>>> {
+        let (table, partition) = (table_of(table)?, &self.partition);
+        Ok(py.detach(|| partition.live(table, &firsts)))
     }
 
     /// Takes over the blobs of one table, the oldest first: impressions before what is retained of
@@ -367,8 +370,9 @@ impl Core {
     }
 
     /// All tables are loaded.
-    fn finish_load(&mut self) {
-        self.partition.finish_load();
+    fn finish_load(&mut self, py: Python<'_>) {
+        let partition = &mut self.partition;
+        py.detach(|| partition.finish_load());
     }
 
     /// Bytes and rows of what is held, by name.

@@ -21,11 +21,16 @@ pub fn as_arrays<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, 
     Ok(found)
 }
 
+/// Long enough for a thread that waits for the interpreter to wake up and take it.
+const TURN: std::time::Duration = std::time::Duration::from_micros(50);
+
+/// Copies columns; other threads get their turn then.
 pub fn from_arrays(dict: &Bound<'_, PyDict>) -> PyResult<Columns> {
     let mut columns = Columns::default();
     for (name, array) in dict.iter() {
         columns.add(&name.extract::<String>()?, values_of(&array)?);
     }
+    dict.py().detach(|| std::thread::sleep(TURN));
     Ok(columns)
 }
 
