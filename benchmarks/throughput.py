@@ -72,6 +72,7 @@ class Job:
 
 CLEAN, LZ4 = Log("clean"), Log("lz4", compression="lz4")
 UNCLEAN, WIDE = Log("troubled", TROUBLED), Log("eight", partitions=8)
+LOGS = (CLEAN, UNCLEAN, LZ4, WIDE)
 JOBS = (
     Job("counting", CLEAN, '[metrics]\nfamilies = ["traffic"]', 1.5, 0.7),
     Job("everything", CLEAN, "", 1.0, 1.1),
@@ -126,12 +127,10 @@ def differences(ours: Readout, expected: Readout) -> list[str]:
 def measure(arguments: argparse.Namespace, kafka: str, redis: str) -> bool:
     """Every job; whether all readings were right."""
     right = True
-    logs = dict.fromkeys(
-        job.log for job in JOBS if job.name in arguments.jobs or not arguments.jobs
-    )
-    for log in logs:
-        jobs = [job for job in JOBS if job.log is log]
-        right = _on_log(arguments, log, jobs, kafka, redis) and right
+    wanted = [job for job in JOBS if job.name in arguments.jobs or not arguments.jobs]
+    for log in LOGS:
+        if jobs := [job for job in wanted if job.log is log]:
+            right = _on_log(arguments, log, jobs, kafka, redis) and right
     return right
 
 

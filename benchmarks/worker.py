@@ -25,6 +25,7 @@ from benchmarks.measure import TOPICS, WATCHED, parser, peak_rss_mb
 from streamer.commands.run import worker_command
 from streamer.config import Settings, load
 from streamer.errors import StreamerError
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.readout.readout import Readout, readout
 from streamer.store.reader import Reader, manifests_of
@@ -38,7 +39,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 def settings_file(arguments: argparse.Namespace, directory: str) -> Path:
     """Settings of a fresh group and a fresh state."""
     name = f"bench-{uuid.uuid4().hex[:8]}"
-    topics = "".join(f'{kind} = "{kind}{arguments.suffix}"\n' for kind in TOPICS)
+    names = (*TOPICS, "dead_letters")
+    topics = "".join(f'{name} = "{name}{arguments.suffix}"\n' for name in names)
     path = Path(directory) / "streamer.toml"
     path.write_text(
         f'[kafka]\nbrokers = "{arguments.brokers}"\ngroup = "{name}"\n'
@@ -76,6 +78,7 @@ async def measure(arguments: argparse.Namespace) -> tuple[dict[str, float], Sett
         path = settings_file(arguments, directory)
         settings = load(path)
         store = RedisStore(settings.redis)
+        await store.set_hash_key(FIXED_KEY)  # as in what the readings are compared with
         process = subprocess.Popen(  # noqa: ASYNC220 — watched by its id
             worker_command(), env={**os.environ, "STREAMER_CONFIG": str(path)}
         )

@@ -117,8 +117,9 @@ LABEL_CACHE = 65_536
 """Dimension values of which it is remembered whether an event may have them (a cache)."""
 
 # Processing -------------------------------------------------------------------------------
-GATHER_ROWS = 20_000
-"""Rows gathered before one apply: below it the fixed cost of an apply dominates."""
+GATHER_ROWS = 5_000
+"""Rows gathered before one apply: fewer than one fetch gives of a busy partition, which would wait
+for the next one otherwise; many enough that what Python does for an apply does not count."""
 FLUSH_MS = 500
 """Longest time between an event's arrival and its commit, when nothing is slow."""
 MAX_FLUSH_MS = 10_000
