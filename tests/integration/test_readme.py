@@ -160,7 +160,6 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
     at = ("-c", str(config))
     done("produce", str(log), *at, "--create", "3")
     assert "ok" in done("check", *at)
-    expected = json.loads(done("replay", str(log), "--json"))
     said = tmp_path / "run.txt", tmp_path / "export.txt"
     with (
         running(said[0], "run", *at, "--workers", "2"),
@@ -177,6 +176,8 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
         # Metrics of users follow the commits.
         until(lambda: users_behind(url) == 0, 30, "users are current")
         answer = json.loads(fetched(f"{url}/api/readings?at=stream"))
+        key = done("inspect", *at, "--hash-key").strip()
+    expected = json.loads(done("replay", str(log), "--json", "--hash-key", key))
 
     def shown(document: dict[str, Any]) -> dict[tuple[Any, ...], float]:
         return {(r["name"], *sorted(r["labels"].items())): r["value"] for r in document["readings"]}
