@@ -89,7 +89,7 @@ class Runner:
             for number in sorted(numbers):
                 owned = before.pop(number, None) or OwnedPartition(number, self.settings)
                 self.partitions[number] = owned
-                self._start_adoption(number, 0.0)
+                self._start_adoption(owned, 0.0)
             for owned in before.values():  # in a task: Kafka gets no heartbeats meanwhile
                 task = asyncio.create_task(self._release(owned))
                 self._releases.add(task)
@@ -102,12 +102,15 @@ class Runner:
         self.telemetry.problems.clear()
         self._paused.clear()
 
-    def _start_adoption(self, number: int, delay_seconds: float) -> None:
+    def _start_adoption(self, owned: OwnedPartition, delay_seconds: float) -> None:
+        number = owned.number
+        if self.partitions.get(number) is not owned:
+            return  # it was taken away meanwhile
         self.log.pause(self._tps(number))
         self._paused.difference_update(self._tps(number))
         if number in self._adoptions:
             self._adoptions[number].cancel()
-        task = asyncio.create_task(self._adopt(self.partitions[number], delay_seconds))
+        task = asyncio.create_task(self._adopt(owned, delay_seconds))
         self._adoptions[number] = task
 
     async def _adopt(self, owned: OwnedPartition, delay_seconds: float) -> None:
@@ -283,7 +286,7 @@ class Runner:
         owned.forget(Phase.FENCED)
         owned.failures += 1
         delay_seconds = min(0.1 * 2.0 ** min(owned.failures, 10), limits.RETRY_SECONDS_MAX)
-        self._start_adoption(owned.number, delay_seconds)
+        self._start_adoption(owned, delay_seconds)
 
     async def _look_around(self) -> None:
         """Where the logs end, and what fell out of them."""
@@ -315,13 +318,13 @@ class Runner:
         if owned is not None:
             await self._flush(owned)
             await self._release(owned)
-            self._start_adoption(number, 0.0)
+            self._start_adoption(owned, 0.0)
 
     async def _work(self, owned: OwnedPartition, is_tick: bool) -> bool:
         """One turn of a partition; True where it was fed."""
         if owned.is_fenced and owned.phase is Phase.OWNED:
             owned.forget(Phase.FENCED)
-            self._start_adoption(owned.number, 1.0)
+            self._start_adoption(owned, 1.0)
         if owned.phase is not Phase.OWNED:
             return False
         if is_tick:

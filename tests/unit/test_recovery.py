@@ -171,7 +171,7 @@ async def test_a_recovery_ends_where_another_of_its_partition_begins() -> None:
     async with running(bench):
         await until(lambda: store.asked == 1, "the first one claims")
         first = bench.runner._adoptions[0]
-        bench.runner._start_adoption(0, 0.0)
+        bench.runner._start_adoption(bench.owned, 0.0)
         await until(lambda: store.asked == 2, "the second one claims")
         assert first.cancelled()
         store.through.set()
