@@ -45,20 +45,15 @@ def rss_mb() -> float:
     return int(status.split("VmRSS:")[1].split()[0]) / 1024
 
 
-class Run:
-    """One partition fed with everything."""
+class Log:
+    """Makes records of lines: offsets go on, record timestamps are by the rule for files."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
-        self.catalogue = Catalogue(self.settings)
-        self.partition = Partition(self.settings, self.catalogue, FIXED_KEY)
-        self.store = MemoryStore()
+    def __init__(self) -> None:
         self.offsets = dict.fromkeys(KINDS, 0)
         self.arrival_ms = 0
-        self.journal: Journal | None = None
 
-    def feed(self, lines: list[Line]) -> None:
-        """Apply some lines; record timestamps by the rule for files."""
+    def records(self, lines: list[Line]) -> list[Records]:
+        """Those of each topic."""
         by_kind: dict[str, tuple[list[int], list[bytes]]] = {}
         for kind, raw in lines:
             found = TS.search(raw)
@@ -73,7 +68,23 @@ class Run:
             self.offsets[kind] += len(values)
             offset = np.arange(first, self.offsets[kind])
             records.append(Records(kind, offset, np.array(stamps), values))
-        self.partition.apply(records)
+        return records
+
+
+class Run:
+    """One partition fed with everything."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.catalogue = Catalogue(self.settings)
+        self.partition = Partition(self.settings, self.catalogue, FIXED_KEY)
+        self.store = MemoryStore()
+        self.log = Log()
+        self.journal: Journal | None = None
+
+    def feed(self, lines: list[Line]) -> None:
+        """Apply some lines."""
+        self.partition.apply(self.log.records(lines))
 
     async def opened(self) -> Journal:
         """The journal of the partition."""

@@ -15,9 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-import numpy as np
-
-from benchmarks.endless import TS
+from benchmarks.endless import Log
 from streamer import limits
 from streamer.config import Settings
 from streamer.events import KINDS
@@ -133,22 +131,9 @@ def feed(records: list[Records]) -> Fed:
 
 def records_of(lines: Iterator[Line]) -> list[Records]:
     """Chunks of each topic, in the order of the log."""
-    offsets = dict.fromkeys(KINDS, 0)
-    found = []
-    arrival_ms = 0
+    log, found = Log(), []
     while block := list(islice(lines, CHUNK)):
-        for kind in KINDS:
-            stamps, values = [], []
-            for of_kind, raw in block:
-                at = TS.search(raw)
-                arrival_ms = max(arrival_ms, int(at[1]) if at else 0)
-                if of_kind == kind:
-                    stamps.append(arrival_ms)
-                    values.append(raw)
-            if values:
-                offset = np.arange(offsets[kind], offsets[kind] + len(values))
-                offsets[kind] += len(values)
-                found.append(Records(kind, offset, np.array(stamps), values))
+        found += log.records(block)
     return found
 
 

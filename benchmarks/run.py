@@ -1,6 +1,6 @@
 """All benchmarks side by side, as ratios of one run.
 
-    make bench                       everything, about twenty minutes
+    make bench                       everything
     make bench ARGS="--events 1000000 --rounds 1 --endless 0"
     make bench ARGS="--only throughput --jobs everything"
 

@@ -12,11 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from streamer import integers, limits
 from streamer._core import Core, PanicException
+from streamer.arrays import I64
 from streamer.config import Settings
 from streamer.errors import CoreError, SumOverflowError
 from streamer.events import KINDS
@@ -28,12 +26,10 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.tracks import Track
 from streamer.segments import Label
 
-I64 = npt.NDArray[np.int64]
 Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]]]
 """What the core says it was fed: how many records, the last of them, and skipped ranges."""
 NEVER = -(2**62)
 """The arrival clock of a topic that has no records."""
-_TOPIC_COUNTERS = ("accepted", "duplicates", "late", "rejected", "evicted_early", "join_gap")
 
 
 @dataclass(frozen=True, slots=True)
