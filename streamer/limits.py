@@ -102,7 +102,7 @@ MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
-80 bytes each."""
+45 bytes each."""
 MAX_USER_DAYS = 4_000_000
 """(user, day, values of dimensions) within the days of each experiment, each with the sums that
 metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it
