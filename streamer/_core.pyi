@@ -198,7 +198,8 @@ def slate_amounts(
     statistic, and the millionths of each column's value."""
 
 class UsersForTests:
-    """The users of a partition. ``rings``: milliseconds of a pane, and panes."""
+    """The users of a partition. ``rings``: milliseconds of a pane, and panes. ``limit``: rows, and
+    those of one user."""
 
     def __init__(
         self,
@@ -206,7 +207,7 @@ class UsersForTests:
         unit_ms: int,
         rollups: Sequence[Sequence[int]],
         kinds: int,
-        limit: int,
+        limit: tuple[int, int],
     ) -> None: ...
     def set_codes(self, codes: Sequence[Sequence[int]], moves: Sequence[int]) -> None: ...
     def touch(
@@ -232,10 +233,13 @@ class UsersForTests:
 
 class ExperimentsForTests:
     """The experiments of a partition. ``dimensions``: name, values of the settings, and how many
-    others are kept."""
+    others are kept. ``limit``: rows, and those of one user."""
 
     def __init__(
-        self, spec_json: str, dimensions: Sequence[tuple[str, list[str], int]], limit: int
+        self,
+        spec_json: str,
+        dimensions: Sequence[tuple[str, list[str], int]],
+        limit: tuple[int, int],
     ) -> None: ...
     def segment(self, texts: Sequence[str]) -> int: ...
     def kept(self, dimension: int) -> list[str]: ...

@@ -107,6 +107,8 @@ MAX_USER_DAYS = 4_000_000
 """(user, day, values of dimensions) within the days of each experiment, each with the sums that
 metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it
 a sample of the users. About 75 bytes each, and 8 for every sum."""
+MAX_USER_ROWS = 100_000
+"""Rows of one user in each of the two tables above, so that a robot does not fill them."""
 MAX_OPEN_SESSIONS = 2_000_000
 """Sessions that an event can still join, and viewings that a dwell time can."""
 MAX_SESSION_MS = 31 * 24 * 3600 * 1000
@@ -115,6 +117,18 @@ MAX_EVENT_IDS = 8_000_000
 """Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
 LABEL_CACHE = 65_536
 """Dimension values of which it is remembered whether an event may have them (a cache)."""
+
+# One fetch ---------------------------------------------------------------------------------
+MAX_INFLATED_BYTES = 64 << 20
+"""Bytes of one record batch, inflated: brokers take 1 MB of it by default, compressed. A larger one
+is skipped and counted as lost."""
+REJECTED_RECORDS, FETCHED_BYTES_A_REJECTED_RECORD = 1000, 8
+"""Rejected records that are kept of a fetch for their dead letters: so many, and one more for so
+many fetched bytes, which are fewer than those of an event, compressed."""
+MAX_REJECTED_RECORDS = 200_000
+"""The most of them: what a fetch of compressed events holds."""
+REJECTED_BYTES, REJECTED_BYTES_A_FETCHED_BYTE = 16 << 20, 4
+"""Their bytes: so many, and so many more for each fetched one."""
 
 # Processing -------------------------------------------------------------------------------
 GATHER_ROWS = 5_000

@@ -84,7 +84,7 @@ impl Counting {
             unit_ms: panes.unit_ms(),
             rollups: spec.rollups.clone(),
             kinds,
-            limit: limits.user_items,
+            limit: limits.of_items(),
         };
         let is_on = spec.families.iter().any(|family| family == "engagement");
         let counts_conversions = spec.feedback.counts_conversions_of_users;

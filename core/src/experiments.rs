@@ -137,6 +137,7 @@ impl Experiments {
             days,
             pending,
             exposures,
+            ..
         } = &mut self.tables;
         let is_exposed = if spec.is_attributed {
             true

@@ -10,7 +10,7 @@ use crate::dimensions::Dimensions;
 use crate::experiments::{Experiments, Table};
 use crate::hash::HashKey;
 use crate::panes::Overflow;
-use crate::spec;
+use crate::spec::{self, RowLimit};
 
 #[pyclass]
 pub struct ExperimentsForTests {
@@ -25,7 +25,7 @@ impl ExperimentsForTests {
     fn new(
         spec_json: &str,
         dimensions: Vec<(String, Vec<String>, usize)>,
-        limit: usize,
+        limit: (usize, u32),
     ) -> PyResult<Self> {
         let spec = serde_json::from_str(spec_json).map_err(error)?;
         let dimensions: Vec<spec::Dimension> = dimensions
@@ -36,6 +36,8 @@ impl ExperimentsForTests {
                 max_values,
             })
             .collect();
+        let (rows, of_a_user) = limit;
+        let limit = RowLimit { rows, of_a_user };
         let experiments = Experiments::bounded(&spec, dimensions.len(), limit);
         Ok(Self {
             experiments: experiments.map_err(error)?,

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use crate::changes::Segment;
 use crate::groups::SegmentCodes;
 use crate::hash::mix;
-use crate::spec::Ring;
+use crate::spec::{Ring, RowLimit};
 use crate::user_items::Columns;
 use crate::users::{Touch, Users, UsersSpec};
 
@@ -45,18 +45,19 @@ impl UsersForTests {
         unit_ms: i64,
         rollups: Vec<Vec<usize>>,
         kinds: usize,
-        limit: usize,
+        limit: (usize, u32),
     ) -> PyResult<Self> {
         let rings = rings
             .into_iter()
             .map(|(pane_ms, panes)| Ring { pane_ms, panes })
             .collect();
+        let (rows, of_a_user) = limit;
         let users = Users::new(UsersSpec {
             rings,
             unit_ms,
             rollups,
             kinds,
-            limit,
+            limit: RowLimit { rows, of_a_user },
         });
         Ok(Self {
             users: users.map_err(PyValueError::new_err)?,

@@ -15,7 +15,8 @@ pub use scan::{Scan, scan};
 
 /// Records that are handed over together, at most.
 pub const BLOCK: usize = 16;
-/// Bytes that one batch may inflate to, where nobody says otherwise.
+/// Bytes that one batch may inflate to in tests.
+#[cfg(any(test, feature = "python"))]
 pub const MAX_INFLATED_BYTES: usize = 64 << 20;
 
 /// How a blob is read.

@@ -19,7 +19,7 @@ use crate::snapshot::Table;
 use crate::spec::Spec;
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
-use feeding::{Fed, Feeding};
+use feeding::{Fed, Feeding, FetchLimits};
 use state::{no_series, panes_mut, panes_of};
 
 /// Kind, offset, reason, value.
@@ -32,6 +32,7 @@ pub struct Core {
     decoder: Decoder,
     partition: Partition,
     scratch: kafka::Scratch,
+    limits: FetchLimits,
 }
 
 fn overflow(_: Overflow) -> PyErr {
@@ -61,6 +62,10 @@ impl Core {
         let partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
         Ok(Self {
             decoder: Decoder::of(&spec),
+            limits: FetchLimits {
+                rejected: spec.limits.rejected,
+                inflated_bytes: spec.limits.inflated_bytes,
+            },
             partition,
             scratch: kafka::Scratch::default(),
         })
@@ -81,7 +86,7 @@ impl Core {
         let topic = topic_of(kind)?;
         let offsets = offsets.as_slice()?.to_vec();
         let record_ms = record_ms.as_slice()?.to_vec();
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition);
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, self.limits);
         py.detach(move || to.records(&offsets, &record_ms, &values))
             .map_err(overflow)
     }
@@ -98,7 +103,7 @@ impl Core {
         check_crcs: bool,
     ) -> PyResult<Fed> {
         let topic = topic_of(kind)?;
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition);
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, self.limits);
         let scratch = &mut self.scratch;
         py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
     }

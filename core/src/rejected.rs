@@ -3,6 +3,8 @@
 //! A letter takes more room than a short record, and a compressed batch holds many: what is fed
 //! says how much of it may be kept. Every record is counted by reason, whether it is kept or not.
 
+use serde::Deserialize;
+
 use crate::decode::Topic;
 
 /// A record that does not count.
@@ -13,6 +15,33 @@ pub struct Rejected {
     pub reason: &'static str,
     /// None for a tombstone.
     pub value: Option<Box<[u8]>>,
+}
+
+/// How much of what is fetched may be kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RejectedLimits {
+    /// So many records of each fetch ...
+    records: usize,
+    /// ... and one more for so many fetched bytes, ...
+    fetched_bytes_a_record: usize,
+    /// ... at most so many.
+    most_records: usize,
+    /// So many bytes of each fetch ...
+    bytes: usize,
+    /// ... and so many for each fetched one.
+    bytes_a_fetched_byte: usize,
+}
+
+impl RejectedLimits {
+    /// How much of a fetch of so many bytes may be kept.
+    pub fn room(&self, fetched_bytes: usize) -> Room {
+        let records = self.records + fetched_bytes / self.fetched_bytes_a_record.max(1);
+        Room {
+            records: records.min(self.most_records),
+            bytes: self.bytes + fetched_bytes * self.bytes_a_fetched_byte,
+        }
+    }
 }
 
 /// How much may be kept of what is fed.

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use crate::components::Component;
 use crate::experiments_spec::ExperimentsSpec;
 use crate::hash::HashKey;
+use crate::rejected::RejectedLimits;
 use crate::slate_family::FamilySpec;
 use crate::slate_values::TableSpec;
 
@@ -87,11 +88,42 @@ pub struct Limits {
     pub open_sessions: usize,
     pub user_items: usize,
     pub user_days: usize,
+    /// Rows of one user in each table of users.
+    pub user_rows: u32,
     pub event_ids: usize,
     /// Members of a slate.
     pub slate_items: usize,
     /// Combinations of values that an alert watches.
     pub series_labels: usize,
+    /// Bytes of one record batch, inflated.
+    pub inflated_bytes: usize,
+    pub rejected: RejectedLimits,
+}
+
+/// A bound of rows, beyond which a sample of the users is kept, and of those of one user.
+#[derive(Clone, Copy, Debug)]
+pub struct RowLimit {
+    pub rows: usize,
+    pub of_a_user: u32,
+}
+
+impl Limits {
+    /// Of what users saw and did last.
+    pub fn of_items(&self) -> RowLimit {
+        self.limit(self.user_items)
+    }
+
+    /// Of what users did on each day.
+    pub fn of_days(&self) -> RowLimit {
+        self.limit(self.user_days)
+    }
+
+    fn limit(&self, rows: usize) -> RowLimit {
+        RowLimit {
+            rows,
+            of_a_user: self.user_rows,
+        }
+    }
 }
 
 /// The panes of one window length.

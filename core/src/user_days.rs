@@ -10,7 +10,6 @@ use hashbrown::HashTable;
 
 use crate::hash::mix;
 use crate::panes::{MAX_SUM, Overflow};
-use crate::user_items::MAX_USER_ROWS;
 use crate::user_rows::spread;
 use crate::versions::{NEW, Versions};
 
@@ -58,14 +57,16 @@ pub struct UserDays {
     heads: HashTable<Head>,
     /// No user has more rows.
     most_rows: u32,
+    /// Rows that one user may have.
+    user_rows: u32,
     versions: Versions,
     /// Amounts that were not kept because their user had too many rows.
     pub dropped_rows: u64,
 }
 
 impl UserDays {
-    /// `width`: number of components.
-    pub fn new(width: usize) -> Self {
+    /// `width`: number of components; `user_rows`: how many rows one user may have.
+    pub fn new(width: usize, user_rows: u32) -> Self {
         Self {
             width,
             rows: Vec::new(),
@@ -73,6 +74,7 @@ impl UserDays {
             by_key: HashTable::new(),
             heads: HashTable::new(),
             most_rows: 0,
+            user_rows,
             versions: Versions::default(),
             dropped_rows: 0,
         }
@@ -148,7 +150,7 @@ impl UserDays {
     }
 
     fn is_full(&self, user: u64) -> bool {
-        self.rows_of(user) >= MAX_USER_ROWS as u32 || self.rows.len() >= END as usize
+        self.rows_of(user) >= self.user_rows || self.rows.len() >= END as usize
     }
 
     fn find_or_insert(&mut self, key: &Key) -> Option<usize> {

@@ -7,9 +7,6 @@
 use crate::changes::Segment;
 use crate::user_rows::{Row, UserRows};
 
-/// Rows that one user may have.
-pub const MAX_USER_ROWS: usize = 100_000;
-
 /// Rows of a user that are fetched ahead; a robot has far more.
 const WARMED: usize = 64;
 
@@ -37,6 +34,8 @@ pub struct Columns {
 pub struct UserItems {
     /// 1 + the kinds of feedback.
     width: usize,
+    /// Rows that one user may have.
+    user_rows: usize,
     rows: UserRows,
     epoch: u32,
     is_changed: bool,
@@ -45,10 +44,11 @@ pub struct UserItems {
 }
 
 impl UserItems {
-    /// `kinds`: of feedback.
-    pub fn new(kinds: usize) -> Self {
+    /// `kinds`: of feedback; `user_rows`: how many rows one user may have.
+    pub fn new(kinds: usize, user_rows: usize) -> Self {
         Self {
             width: 1 + kinds,
+            user_rows,
             rows: UserRows::new(1 + kinds),
             epoch: 0,
             is_changed: false,
@@ -84,7 +84,7 @@ impl UserItems {
 
     /// Whether a user has as many rows as are kept.
     pub fn is_full(&self, user: u64) -> bool {
-        self.rows.count(user) >= MAX_USER_ROWS
+        self.rows.count(user) >= self.user_rows
     }
 
     /// Set the last time in a column of a row, which is made where it is missing.

@@ -15,7 +15,7 @@ use crate::contribution::Contribution;
 use crate::groups::{Groups, SegmentCodes};
 use crate::hash::in_sample;
 use crate::held::Held;
-use crate::spec::Ring;
+use crate::spec::{Ring, RowLimit};
 use crate::user_items::{Key, UserItems};
 use crate::user_rows::spread;
 use crate::user_sums::{MAX_STATS, RingSums, Sums, users_stats};
@@ -36,7 +36,7 @@ pub struct UsersSpec {
     /// Kinds of feedback.
     pub kinds: usize,
     /// Rows beyond which a sample of the users is kept.
-    pub limit: usize,
+    pub limit: RowLimit,
 }
 
 /// An impression, or feedback.
@@ -84,7 +84,10 @@ impl Users {
             unit_ms,
             rollups,
             kinds,
-            limit,
+            limit: RowLimit {
+                rows: limit,
+                of_a_user,
+            },
         } = spec;
         if unit_ms <= 0 {
             return Err(format!("units of {unit_ms} ms"));
@@ -104,7 +107,7 @@ impl Users {
             base: 0,
             kinds,
             limit,
-            items: UserItems::new(kinds),
+            items: UserItems::new(kinds, of_a_user as usize),
             held: Held::default(),
             groups: Groups::new(rollups),
             rings: windows

@@ -138,7 +138,7 @@ def _feedback(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _bounds(settings: Settings) -> dict[str, int]:
+def _bounds(settings: Settings) -> dict[str, Any]:
     bounds = settings.limits
     return {
         "segments": bounds.segments,
@@ -147,9 +147,18 @@ def _bounds(settings: Settings) -> dict[str, int]:
         "open_sessions": bounds.open_sessions,
         "user_items": bounds.user_items,
         "user_days": bounds.user_days,
+        "user_rows": limits.MAX_USER_ROWS,
         "event_ids": bounds.event_ids,
         "slate_items": limits.MAX_ITEMS,
         "series_labels": limits.MAX_TRACK_LABELS,
+        "inflated_bytes": limits.MAX_INFLATED_BYTES,
+        "rejected": {
+            "records": limits.REJECTED_RECORDS,
+            "fetched_bytes_a_record": limits.FETCHED_BYTES_A_REJECTED_RECORD,
+            "most_records": limits.MAX_REJECTED_RECORDS,
+            "bytes": limits.REJECTED_BYTES,
+            "bytes_a_fetched_byte": limits.REJECTED_BYTES_A_FETCHED_BYTE,
+        },
     }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from streamer._core import UsersForTests
+from streamer.limits import MAX_USER_ROWS
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import parts_of
 from streamer.segments import OTHER
@@ -26,9 +27,9 @@ A, B, C = 2, 3, 4
 """Codes of values."""
 
 
-def core_users(limit: int) -> UsersForTests:
+def core_users(limit: int, rows_a_user: int = MAX_USER_ROWS) -> UsersForTests:
     rings = [(ring.pane_ms, ring.panes) for ring in RINGS]
-    return UsersForTests(rings, UNIT_MS, [list(r) for r in ROLLUPS], KINDS, limit)
+    return UsersForTests(rings, UNIT_MS, [list(r) for r in ROLLUPS], KINDS, (limit, rows_a_user))
 
 
 @dataclass
@@ -294,17 +295,17 @@ def test_units_and_panes_that_do_not_fit_are_refused(
     unit_ms: int, pane_ms: int, kinds: int
 ) -> None:
     with pytest.raises(ValueError, match=r"units|multiples|kinds"):
-        UsersForTests([(pane_ms, 60)], unit_ms, [[]], kinds, 100)
+        UsersForTests([(pane_ms, 60)], unit_ms, [[]], kinds, (100, 100))
 
 
 def test_a_user_has_so_many_rows_and_no_more() -> None:
-    users = core_users(10**6)
+    users = core_users(10**6, rows_a_user=1000)
     users.set_codes([[1, 1]], [0])
-    for item in range(100_010):
+    for item in range(1010):
         users.touch(7, item, (0, T0), 0, T0)
-    assert users.state()[0] == 100_000
+    assert users.state()[0] == 1000
     assert users.state()[3] == 10
     users.touch(7, 5, (0, T0 + 1000), 1, T0)
     users.touch(8, 5, (0, T0 + 1000), 0, T0)
     users.refresh(T0)
-    assert users.state()[0] == 100_001
+    assert users.state()[0] == 1001

@@ -6,7 +6,7 @@ use crate::arms::Arms;
 use crate::components::Component;
 use crate::experiments_spec::ExperimentsSpec;
 use crate::labels::Labels;
-use crate::spec::Spec;
+use crate::spec::{RowLimit, Spec};
 use crate::trial::{Trial, Work};
 use crate::trial_sums::Sums;
 use hashbrown::HashTable;
@@ -19,14 +19,14 @@ const MAX_DAY: i64 = 84_006;
 impl Experiments {
     /// The experiments of a whole spec; an error where places do not fit.
     pub fn new(spec: &ExperimentsSpec, whole: &Spec) -> Result<Self, String> {
-        Self::bounded(spec, whole.dimensions.len(), whole.limits.user_days)
+        Self::bounded(spec, whole.dimensions.len(), whole.limits.of_days())
     }
 
-    /// `limit`: rows by day, and by time, beyond which a sample of the users is kept.
+    /// `limit`: of the rows by day, and of those by time.
     pub fn bounded(
         spec: &ExperimentsSpec,
         dimensions: usize,
-        limit: usize,
+        limit: RowLimit,
     ) -> Result<Self, String> {
         check(spec, dimensions)?;
         let mut arms: Vec<Arms> = Vec::new();
@@ -52,14 +52,14 @@ impl Experiments {
         let sums: Vec<Sums> = trials.iter().map(|(t, _)| Sums::new(t.moments)).collect();
         Ok(Self {
             columns: spec.columns.clone(),
-            limit,
+            limit: limit.rows,
             every_day: days.clone().map(|days| days.start).min().unwrap_or(0)
                 ..days.map(|days| days.end).max().unwrap_or(0),
             exposures,
             arms,
             labels: Labels::new(places, MAX_LABELS),
             looked_at: 0,
-            tables: Tables::new(spec.columns.len()),
+            tables: Tables::new(spec.columns.len(), limit.of_a_user),
             final_ms: 0,
             sample_bits: 0,
             delta: sums.clone(),

@@ -4,25 +4,27 @@ use crate::exposures::Exposures;
 use crate::panes::Overflow;
 use crate::trial::{Did, History};
 use crate::user_days::{Key, UserDays};
-use crate::user_items::MAX_USER_ROWS;
 
 use super::DAY_MS;
 
 /// The rows of one partition.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Tables {
     pub days: UserDays,
     /// Rows by time: it is open whether they count.
     pub pending: UserDays,
     pub exposures: Exposures,
+    /// Rows that one user may have.
+    user_rows: u32,
 }
 
 impl Tables {
-    pub fn new(components: usize) -> Self {
+    pub fn new(components: usize, user_rows: u32) -> Self {
         Self {
-            days: UserDays::new(components),
-            pending: UserDays::new(components),
+            days: UserDays::new(components, user_rows),
+            pending: UserDays::new(components, user_rows),
             exposures: Exposures::default(),
+            user_rows,
         }
     }
 
@@ -34,10 +36,10 @@ impl Tables {
 
     /// Users with so many rows that not all may find room when they are settled.
     pub fn crowded(&self) -> impl Iterator<Item = u64> {
-        let is_any = self.pending.most_rows() + self.days.most_rows() > MAX_USER_ROWS as u32;
+        let is_any = self.pending.most_rows() + self.days.most_rows() > self.user_rows;
         let users = is_any.then(|| self.pending.users()).into_iter().flatten();
         let rows = |user: u64| self.pending.rows_of(user) + self.days.rows_of(user);
-        users.filter(move |user| rows(*user) > MAX_USER_ROWS as u32)
+        users.filter(move |user| rows(*user) > self.user_rows)
     }
 
     /// Bring rows before this time to their days.

@@ -11,19 +11,7 @@ use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::panes::Overflow;
 use crate::partition::Partition;
-use crate::rejected::Room;
-
-/// Of each blob so many rejected records and bytes of them are kept …
-const MIN_ROOM: Room = Room {
-    records: 1000,
-    bytes: 16 << 20,
-};
-/// … and one more for so many fetched bytes, which are fewer than those of an event, compressed; …
-const FETCHED_BYTES_A_RECORD: usize = 8;
-/// … at most so many, which is what a fetch of compressed events holds; …
-const MAX_RECORDS: usize = 200_000;
-/// … and so many bytes for each fetched one.
-const BYTES_A_FETCHED_BYTE: usize = 4;
+use crate::rejected::{RejectedLimits, Room};
 
 /// Offset, timestamp, and CRC-32 of the value.
 type Fingerprint = (i64, i64, u32);
@@ -38,19 +26,33 @@ fn fingerprint(record: &kafka::Record) -> Fingerprint {
     (record.offset, record.timestamp_ms, crc.sum())
 }
 
+/// Bounds of what is fetched at once.
+#[derive(Clone, Copy)]
+pub(super) struct FetchLimits {
+    pub rejected: RejectedLimits,
+    pub inflated_bytes: usize,
+}
+
 /// A topic of a partition that is fed.
 pub(super) struct Feeding<'a> {
     topic: Topic,
     decoder: &'a mut Decoder,
     partition: &'a mut Partition,
+    limits: FetchLimits,
 }
 
 impl<'a> Feeding<'a> {
-    pub fn new(topic: Topic, decoder: &'a mut Decoder, partition: &'a mut Partition) -> Self {
+    pub fn new(
+        topic: Topic,
+        decoder: &'a mut Decoder,
+        partition: &'a mut Partition,
+        limits: FetchLimits,
+    ) -> Self {
         Self {
             topic,
             decoder,
             partition,
+            limits,
         }
     }
 
@@ -94,16 +96,17 @@ impl<'a> Feeding<'a> {
         aborted: &[(i64, i64)],
         check_crcs: bool,
     ) -> PyResult<Fed> {
-        self.partition.rejected.set_room(Room {
-            records: (MIN_ROOM.records + blob.len() / FETCHED_BYTES_A_RECORD).min(MAX_RECORDS),
-            bytes: MIN_ROOM.bytes + blob.len() * BYTES_A_FETCHED_BYTE,
-        });
+        let FetchLimits {
+            rejected,
+            inflated_bytes,
+        } = self.limits;
+        self.partition.rejected.set_room(rejected.room(blob.len()));
         let options = kafka::ReadOptions {
             next_offset: self.log().next_offset,
             check_crcs,
             is_read_committed: true,
             aborted,
-            max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
+            max_inflated_bytes: inflated_bytes,
         };
         let (mut fed, mut last) = (Ok(()), None);
         let read = kafka::read(blob, &options, scratch, |records| {

@@ -33,7 +33,7 @@ fn check(rows: &UserDays, model: &Model, epochs: u32) {
 
 #[test]
 fn rows_leave_few_or_many_at_a_time() {
-    let (mut rows, mut model, mut epoch) = (UserDays::new(2), Model::new(), 0);
+    let (mut rows, mut model, mut epoch) = (UserDays::new(2, 100_000), Model::new(), 0);
     for i in 0..3000_u64 {
         let dice = mix(i, 5);
         let (user, at, label) = (dice % 8, (i + dice % 200) as i64, (dice >> 20) as u32 % 2);
@@ -71,7 +71,7 @@ fn rows_leave_few_or_many_at_a_time() {
 
 #[test]
 fn a_sum_that_would_pass_its_bound_is_an_error() {
-    let mut rows = UserDays::new(1);
+    let mut rows = UserDays::new(1, 100_000);
     let (user, at, label, part) = (1, 2, 3, 4);
     let key = Key {
         user,

@@ -130,7 +130,7 @@ async def test_a_half_header_is_closed(
         dripping.cancel()
     assert max(took) < 3
     assert min(took) > 0.3
-    assert len(caplog.records) == 1
+    assert len([record for record in caplog.records if record.name != "asyncio"]) == 1
     assert "no whole header of a request came within 0.5 s" in caplog.text
 
 
