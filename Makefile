@@ -40,7 +40,7 @@ check: .venv/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m streamer.docs --check
+	$(BIN)/python -m streamer.cli.reference --check
 	$(BIN)/python -m grafana.build --check
 	$(BIN)/python -m grafana.rules --check
 	$(BIN)/python -m tests.conformance --check

@@ -7,8 +7,8 @@ from math import sqrt
 import numpy as np
 
 from benchmarks.rates import table
-from streamer.alerting.groups import GROUPS, GroupSums
-from streamer.experiments.distributions import normal_quantile
+from streamer.stats.distributions import normal_quantile
+from streamer.stats.random_groups import GROUPS, GroupSums
 
 
 def coverage(runs: int = 4000) -> None:

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rates import table
-from streamer.alerting.baseline import Rule, Status, compare
-from streamer.alerting.groups import GROUPS, GroupSums
-from streamer.alerting.traffic import TrafficRule, judge_traffic
+from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.traffic import TrafficRule, judge_traffic
+from streamer.stats.random_groups import GROUPS, GroupSums
 
 Series = dict[int, float]
 """Hour since the first one → value."""

@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from streamer.alerting.groups import GROUPS
+from streamer.stats.random_groups import GROUPS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rates import table
-from streamer.alerting.baseline import Status
-from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
+from streamer.stats.alerting.baseline import Status
+from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 
 Counts = NDArray[np.int64]
 PANES, WINDOW, SESSION = 144, 6, 10.0

@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.alert_traffic import PANES, World
 from benchmarks.rates import table
-from streamer.alerting.baseline import Change, Rule, Status, compare
-from streamer.alerting.groups import GroupSums
-from streamer.alerting.reference import against_reference
+from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.reference import against_reference
+from streamer.stats.random_groups import GroupSums
 
 WINDOW, WARM_DAYS = 6, 36
 DROPS = (0.05, 0.1, 0.2)

@@ -7,7 +7,7 @@
 Click-through rates over windows of an hour, looked at every ten minutes; a rule fires when it was
 true at two looks in a row. Traffic is that of benchmarks.alert_traffic, and falls of the rate thin
 its clicks out. Prints the tables of docs/alerts_statistics.md, and fails where the rules of
-streamer.alerting do not hold what is said of them there.
+streamer.stats.alerting do not hold what is said of them there.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from benchmarks import alert_series, alert_volume, alert_weeks
 from benchmarks.alert_coverage import coverage
 from benchmarks.alert_traffic import PANE_S, PANES, Floats, Ints, World
 from benchmarks.rates import table
-from streamer.alerting.baseline import LEVEL, Rule, Status, compare
-from streamer.alerting.groups import GroupSums
-from streamer.experiments.distributions import normal_quantile
+from streamer.settings.alerts import LEVEL
+from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.distributions import normal_quantile
+from streamer.stats.random_groups import GroupSums
 
 Flags = NDArray[np.bool_]
 Then = Callable[[int], Sequence[GroupSums] | GroupSums]

@@ -17,9 +17,9 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 
 from benchmarks.measure import parser
-from streamer.config import Topics
-from streamer.embedded import create_topics
+from streamer.settings.model import Topics
 from streamer.sources.synthetic import Traffic, generate
+from streamer.testing.embedded import create_topics
 
 BATCH_BYTES = 256 * 1024
 IN_FLIGHT = 64

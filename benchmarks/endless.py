@@ -23,16 +23,18 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.measure import WATCHED
-from streamer.config import Settings, parse
-from streamer.events import KINDS
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition, Records
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.sources.synthetic import Line, Traffic, generate
-from streamer.store.base import Answer
-from streamer.store.journal import Journal
-from streamer.store.memory import MemoryStore
-from streamer.store.restore import adopt
+from streamer.state.journal import Journal
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
+from streamer.state.store import Answer
 
 GATHER = 10_000
 COMMIT_EVERY = 10
@@ -90,7 +92,7 @@ class Run:
         """The journal of the partition."""
         if self.journal is None:
             claim, stored = await self.store.claim(0)
-            self.journal = await adopt(self.store, 0, self.partition, claim, stored)
+            self.journal = await load_partition(self.store, 0, self.partition, claim, stored)
         return self.journal
 
     async def commit(self) -> None:

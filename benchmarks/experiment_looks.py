@@ -1,7 +1,7 @@
 """Lifts of few buyers and of uneven arms at 100 looks: what is said, and how often it is wrong.
 
 All looks of many experiments are computed at once, by formulas written out here; some of them are
-held against what streamer.experiments makes of the same sums.
+held against what streamer.stats.experiments makes of the same sums.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rates import hold, table
-from streamer.experiments import support
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.readout import compare
-from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Outcome, Scale
+from streamer.stats.experiments import support
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.verdict import Outcome, Scale
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -146,7 +146,7 @@ class Said:
 
 
 def said(plan: Plan, t: Arm, c: Arm) -> Said:
-    """The formulas of streamer.experiments, over arrays."""
+    """The formulas of streamer.stats.experiments, over arrays."""
     users = t.n + c.n
     z = users * plan.rho2
     reach = np.sqrt((1 + 1 / z) * (np.log1p(z) - 2 * log(plan.alpha)))

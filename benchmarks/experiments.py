@@ -5,8 +5,8 @@
 
 Users see about twenty impressions each, over several days, with a propensity of their own: their
 impressions are not so many observations. What is simulated are users; all the rest is done by
-streamer.experiments. Prints the tables of docs/experiments_statistics.md, and fails if an error
-rate is above what was promised by more than three standard errors of the simulation.
+streamer.stats.experiments. Prints the tables of docs/experiments_statistics.md, and fails if an
+error rate is above what was promised by more than three standard errors of the simulation.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from numpy.typing import NDArray
 
 from benchmarks.experiment_looks import few_buyers, rare_buyers
 from benchmarks.rates import hold, rate, table
-from streamer.experiments import srm
-from streamer.experiments.anytime import p_value
-from streamer.experiments.cuped import adjusted
-from streamer.experiments.distributions import normal_quantile, normal_two_sided, t_two_sided
-from streamer.experiments.estimate import Inference
-from streamer.experiments.growth import Growth
-from streamer.experiments.lift import Lift, Pair, contrast
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.ratio import ratio
-from streamer.experiments.readout import compare
-from streamer.experiments.sums import ArmSums, BeforeSums
+from streamer.stats.distributions import normal_quantile, normal_two_sided, t_two_sided
+from streamer.stats.experiments import srm
+from streamer.stats.experiments.anytime import p_value
+from streamer.stats.experiments.cuped import adjusted
+from streamer.stats.experiments.estimate import Inference
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -262,7 +262,7 @@ def log_gammas(start: float) -> Floats:
 
 
 def is_unlikely(first: Ints, users: Ints, share: float, weight: float) -> Bools:
-    """The sequential test of two arms, as in streamer.experiments.srm, over arrays."""
+    """The sequential test of two arms, as in streamer.stats.experiments.srm, over arrays."""
     treated = users - first
     bayes_factor = (
         log_gammas(weight * share)[first]

@@ -18,10 +18,11 @@ from random import Random
 
 import msgspec
 
-from streamer.config import Settings, parse
-from streamer.experiment_settings import DAY_MS, day_of
-from streamer.readout.experiments import books
-from streamer.readout.view import view_of
+from streamer.query.experiments import stored_experiments
+from streamer.settings.experiments import DAY_MS, day_of
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
 from streamer.testing import Chunk, Engines, LogRecord
 
 START = datetime.date(2025, 6, 2)
@@ -72,7 +73,7 @@ def seconds(outcomes: str, log: list[Chunk]) -> float:
             engines.partitions[0].refresh_user_sums()
     took = time.process_time() - begun
     views = [view_of(engines.partitions[0])]
-    found = books(settings, engines.catalogue.experiment_facts, views)["e"].read()
+    found = stored_experiments(settings, engines.catalogue.experiment_measures, views)["e"].read()
     if found.users != (expected := shown(log)):
         raise AssertionError(f"{outcomes}: users {found.users}, in the log {expected}")
     return took

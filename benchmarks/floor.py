@@ -13,10 +13,10 @@ import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from benchmarks.measure import TOPICS, Meter, parser
-from streamer.collector import calm
-from streamer.config import Settings
 from streamer.errors import BrokerError
-from streamer.events import event_type
+from streamer.ingest.schema import event_type
+from streamer.settings.model import Settings
+from streamer.worker.garbage_collector import calm
 
 FETCH_RECORDS = 10_000
 IDLE_MS = 10_000

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from benchmarks.endless import Log
-from streamer import limits
-from streamer.config import Settings
-from streamer.events import KINDS
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition, Records
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
 from streamer.sources.synthetic import Line, Traffic, generate
+from streamer.state.partition import Partition
 
 EVENTS = 300_000
 ROUNDS = 3
@@ -120,7 +121,7 @@ def feed(records: list[Records]) -> Fed:
         if rest <= 0:  # as a worker that has to catch up does
             began = time.process_time_ns()
             partition.refresh_user_sums()
-            rest = limits.FILING_PARTS * (time.process_time_ns() - began)
+            rest = limits.USER_REFRESH_PARTS * (time.process_time_ns() - began)
     partition.apply((), at_end=KINDS)
     spent = time.process_time_ns() - started
     topics = partition.core.counters()["topics"].values()

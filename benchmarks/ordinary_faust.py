@@ -22,8 +22,8 @@ import msgspec
 import redis.asyncio
 
 from benchmarks.measure import Meter, parser
-from streamer.config import Settings
-from streamer.events import event_type
+from streamer.ingest.schema import event_type
+from streamer.settings.model import Settings
 
 SETTINGS = Settings()
 WINDOWS_MS = SETTINGS.windows.lengths_ms

@@ -16,13 +16,13 @@ import time
 from itertools import islice
 
 from benchmarks.endless import Run, batches
-from streamer.canonical import canonical
-from streamer.config import Settings
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
+from streamer.settings.model import Settings
 from streamer.sources.synthetic import Traffic, generate
-from streamer.store.restore import adopt
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
+from tests.canonical import canonical
 
 IMPRESSIONS = 1_000_000
 NAP_SECONDS = 0.001
@@ -70,7 +70,7 @@ async def main() -> None:
     recovered = Partition(run.settings, Catalogue(run.settings), FIXED_KEY)
     with committing:
         started = time.perf_counter()
-        await adopt(run.store, 0, recovered, "another", stored)
+        await load_partition(run.store, 0, recovered, "another", stored)
         seconds = time.perf_counter() - started
     assert canonical(recovered) == canonical(run.partition), "what was recovered differs"
     result = {

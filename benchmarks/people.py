@@ -1,9 +1,9 @@
-"""What the table of users takes: memory, bytes in the store, and the time to file and to adopt it.
+"""What the table of users takes: memory, bytes in the store, and the time to sum and recover it.
 
     python -m benchmarks.people --users 150000 --items 20
 
 A day of synthetic events through the core and journal in one partition, each user shown so
-many items on average. Prints one JSON line; what is adopted must read as what was stored.
+many items on average. Prints one JSON line; what is recovered must read as what was stored.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import time
 from dataclasses import dataclass
 
 from benchmarks.endless import COMMIT_EVERY, Run, batches, rss_mb
-from streamer import limits
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
-from streamer.readout.readout import readout
-from streamer.readout.view import view_of
+from streamer.query.readings import readout
+from streamer.settings import limits
 from streamer.sources.synthetic import Traffic, generate
-from streamer.store.manifest import decode
-from streamer.store.restore import adopt
+from streamer.state.manifest import decode
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
+from streamer.state.snapshot import view_of
 
 DAY_SECONDS = 86_400
 
@@ -44,7 +44,7 @@ class Fed:
     events: int = 0
     seconds: float = 0.0
     filings: int = 0
-    filing_seconds: float = 0.0
+    refresh_seconds: float = 0.0
 
 
 async def feed(traffic: Traffic, events: int) -> Fed:
@@ -59,8 +59,8 @@ async def feed(traffic: Traffic, events: int) -> Fed:
             if begun >= next_at:
                 fed.run.partition.refresh_user_sums()
                 spent = time.perf_counter() - begun
-                fed.filings, fed.filing_seconds = fed.filings + 1, fed.filing_seconds + spent
-                next_at = begun + limits.FILING_PARTS * spent
+                fed.filings, fed.refresh_seconds = fed.filings + 1, fed.refresh_seconds + spent
+                next_at = begun + limits.USER_REFRESH_PARTS * spent
             await fed.run.commit()
     fed.seconds = time.perf_counter() - started
     fed.run.partition.refresh_user_sums()
@@ -73,14 +73,14 @@ async def take_over(run: Run) -> tuple[Partition, float, float]:
     partition = Partition(run.settings, run.catalogue, run.partition.key)
     begun = time.perf_counter()
     claim, found = await run.store.claim(0)
-    await adopt(run.store, 0, partition, claim, found)
+    await load_partition(run.store, 0, partition, claim, found)
     loaded = time.perf_counter()
     partition.refresh_user_sums()
     return partition, loaded - begun, time.perf_counter() - loaded
 
 
 async def measure(users: int, items: int) -> dict[str, object]:
-    """All figures. AssertionError where what is adopted does not read as what was stored."""
+    """All figures. AssertionError where what is recovered does not read as what was stored."""
     traffic, events = traffic_of(users, items)
     before_mb = rss_mb()
     fed = await feed(traffic, events)
@@ -96,7 +96,7 @@ async def measure(users: int, items: int) -> dict[str, object]:
         readout(run.settings, catalogue, [view_of(p)]) for p in (partition, run.partition)
     )
     if ours.as_json() != theirs.as_json():
-        raise AssertionError("what was adopted does not read as what was stored")
+        raise AssertionError("what was recovered does not read as what was stored")
     sizes = run.partition.core.sizes()
     rows = sizes["users_rows"]
     return {
@@ -114,7 +114,7 @@ async def measure(users: int, items: int) -> dict[str, object]:
         "rss_grown_mb": round(grown_mb),
         "microseconds_an_event": round(1e6 * fed.seconds / fed.events, 2),
         "filings": fed.filings,
-        "filing_share": round(fed.filing_seconds / fed.seconds, 3),
+        "filing_share": round(fed.refresh_seconds / fed.seconds, 3),
         "load_seconds": round(load_seconds, 2),
         "file_all_seconds": round(file_seconds, 2),
     }

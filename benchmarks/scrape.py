@@ -22,18 +22,20 @@ from typing import Any
 
 import numpy as np
 
-from streamer import collector
-from streamer.config import Settings, parse
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition, Records
-from streamer.readout.pane_sums import PaneSums
-from streamer.readout.readout import readout
-from streamer.scrape import Bodies, Form
-from streamer.store.journal import Journal
-from streamer.store.reader import Reader
-from streamer.store.redis import RedisStore
-from streamer.store.restore import adopt
+from streamer.query.pane_sums import PaneSums
+from streamer.query.readings import readout
+from streamer.server.scrape import Bodies, Form
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.partition import Partition
+from streamer.state.reader import Reader
+from streamer.state.redis.store import RedisStore
+from streamer.state.restore import load_partition
+from streamer.worker import garbage_collector
 
 START_MS = 1_700_000_000_000
 
@@ -109,7 +111,7 @@ class Cluster:
         await self.store.set_partitions(len(self.partitions))
         for i, partition in enumerate(self.partitions):
             claim, stored = await self.store.claim(i)
-            self.journals.append(await adopt(self.store, i, partition, claim, stored))
+            self.journals.append(await load_partition(self.store, i, partition, claim, stored))
 
     async def feed(self, impressions: int, from_ms: int, until_ms: int, changed: int) -> None:
         """So many impressions for each of the first partitions, and fewer of the others."""
@@ -138,7 +140,7 @@ async def main(arguments: argparse.Namespace) -> int:
     for minutes in (*[60] * 23, *[5] * 12):  # a day of history, the last hour in shorter steps
         await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
         now_ms += minutes * 60_000
-    collector.calm()  # as the exporter does
+    garbage_collector.calm()  # as the exporter does
     reader, bodies, kept = Reader(store), Bodies(), PaneSums()
     changed = every if arguments.changed is None else arguments.changed
     seconds: list[list[float]] = []

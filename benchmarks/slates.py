@@ -3,7 +3,7 @@
     python -m benchmarks.slates --slates 200000
 
 Half an hour of synthetic slates of ten through the core and journal in one partition: all of
-them open at the end. Prints one JSON line; what is adopted must read as what was stored.
+them open at the end. Prints one JSON line; what is recovered must read as what was stored.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import json
 
 from benchmarks.endless import COMMIT_EVERY, Run, batches
 from benchmarks.people import take_over
-from streamer.config import parse
 from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
-from streamer.readout.view import view_of
+from streamer.query.readings import readout
+from streamer.settings.load import parse
 from streamer.sources.synthetic import Traffic, generate
-from streamer.store.manifest import decode
+from streamer.state.manifest import decode
+from streamer.state.snapshot import view_of
 
 OPEN_SECONDS = 1800
 
@@ -41,13 +41,13 @@ async def measure(slates: int, families: list[str]) -> dict[str, float]:
         name: sum(len(held[ref.name]) for ref in manifest.tables[name])
         for name in ("impressions", "retained")
     }
-    adopted, load_seconds, _ = await take_over(run)
+    recovered, load_seconds, _ = await take_over(run)
     ours, theirs = (
         readout(run.settings, Catalogue(run.settings), [view_of(p)])
-        for p in (adopted, run.partition)
+        for p in (recovered, run.partition)
     )
     if ours.as_json() != theirs.as_json():
-        raise AssertionError("what was adopted does not read as what was stored")
+        raise AssertionError("what was recovered does not read as what was stored")
     sizes = run.partition.core.sizes()
     rows, open_slates = sizes["impressions_rows"], sizes["slates_rows"]
     held_bytes = sizes["impressions"] + sizes["slates"]

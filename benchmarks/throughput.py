@@ -20,11 +20,11 @@ from typing import Any
 from benchmarks import endless, worker
 from benchmarks.endless import batches
 from benchmarks.measure import WATCHED, program
-from streamer.config import parse
-from streamer.events import KINDS
-from streamer.readout.readout import Readout, readout
-from streamer.readout.view import view_of
+from streamer.query.readings import Readout, readout
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
 from streamer.sources.synthetic import Traffic, generate
+from streamer.state.snapshot import view_of
 
 TROUBLED = {
     "late_share": 0.02,

@@ -22,14 +22,15 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.measure import TOPICS, WATCHED, parser, peak_rss_mb
-from streamer.commands.run import worker_command
-from streamer.config import Settings, load
+from streamer.cli.run import worker_command
 from streamer.errors import StreamerError
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import Readout, readout
-from streamer.store.reader import Reader, manifests_of
-from streamer.store.redis import RedisStore
+from streamer.query.readings import Readout, readout
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.state.reader import Reader, manifests_of
+from streamer.state.redis.store import RedisStore
 
 POLL_SECONDS = 0.02
 LIMIT_SECONDS = 600.0

@@ -11,8 +11,8 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, over_exporters
-from streamer.config import Settings
 from streamer.metrics.catalogue import PREFIX
+from streamer.settings.model import Settings
 
 _HIDDEN = ("Time", "Value", "__name__", "instance", "job")
 _BAND = "Dashed: the ends of the interval."

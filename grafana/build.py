@@ -28,8 +28,9 @@ from grafana.overview import Overview
 from grafana.processor import Processor
 from grafana.ranking import Ranking
 from grafana.rules import compose_settings
-from streamer import generated
-from streamer.config import Settings, load
+from streamer.cli import generated
+from streamer.settings.load import load
+from streamer.settings.model import Settings
 
 DASHBOARDS = Path(__file__).parent / "dashboards"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from grafana_foundation_sdk.models import units
 
-from streamer.commands.metrics import entries
-from streamer.config import Settings
-from streamer.lag import Standstill
+from streamer.cli.metrics import entries
 from streamer.metrics.catalogue import PREFIX
-from streamer.processor import Health, keyed_metric, log_metrics, processor_metrics
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.server.lag import Standstill
+from streamer.server.processor import Health, keyed_metric, log_metrics, processor_metrics
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
 
 _UNITS: dict[str, str] = {
     "ratio": units.PercentUnit,

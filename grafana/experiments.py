@@ -11,8 +11,8 @@ from grafana_foundation_sdk.models import units
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, Step, over_exporters
-from streamer.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.metrics.catalogue import PREFIX
+from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
 
 _CHOSEN = f'{JOB}, experiment="$experiment"'
 _OF_METRIC = f'{_CHOSEN}, metric="$metric"'

@@ -18,12 +18,13 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
-from streamer import generated
-from streamer.alert_settings import Alert
-from streamer.alerting.baseline import Status
-from streamer.config import Settings, load
+from streamer.cli import generated
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.readout.windows import ALL
+from streamer.query.windows import ALL
+from streamer.settings.alerts import Alert
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.stats.alerting.baseline import Status
 
 FILE = Path(__file__).parent / "prometheus" / "rules" / "metrics.yml"
 COMPOSE = Path(__file__).parents[1] / "docker-compose.yml"

@@ -10,8 +10,8 @@ from grafana_foundation_sdk.builders import stat, timeseries
 from grafana import panels
 from grafana.declared import Declared
 from grafana.panels import JOB, Query, over_exporters
-from streamer.config import Settings
 from streamer.metrics.catalogue import PREFIX
+from streamer.settings.model import Settings
 
 DEFAULT_WINDOW = "5m"
 _OF_ROLLUP = frozenset({"position", "upto_seconds"})

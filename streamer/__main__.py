@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from streamer.cli import main
+from streamer.cli.main import main
 
 sys.exit(main())

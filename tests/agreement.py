@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
-from streamer.canonical import Canonical, canonical
-from streamer.config import Settings, parse
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.readout.readout import Readout, readout
-from streamer.readout.view import view_of
+from streamer.query.readings import Readout, readout
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.canonical import Canonical, canonical
 from tests.oracle.oracle import Record, records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.readout import Comparison, Readout, compare
-from streamer.experiments.sums import ArmSums
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import Comparison, Readout, compare
+from streamer.stats.experiments.sums import ArmSums
 
 HALVES = Plan("A", {"A": 1, "B": 1})
 THREE = Plan("A", {"A": 2, "B": 1, "C": 1})

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import redis
 
-from streamer.embedded import HOST, EmbeddedRedis, free_port
 from streamer.errors import StreamerError
+from streamer.testing.embedded import HOST, EmbeddedRedis, free_port
 from tests.servers import own_redis
 
 NODES, SLOTS = 3, 16384

@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from streamer import limits
 from streamer._core import ExperimentsForTests
-from streamer.config import Settings, parse
-from streamer.experiment_settings import DAY_MS, date_of
-from streamer.experiments.trials import Trial, cumulated
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.ingest.spec import core_spec
 from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.stats.experiments.trials import Trial, cumulated
 from tests.experiment_logs import arms_of
 from tests.oracle import experiments as oracle
 from tests.oracle.user_days import Fact, User
@@ -99,7 +100,7 @@ class Both:
     def __post_init__(self) -> None:
         self.settings = settings_of(self.experiments, self.max_values)
         catalogue = Catalogue(self.settings)
-        self.facts = catalogue.experiment_facts
+        self.facts = catalogue.experiment_measures
         self.trials = self.facts.trials
         self.spec = msgspec.json.decode(core_spec(self.settings, catalogue, FIXED_KEY))[
             "experiments"
@@ -143,9 +144,9 @@ class Both:
     def slow(self, i: int) -> SlowTrial:
         """The oracle of one experiment, over the users of the sample."""
         bits = self.core.state()[1]
-        facts = [fact for user, fact in self.did if user >> (64 - bits) == 0]
+        measures = [fact for user, fact in self.did if user >> (64 - bits) == 0]
         kept: Any = Shown([self.core.kept(at) for at in range(len(DIMENSIONS))])
-        return SlowTrial(self.settings.experiments[i], facts, kept, self.settings)
+        return SlowTrial(self.settings.experiments[i], measures, kept, self.settings)
 
     def check(self) -> None:
         for i, trial in enumerate(self.trials):

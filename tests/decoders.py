@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from streamer._core import RecordDecoder
-from streamer.config import Settings
 from streamer.ingest.spec import records_spec
+from streamer.settings.model import Settings
 
 
 def decoder_of(settings: Settings) -> RecordDecoder:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS
-from streamer.experiments.trials import Trial, cumulated
-from streamer.integers import Columns
-from streamer.metrics.per_user import ExperimentFacts
-from streamer.readout.view import View
+from streamer.encoding.limbs import Columns
+from streamer.metrics.per_user import ExperimentMeasures
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+from streamer.stats.experiments.trials import Trial, cumulated
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.agreement import SETTINGS
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
@@ -44,11 +44,11 @@ def run_in_passes(
     return engines
 
 
-def truth_from(facts: ExperimentFacts, views: Sequence[View]) -> ExperimentTruth:
+def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> ExperimentTruth:
     """What readers see of every experiment on every day."""
     truth = ExperimentTruth()
     stream_ms = max(v.header.stream_ms for v in views)
-    for trial in facts.trials:
+    for trial in measures.trials:
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
             none = cumulated(trial, parts, day)[0]

@@ -9,17 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamer import limits
-from streamer.canonical import canonical
-from streamer.config import Settings, parse
-from streamer.integers import Columns
-from streamer.readout.experiments import Book, books
-from streamer.store.base import Store
-from streamer.store.days import sums_of_days
-from streamer.store.manifest import decode
-from streamer.store.reader import Reader
+from streamer.encoding.limbs import Columns
+from streamer.query.experiments import StoredExperiment, stored_experiments
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.manifest import decode
+from streamer.state.reader import Reader
+from streamer.state.store import Store
+from streamer.state.user_days import sums_of_days
 from streamer.testing import Chunk, LogRecord, chunks_of
 from tests.agreement import run_engines, states, to_log
+from tests.canonical import canonical
 from tests.experiment_logs import NAMES, arms_of, truth_from, with_log
 from tests.journal_suite import Run, commit, feed_with_restarts, finish, start, take_over
 from tests.oracle.acceptance import accept
@@ -92,7 +93,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 async def under_other_settings(
     store: Store, change: str, *others: dict[str, Any]
-) -> tuple[dict[str, Book], int]:
+) -> tuple[dict[str, StoredExperiment], int]:
     """What is known after three days under the settings before a change and a restart under those
     after it, and the stream time of the restart. ``others``: experiments that do not change."""
     before, after = (parse({"experiments": [*others, trial(**some)]}) for some in CHANGES[change])
@@ -104,7 +105,9 @@ async def under_other_settings(
     run = await start(store, after, 1)
     await commit(store, run, 0)
     reader = await views_of(store)
-    return books(after, run.engines.catalogue.experiment_facts, reader.views), stream_ms
+    return stored_experiments(
+        after, run.engines.catalogue.experiment_measures, reader.views
+    ), stream_ms
 
 
 def lists(columns: Columns) -> dict[str, list[int]]:
@@ -129,7 +132,7 @@ class ExperimentSuite:
         await finish(store, run)
         assert states(run.engines) == reference
         reader = await views_of(store)
-        found = truth_from(run.engines.catalogue.experiment_facts, reader.views)
+        found = truth_from(run.engines.catalogue.experiment_measures, reader.views)
         expected = truth_of(records, settings)
         assert found.sums == expected.sums
         assert found.mixed == expected.mixed
@@ -143,10 +146,10 @@ class ExperimentSuite:
         await finish(store, run)
         verdict = accept(records, settings)
         joins = join(verdict, settings)
-        facts = run.engines.catalogue.experiment_facts
+        measures = run.engines.catalogue.experiment_measures
         stream_ms = verdict.stream_time_ms()
         assert stream_ms is not None
-        for experiment, trial in zip(settings.experiments, facts.trials, strict=True):
+        for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
             days = range(trial.days.start, min(trial.days.stop, stream_ms // 86_400_000 + 1))
             for first in days:
                 for last in range(first, days.stop):
@@ -172,12 +175,12 @@ class ExperimentSuite:
         await feed(store, run, records[half:], 100, 2)
         await finish(store, run)
         reader = await views_of(store)
-        facts = run.engines.catalogue.experiment_facts
-        for name, book in books(settings, facts, reader.views).items():
-            assert book.since_ms == middle_ms, name
-            assert book.read().counted_since_ms == (middle_ms if book.is_partial else None)
+        measures = run.engines.catalogue.experiment_measures
+        for name, stored in stored_experiments(settings, measures, reader.views).items():
+            assert stored.since_ms == middle_ms, name
+            assert stored.read().counted_since_ms == (middle_ms if stored.is_partial else None)
         whole = truth_of(records, settings)
-        found = truth_from(facts, reader.views)
+        found = truth_from(measures, reader.views)
         fewer = [found.sums[key].n < sums.n for key, sums in whole.sums.items() if sums.n]
         assert any(fewer)
 
@@ -199,7 +202,7 @@ class ExperimentSuite:
         run = await start(store, settings, 1)
         await finish(store, run)
         reader = await views_of(store)
-        found = truth_from(run.engines.catalogue.experiment_facts, reader.views)
+        found = truth_from(run.engines.catalogue.experiment_measures, reader.views)
         assert not any(sums.n for sums in found.sums.values())
 
     @pytest.mark.parametrize("change", CHANGES)
@@ -227,7 +230,7 @@ class ExperimentSuite:
             shown(run, day, users=20 - 10 * (day == 2))
             await commit(store, run, 0)
         reader = await views_of(store)
-        found = books(after, run.engines.catalogue.experiment_facts, reader.views)
+        found = stored_experiments(after, run.engines.catalogue.experiment_measures, reader.views)
         assert found["x"].read().users == {"A": 10, "B": 10}
 
     async def test_what_was_dropped_does_not_return(self, store: Store) -> None:
@@ -239,7 +242,7 @@ class ExperimentSuite:
             shown(run, day, users=20 - 5 * day)
             await commit(store, run, 0)
         reader = await views_of(store)
-        found = books(both, run.engines.catalogue.experiment_facts, reader.views)
+        found = stored_experiments(both, run.engines.catalogue.experiment_measures, reader.views)
         assert found["x"].read().users == {"A": 5, "B": 5}
         assert found["x"].read().counted_since_ms is not None
         assert found["other"].read().users == {"A": 10, "B": 10}
@@ -255,9 +258,11 @@ class ExperimentSuite:
         shown(run, 6)
         await commit(store, run, 0)
         reader = await views_of(store)
-        book = books(after, run.engines.catalogue.experiment_facts, reader.views)["x"]
-        assert book.read().counted_since_ms is None
-        assert book.read().users == {"A": 10, "B": 10}
+        stored = stored_experiments(after, run.engines.catalogue.experiment_measures, reader.views)[
+            "x"
+        ]
+        assert stored.read().counted_since_ms is None
+        assert stored.read().users == {"A": 10, "B": 10}
 
     async def test_they_are_filed_without_metrics_of_users(self, store: Store) -> None:
         document = {"experiments": [trial()], "metrics": {"families": ["traffic"]}}
@@ -267,7 +272,9 @@ class ExperimentSuite:
         assert partition.users_behind_ms > 0
         await commit(store, run, 0)
         reader = await views_of(store)
-        found = books(partition.settings, run.engines.catalogue.experiment_facts, reader.views)
+        found = stored_experiments(
+            partition.settings, run.engines.catalogue.experiment_measures, reader.views
+        )
         assert found["x"].read().users == {"A": 10, "B": 10}
 
     async def test_sums_of_other_settings_are_not_read(self, store: Store) -> None:
@@ -279,10 +286,10 @@ class ExperimentSuite:
         first = settings.experiments[0]
         other = msgspec.structs.replace(first, split=dict.fromkeys(("X", *first.arms), 1.0))
         changed = msgspec.structs.replace(settings, experiments=(other,))
-        facts = type(run.engines.catalogue.experiment_facts)(changed)
-        book = books(changed, facts, reader.views)[first.name]
-        assert not book.parts
-        assert sum(book.read().users.values()) == 0
+        measures = type(run.engines.catalogue.experiment_measures)(changed)
+        stored = stored_experiments(changed, measures, reader.views)[first.name]
+        assert not stored.parts
+        assert sum(stored.read().users.values()) == 0
 
     async def test_beyond_the_bound_a_sample_of_the_users_is_compared(self, store: Store) -> None:
         settings, records = with_log(5, "defaults", 1500, 1)
@@ -301,9 +308,9 @@ class ExperimentSuite:
         found, kept = partition.experiment_sums, whole.experiment_sums
         assert {k: lists(v) for k, v in found.items()} == {k: lists(v) for k, v in kept.items()}
         reader = await views_of(store)
-        facts = run.engines.catalogue.experiment_facts
-        for book in books(sampled, facts, reader.views).values():
-            assert book.read().user_sample_ratio == 2.0**-bits
+        measures = run.engines.catalogue.experiment_measures
+        for stored in stored_experiments(sampled, measures, reader.views).values():
+            assert stored.read().user_sample_ratio == 2.0**-bits
         before = canonical(partition)
         await take_over(store, run, 0)
         assert canonical(run.engines.partitions[0]) == before

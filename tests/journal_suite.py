@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 import pytest
 
-from streamer import limits
-from streamer.canonical import canonical
-from streamer.config import Settings, parse
 from streamer.errors import CodecError, SettingsError
 from streamer.metrics.rings import rings_of
-from streamer.partition import Partition
-from streamer.readout.readout import readout
-from streamer.store.base import Answer, Store
-from streamer.store.journal import Journal
-from streamer.store.manifest import decode
-from streamer.store.reader import Reader
-from streamer.store.restore import adopt
+from streamer.query.readings import readout
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.manifest import decode
+from streamer.state.partition import Partition
+from streamer.state.reader import Reader
+from streamer.state.restore import load_partition
+from streamer.state.store import Answer, Store
 from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import (
     SETTINGS,
@@ -30,6 +30,7 @@ from tests.agreement import (
     states,
     to_log,
 )
+from tests.canonical import canonical
 from tests.store_suite import step
 
 
@@ -45,7 +46,7 @@ async def take_over(store: Store, run: Run, number: int) -> None:
     engines = run.engines
     partition = Partition(engines.settings, engines.catalogue, engines.key)
     claim, stored = await store.claim(number)
-    run.journals[number] = await adopt(store, number, partition, claim, stored)
+    run.journals[number] = await load_partition(store, number, partition, claim, stored)
     engines.partitions[number] = partition
 
 

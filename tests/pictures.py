@@ -18,8 +18,8 @@ from unittest.mock import patch
 
 from rich.console import Console
 
-from streamer.commands import demo
-from streamer.config import parse
+from streamer.cli import demo
+from streamer.settings.load import parse
 from tests.browser import browser
 from tests.servers import own_redis
 from tests.site import Site

@@ -5,7 +5,7 @@ What is recomputed, and how: ``tests.oracle.published``.
 
 from __future__ import annotations
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from streamer.sources import open_bandit
 from streamer.sources.synthetic import Traffic, generate
 from tests.oracle.published import NAMES, Values

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamer.readout.readout import readout
-from streamer.store.base import Commit, Store, Stored
-from streamer.store.manifest import decode
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.query.readings import readout
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
+from streamer.state.store import Commit, Store, Stored
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, by_key, differences, random_records, to_log
 from tests.journal_suite import commit, start

@@ -13,18 +13,18 @@ from typing import Any
 from aiokafka.errors import KafkaTimeoutError
 from aiokafka.structs import TopicPartition
 
-from streamer.chunk import chunk_of
-from streamer.config import parse
-from streamer.deadletters import DeadLetter
-from streamer.events import KINDS
-from streamer.log import Progress
-from streamer.owned import OwnedPartition
-from streamer.partition import Partition
-from streamer.runner import Runner
-from streamer.store.manifest import Witness, decode
-from streamer.store.memory import MemoryStore
-from streamer.store.restore import adopt
-from streamer.witnesses import witness_of
+from streamer.ingest.dead_letters import DeadLetter
+from streamer.kafka.chunk import chunk_of
+from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
+from streamer.kafka.log import Progress
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
+from streamer.worker.partition_task import PartitionTask
+from streamer.worker.runner import Runner
 
 START_MS = 1_700_000_000_000
 TPS = [TopicPartition(kind, 0) for kind in KINDS]
@@ -41,7 +41,7 @@ class ScriptedLog:
         self.starts: list[dict[TopicPartition, int]] = []
         self.gone: set[TopicPartition] = set()
         self.start_offset = 0
-        self.records: dict[tuple[TopicPartition, int], Witness] = {}
+        self.records: dict[tuple[TopicPartition, int], Fingerprint] = {}
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
         self.starts.append(dict(offsets))
@@ -54,7 +54,7 @@ class ScriptedLog:
 
     async def records_at(
         self, offsets: Mapping[TopicPartition, int]
-    ) -> Mapping[TopicPartition, Witness]:
+    ) -> Mapping[TopicPartition, Fingerprint]:
         return {tp: self.records[tp, n] for tp, n in offsets.items() if (tp, n) in self.records}
 
     async def progress(self) -> dict[TopicPartition, Progress]:
@@ -90,10 +90,10 @@ class Bench:
         self.runner = Runner(self.settings, store, self.log, "worker")
         self.runner.dead_letters.send = _sent  # type: ignore[method-assign]
         self.sent = dict.fromkeys(KINDS, 0)
-        self.task: asyncio.Task[None] | None = None
+        self.run: asyncio.Task[None] | None = None
 
     @property
-    def owned(self) -> OwnedPartition:
+    def task(self) -> PartitionTask:
         return self.runner.partitions[0]
 
     def offer(self, kind: str, n: int, at_ms: int, value: bytes | None = None) -> None:
@@ -110,10 +110,10 @@ class Bench:
             raw = json.dumps(event).encode() if value is None else value
             records.append(SimpleNamespace(offset=offset, timestamp=at_ms, value=raw))
             tp = TopicPartition(kind, 0)
-            self.log.records[tp, offset] = witness_of(offset, at_ms, raw)
+            self.log.records[tp, offset] = fingerprint_of(offset, at_ms, raw)
         self.sent[kind] = first + n
         self.log.handed_out[TopicPartition(kind, 0)] = self.sent[kind]
-        self.runner.offer(chunk_of(kind, 0, self.owned.epochs.get(kind, 0), kind, records))
+        self.runner.offer(chunk_of(kind, 0, self.task.epochs.get(kind, 0), kind, records))
 
     async def stored_events(self) -> int:
         """Impressions that the store holds."""
@@ -123,7 +123,7 @@ class Bench:
         )
         copy = MemoryStore()
         copy.states, copy.held = dict(self.store.states), dict(self.store.held)
-        await adopt(copy, 0, partition, "reader", stored)
+        await load_partition(copy, 0, partition, "reader", stored)
         return int(partition.core.counters()["topics"]["impressions"]["accepted"])
 
 
@@ -137,9 +137,9 @@ async def until(true: Callable[[], Any], what: str) -> None:
 @contextlib.asynccontextmanager
 async def running(bench: Bench) -> AsyncIterator[Bench]:
     await bench.runner.assign([0])
-    bench.task = asyncio.create_task(bench.runner.run())
+    bench.run = asyncio.create_task(bench.runner.run())
     try:
         yield bench
     finally:
         await bench.runner.stop()  # while it runs, as the application does
-        bench.task.cancel()
+        bench.run.cancel()

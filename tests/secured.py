@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from streamer.embedded import HOST, EmbeddedRedis, answers, free_port
+from streamer.testing.embedded import HOST, EmbeddedRedis, answers, free_port
 from tests.required import require
 from tests.servers import KafkaServer, redis_program
 

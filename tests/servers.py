@@ -20,8 +20,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from streamer.embedded import HOST, EmbeddedBroker, EmbeddedRedis, Server, answers, free_port
 from streamer.errors import StreamerError
+from streamer.testing.embedded import (
+    HOST,
+    EmbeddedBroker,
+    EmbeddedRedis,
+    Server,
+    answers,
+    free_port,
+)
 
 KAFKA_VERSION = "4.1.0"
 CACHE = Path(__file__).parents[1] / ".cache" / "kafka" / KAFKA_VERSION

@@ -12,19 +12,20 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
-from streamer.config import Settings
-from streamer.embedded import HOST
-from streamer.ends import LogEnds
 from streamer.errors import StreamerError
-from streamer.events import LINE_TYPES
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.store.manifest import Manifest
-from streamer.store.reader import manifests_of
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.kafka.log_ends import LogEnds
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.server.web import add_pages
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.model import Settings
+from streamer.state.manifest import Manifest
+from streamer.state.reader import manifests_of
+from streamer.state.redis.store import RedisStore
+from streamer.state.worker_report import WorkerReport
 from streamer.testing import LogRecord, chunks_of
-from streamer.web import add_pages
+from streamer.testing.embedded import HOST
 from tests.journal_suite import Run, commit, start
 from tests.visitors import Event
 
@@ -93,7 +94,7 @@ class Site(Served):
         self._run: Run | None = None
 
     def app(self) -> web.Application:
-        return Exporter(self.settings, _Clock(self), self.ends).app()
+        return application(Exporter(self.settings, _Clock(self), self.ends))
 
     def add(self, events: Sequence[Event]) -> None:
         """Count events, in order of time, and commit."""
@@ -118,7 +119,7 @@ class Site(Served):
 
     async def _tell(self) -> None:
         owned = dict.fromkeys(range(PARTITIONS), "owned")
-        await self.store.report(Telemetry("worker:1", owned))
+        await self.store.report(WorkerReport("worker:1", owned))
         manifests, _ = await manifests_of(self.store, PARTITIONS)
         self.ends.bounds = ends_after(manifests, self.lag)
 

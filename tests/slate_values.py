@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 
 from streamer._core import slate_amounts
-from streamer.config import Settings
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateFamily
 from streamer.metrics.slates import core_tables
+from streamer.settings.model import Settings
 from tests.oracle import ranking as by_rank
 from tests.oracle import scoring as by_score
 from tests.oracle.slate_readings import graded_measures, probed_measures, scored_measures

@@ -9,9 +9,9 @@ import asyncio
 
 import pytest
 
-from streamer import limits
-from streamer.store.base import Answer, Commit, Store
-from streamer.telemetry import Telemetry
+from streamer.settings import limits
+from streamer.state.store import Answer, Commit, Store
+from streamer.state.worker_report import WorkerReport
 
 
 def step(
@@ -164,14 +164,14 @@ class StoreSuite:
 
     async def test_reports_come_back(self, store: Store) -> None:
         assert await store.reports() == []
-        told = Telemetry("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
+        told = WorkerReport("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
         told.commit_took(0.003)
         told.commit_took(99.0)
         await store.report(told)
-        await store.report(Telemetry("host:2", problems={0: "no store"}))
+        await store.report(WorkerReport("host:2", problems={0: "no store"}))
         found = {t.worker: t for t in await store.reports()}
-        assert found == {"host:1": told, "host:2": Telemetry("host:2", problems={0: "no store"})}
-        await store.report(Telemetry("host:2"))
+        assert found == {"host:1": told, "host:2": WorkerReport("host:2", problems={0: "no store"})}
+        await store.report(WorkerReport("host:2"))
         assert [t.problems for t in await store.reports()] == [{}, {}]
         await store.leave("host:2")
         assert [t.worker for t in await store.reports()] == ["host:1"]

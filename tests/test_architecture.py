@@ -1,51 +1,34 @@
-"""The layers of docs/architecture.md, held by reading the imports."""
+"""The rooms of docs/architecture.md, held by reading the imports of each folder."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "streamer"
 FILES = sorted(PACKAGE.rglob("*.py"))
-PURE = ("alerting", "experiments", "ingest", "metrics", "readout")
-"""Folders that know of no broker, no store and no clock."""
-CORE = (
-    *("arrays.py", "canonical.py", "events.py", "integers.py", "judge.py", "limits.py"),
-    *("partition.py", "replay.py", "rules.py", "segments.py"),
+FLOORS = (
+    *(("_core",), ("errors", "formatting", "notices"), ("encoding",), ("settings",), ("stats",)),
+    *(("metrics",), ("kafka",), ("ingest",), ("state",), ("query",), ("worker", "server")),
+    *(("sources",), ("testing",), ("app",), ("cli",), ("__main__",)),
 )
-"""Files of the package's root that are as pure."""
+"""From the ground up: a room may import from itself and from lower floors. Every folder and every
+file of the package's root is named here."""
+PURE = ("encoding", "stats", "metrics", "query")
+"""Rooms that do no I/O and have no clock; of others, these files:"""
+PURE_FILES = ("ingest/record.py", "ingest/record_rules.py", "state/partition.py")
 IO = {
     *("aiokafka", "aiohttp", "asyncio", "faust", "kafka", "prometheus_client", "redis", "rich"),
     *("socket", "subprocess", "threading", "tempfile", "time", "os", "sys", "logging"),
 }
-RIM = {
-    *("api", "web"),
-    *("app", "chunk", "cli", "commands", "deadletters", "docs", "embedded", "exporter"),
-    *(
-        "exposition",
-        "guard",
-        "kafka",
-        "owned",
-        "runner",
-        "store",
-        "telemetry",
-        "topics",
-        "transport",
-    ),
-}
-"""Modules of streamer that talk to the world."""
-
-
-def is_pure(path: Path) -> bool:
-    relative = path.relative_to(PACKAGE)
-    return relative.parts[0] in PURE or relative.as_posix() in CORE
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Dotted names of everything that a file imports, also below functions."""
+    """Dotted names of everything that a file imports, also below functions and for types only."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -54,20 +37,61 @@ def imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def own(path: Path) -> set[str]:
-    """What a file imports of streamer: the first part below the package."""
-    return {name.split(".")[1] for name in imports(path) if name.startswith("streamer.")}
-
-
 def name_of(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
-@pytest.mark.parametrize("path", [p for p in FILES if is_pure(p)], ids=name_of)
-def test_the_core_does_no_io_and_has_no_clock(path: Path) -> None:
-    outside = {name.split(".")[0] for name in imports(path)}
-    assert not outside & IO
-    assert not own(path) & RIM
+def room_of(path: Path) -> str:
+    """The first part of a file's place below the package."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def rooms_below(path: Path) -> set[str]:
+    """The rooms that a file imports from."""
+    own = (name.split(".") for name in imports(path) if name.startswith("streamer."))
+    return {parts[1] for parts in own if parts[1] != "__version__"} - {room_of(path)}
+
+
+def floor_of(room: str) -> int:
+    return next(i for i, rooms in enumerate(FLOORS) if room in rooms)
+
+
+def test_every_room_has_a_floor() -> None:
+    rooms = {room_of(path) for path in FILES} | {"_core"}
+    assert rooms - {"__init__"} == {room for rooms in FLOORS for room in rooms}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_run_downwards(path: Path) -> None:
+    if path.parent != PACKAGE or path.stem != "__init__":
+        assert {r for r in rooms_below(path) if floor_of(r) >= floor_of(room_of(path))} == set()
+
+
+def test_no_imports_run_in_a_circle() -> None:
+    modules = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in FILES
+    }
+    graph = {}
+    for path in FILES:
+        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        name, found = name.removesuffix(".__init__"), set(imports(path))
+        modules_of = {x if x in modules else x.rpartition(".")[0] for x in found}
+        graph[name] = (modules_of & modules) - {name, "streamer"}
+    TopologicalSorter(graph).prepare()  # CycleError names them
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent == PACKAGE], ids=name_of)
+def test_the_root_holds_only_what_every_room_needs(path: Path) -> None:
+    ground = {*FLOORS[1], "app", "__init__", "__main__"}
+    assert path.stem in ground
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in FILES if room_of(p) in PURE or name_of(p) in PURE_FILES], ids=name_of
+)
+def test_what_makes_numbers_does_no_io_and_has_no_clock(path: Path) -> None:
+    assert not {name.split(".")[0] for name in imports(path)} & IO
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Attribute):
             assert node.attr not in {"now", "utcnow", "today", "environ", "getenv"}, node.lineno
@@ -75,26 +99,9 @@ def test_the_core_does_no_io_and_has_no_clock(path: Path) -> None:
             assert node.func.id not in {"open", "print", "input"}, node.lineno
 
 
-STATISTICS = ("alerting", "experiments")
-
-
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p.relative_to(PACKAGE).parts[0] in STATISTICS], ids=name_of
-)
-def test_statistics_know_no_metric_and_no_core(path: Path) -> None:
-    assert not own(path) & {"_core", "ingest", "metrics", "partition", "readout", "sources"}
-
-
-@pytest.mark.parametrize(
-    "path", [p for p in FILES if p.relative_to(PACKAGE).parts[0] == "metrics"], ids=name_of
-)
-def test_metrics_know_no_reader(path: Path) -> None:
-    assert not own(path) & {"_core", "ingest", "partition", "readout", "sources", "testing"}
-
-
 def test_only_the_transport_and_the_app_know_faust() -> None:
     users = {name_of(p) for p in FILES if any(n.split(".")[0] == "faust" for n in imports(p))}
-    assert users <= {"app.py", "transport.py"}
+    assert users <= {"worker/app.py", "kafka/transport.py"}
 
 
 def test_no_file_imports_pickle() -> None:

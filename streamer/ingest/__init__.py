@@ -1,1 +1,1 @@
-"""What comes in: the spec that tells the core how to read and count it."""
+"""From records to events: the schema, rejected records, keys of users, and the spec of the core."""

@@ -1,6 +1,6 @@
 """The spec of the core: settings, and which statistics the metrics need, said once.
 
-A metric is declared in Python; the core is told where its sums stand and which values of slates
+A metric is declared in Python; the spec says where its sums stand and which values of slates
 are wanted. Names that it does not know are an error at start.
 """
 
@@ -12,18 +12,18 @@ from typing import Any
 
 import msgspec
 
-from streamer import limits
-from streamer.config import Settings
-from streamer.durations import pane_length_ms
-from streamer.events import KINDS, field_names
-from streamer.experiments.caps import Quantile
-from streamer.experiments.exposures import wanted_days
-from streamer.experiments.trials import Measure
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
+from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.per_user import UserFacts
-from streamer.metrics.tracks import Track
+from streamer.metrics.per_user import UserMeasures
+from streamer.settings import limits
+from streamer.settings.durations import pane_length_ms
+from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.model import Settings
+from streamer.stats.experiments.caps import Quantile
+from streamer.stats.experiments.scopes import wanted_days
+from streamer.stats.experiments.trials import Measure
 
 _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
@@ -150,7 +150,7 @@ def _bounds(settings: Settings) -> dict[str, Any]:
         "user_rows": limits.MAX_USER_ROWS,
         "event_ids": bounds.event_ids,
         "slate_items": limits.MAX_ITEMS,
-        "series_labels": limits.MAX_TRACK_LABELS,
+        "series_labels": limits.MAX_ALERT_LABELS,
         "inflated_bytes": limits.MAX_INFLATED_BYTES,
         "rejected": {
             "records": limits.REJECTED_RECORDS,
@@ -179,39 +179,39 @@ def _slates(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
-    facts = catalogue.alert_facts
+    measures = catalogue.alert_measures
     return {
-        "components": components(settings, facts),
-        "series": [_series(settings, track) for track in facts.tracks],
+        "components": components(settings, measures),
+        "series": [_series(settings, series) for series in measures.series],
     }
 
 
-def _series(settings: Settings, track: Track) -> dict[str, Any]:
+def _series(settings: Settings, series: AlertSeries) -> dict[str, Any]:
     names = settings.dimension_names
     return {
-        "above": track.measure.above,
-        "below": track.measure.below,
-        "high": track.measure.high,
-        "dimensions": [i for i, name in enumerate(names) if name in track.dimensions],
-        "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in track.rings],
-        "by_time_ms": track.pane_ms if track.is_by_time else None,
+        "above": series.measure.above,
+        "below": series.measure.below,
+        "high": series.measure.high,
+        "dimensions": [i for i, name in enumerate(names) if name in series.dimensions],
+        "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in series.rings],
+        "by_time_ms": series.pane_ms if series.is_by_time else None,
     }
 
 
-def components(settings: Settings, facts: UserFacts) -> list[Any]:
+def components(settings: Settings, measures: UserMeasures) -> list[Any]:
     """What is added up for users, as the core names it."""
-    return [_component(settings, facts, name) for name in facts.components]
+    return [_component(settings, measures, name) for name in measures.components]
 
 
-def _component(settings: Settings, facts: UserFacts, name: str) -> Any:
+def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
     if name == "feedback.conversion":
         return "conversions"
     if name.startswith("feedback."):
         return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
     if name.startswith("slates."):
         return {"slates": name.removeprefix("slates.")}
-    if name in facts.slate_sums:
-        value = facts.slate_sums[name]
+    if name in measures.slate_sums:
+        value = measures.slate_sums[name]
         return {
             "slate_value": {
                 "name": value.metric.name,
@@ -224,12 +224,12 @@ def _component(settings: Settings, facts: UserFacts, name: str) -> Any:
 
 
 def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> dict[str, Any]:
-    facts = catalogue.experiment_facts
-    wanted = wanted_days(facts.trials)
+    measures = catalogue.experiment_measures
+    wanted = wanted_days(measures.trials)
     exposures = list(wanted)
     return {
-        "components": components(settings, facts),
-        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in facts.components],
+        "components": components(settings, measures),
+        "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.components],
         "exposures": [
             {
                 "dimension": settings.dimension_names.index(e.dimension),
@@ -252,7 +252,7 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
                 "exposure": exposures.index(trial.exposure),
                 "measures": [_measure(measure) for measure in trial.measures],
             }
-            for trial in facts.trials
+            for trial in measures.trials
         ],
     }
 

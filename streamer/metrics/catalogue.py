@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 
-from streamer.config import Settings
 from streamer.errors import SettingsError
 from streamer.metrics import engagement, intervals, ranking, scoring, traffic, users
-from streamer.metrics.declare import Family, Metric
+from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
-from streamer.metrics.per_user import AlertFacts, ExperimentFacts
+from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
+from streamer.settings.model import Settings
 
 FAMILIES: tuple[Family, ...] = (
     traffic.FAMILY,
@@ -42,8 +42,8 @@ class Catalogue:
         self.metrics = self._shown()
         self.has_users = True
         """Whether metrics of users are shown."""
-        self.experiment_facts = ExperimentFacts(settings)
-        self.alert_facts = AlertFacts(settings)
+        self.experiment_measures = ExperimentMeasures(settings)
+        self.alert_measures = AlertMeasures(settings)
 
     def without_users(self) -> Catalogue:
         """The same without the metrics of users, for topics that are not keyed by user."""

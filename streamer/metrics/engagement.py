@@ -1,4 +1,4 @@
-"""Engagement: time spent on items; what users do and how sessions go stands next door.
+"""Engagement: time spent on items; users and sessions have modules of their own.
 
 Source: P the recommender-evaluation primer (dwell time: end minus start).
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer import limits
 from streamer.metrics import sessions, sketch, users
-from streamer.metrics.declare import (
+from streamer.metrics.definition import (
     Brief,
     Declarations,
     Family,
@@ -21,6 +20,7 @@ from streamer.metrics.declare import (
     ratio,
 )
 from streamer.metrics.layout import Stat
+from streamer.settings import limits
 
 CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
 """Upper bounds of the classes of dwell times; one more is beyond them all."""
@@ -67,7 +67,7 @@ def dwell_histogram(w: Sums) -> Iterator[Series]:
     labels=("quantile",),
 )
 def dwell(w: Sums) -> Iterator[Series]:
-    """Quantiles of the time spent on an item, told by clicks or sessions, the longest time once
+    """Quantiles of the time spent on an item, reported by clicks or sessions, the longest time once
     for an item of a request; relative error at most 1 % (bucketed sketch)."""
     yield from sketch.quantiles(w("dwell_bucket"), w("dwells") != 0)
 

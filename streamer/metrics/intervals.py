@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from streamer import limits
-from streamer.alerting.groups import GROUPS
-from streamer.arrays import F64, I64, Bools
-from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums
+from streamer.encoding.arrays import F64, I64, Bools
+from streamer.encoding.limbs import VALUE_BITS
+from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.stats.random_groups import GROUPS
 
 LEAST_GROUPS = 8
 """Groups that must have something: below, their variance says too little."""
@@ -40,7 +40,7 @@ _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
     width = GROUPS * len(_QUANTITIES)
-    return (Stat(_STAT, "sums by group of users", largest=1 << limits.LIMB_BITS, width=width),)
+    return (Stat(_STAT, "sums by group of users", largest=1 << VALUE_BITS, width=width),)
 
 
 # Statistics --------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def _of_quantity(sums: I64, name: str) -> I64 | F64:
     if name != "value":
         return low
     high = sums[:, _FIRST["value_high"] : _FIRST["value_high"] + GROUPS]
-    return low + high * float(1 << limits.LIMB_BITS)
+    return low + high * float(1 << VALUE_BITS)
 
 
 def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:

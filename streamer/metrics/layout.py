@@ -1,4 +1,4 @@
-"""Where each statistic stands in a cell: blocks of 64 integers, given out in catalogue order."""
+"""Where each statistic stands in a row of a pane: blocks of 64 integers, in catalogue order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Layout:
             codes[stat.name] = block * BLOCK_STATS
             block += -(-stat.width // BLOCK_STATS)
         if block > MAX_BLOCKS:
-            raise StreamerError(f"{block} blocks of statistics; at most {MAX_BLOCKS} fit a cell")
+            raise StreamerError(f"{block} blocks of statistics; at most {MAX_BLOCKS} fit a row")
         return codes
 
     @cached_property
@@ -52,7 +52,7 @@ class Layout:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What stored cells depend on; state of another layout is not read."""
+        """What stored panes depend on; state of another layout is not read."""
         return ";".join(f"{s.name}:{self.at[s.name]}:{s.width}" for s in self.stats)
 
     def span(self, name: str) -> slice:

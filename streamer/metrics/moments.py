@@ -11,11 +11,11 @@ from math import sqrt
 
 import numpy as np
 
-from streamer.arrays import F64, I64, Bools
-from streamer.integers import joined
+from streamer.encoding.arrays import F64, I64, Bools
+from streamer.encoding.limbs import MOMENT_BITS, joined
 from streamer.metrics.slates import UNIT
 
-_LIMB_BITS, _SUM_BITS = 31, 30
+_SUM_BITS = 30
 _LARGEST = 1 << 53
 """Largest value of all: its square has four limbs."""
 _SINGLE = 1 << 33
@@ -35,7 +35,7 @@ class Moments:
     @property
     def square_limbs(self) -> int:
         """Columns of a square."""
-        return 2 if self.largest <= 1 << _LIMB_BITS else 4
+        return 2 if self.largest <= 1 << MOMENT_BITS else 4
 
     @property
     def is_single(self) -> bool:
@@ -55,7 +55,7 @@ class Moments:
         """Sums of squares; the highest limb comes first."""
         totals = [0] * len(sums)
         for limb in sums[:, -self.square_limbs :].T.tolist():
-            totals = [(t << _LIMB_BITS) + x for t, x in zip(totals, limb, strict=True)]
+            totals = [(t << MOMENT_BITS) + x for t, x in zip(totals, limb, strict=True)]
         return totals
 
     def mean(self, sums: I64, count: I64) -> tuple[F64, Bools]:

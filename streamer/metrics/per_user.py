@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from streamer import limits
-from streamer.alert_settings import Alert
-from streamer.config import Settings
 from streamer.errors import SettingsError
-from streamer.experiment_settings import ExperimentMetric
-from streamer.experiments.caps import Cap, Quantile
-from streamer.experiments.exposures import Exposure
-from streamer.experiments.trials import Measure, Trial
 from streamer.metrics import ranking, scoring
+from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
-from streamer.metrics.tracks import Track
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.experiments import ExperimentMetric
+from streamer.settings.model import Settings
+from streamer.stats.experiments.caps import Cap, Quantile
+from streamer.stats.experiments.exposures import Exposure
+from streamer.stats.experiments.trials import Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1, and of one unit of currency."""
@@ -84,7 +84,7 @@ def known_names() -> list[str]:
     return [*_RATIOS, _POSITIVE, *slates]
 
 
-class UserFacts:
+class UserMeasures:
     """What metrics need to be added up for each user. ``metrics``: (name, who asks for it);
     SettingsError for a name that there is not under these settings."""
 
@@ -165,7 +165,7 @@ class UserFacts:
         return UserRatio(name, above, f"slates.{over[0]}", MILLIONTH)
 
 
-class ExperimentFacts(UserFacts):
+class ExperimentMeasures(UserMeasures):
     """What the experiments of the settings need."""
 
     always = (IMPRESSIONS, OUTCOMES)
@@ -206,7 +206,7 @@ class ExperimentFacts(UserFacts):
         return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
 
-class AlertFacts(UserFacts):
+class AlertMeasures(UserMeasures):
     """What the alerts of the settings need."""
 
     def __init__(self, settings: Settings) -> None:
@@ -218,24 +218,24 @@ class AlertFacts(UserFacts):
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
                 )
-        both = [t for a in settings.alerts for t in (self.track_of(a), self.weeks_of(a))]
-        self.tracks = tuple(dict.fromkeys(both))
-        panes = sum(ring.panes for track in self.tracks for ring in track.rings)
-        if panes > limits.MAX_TRACK_PANES:
+        both = [t for a in settings.alerts for t in (self.series_of(a), self.weeks_of(a))]
+        self.series = tuple(dict.fromkeys(both))
+        panes = sum(ring.panes for series in self.series for ring in series.rings)
+        if panes > limits.MAX_ALERT_PANES:
             raise SettingsError(
-                f"alerts: {len(self.tracks) // 2} different ones have {panes} panes, at most "
-                f"{limits.MAX_TRACK_PANES}: use longer windows, or fewer of them"
+                f"alerts: {len(self.series) // 2} different ones have {panes} panes, at most "
+                f"{limits.MAX_ALERT_PANES}: use longer windows, or fewer of them"
             )
 
-    def track_of(self, alert: Alert) -> Track:
+    def series_of(self, alert: Alert) -> AlertSeries:
         """Where an alert's metric is kept by groups of users."""
         segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
         measure = self.measure(alert.metric)
-        return Track(measure, alert.window_ms, segments, self._lag_ms(alert.metric))
+        return AlertSeries(measure, alert.window_ms, segments, self._lag_ms(alert.metric))
 
-    def weeks_of(self, alert: Alert) -> Track:
+    def weeks_of(self, alert: Alert) -> AlertSeries:
         """Where its totals of four weeks are kept."""
-        return replace(self.track_of(alert), is_by_time=True)
+        return replace(self.series_of(alert), is_by_time=True)
 
     def _lag_ms(self, name: str) -> int:
         """How long after a moment its values can still change by feedback that is to come."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamer.metrics.declare import Family
+from streamer.metrics.definition import Family
 from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import DISCOUNT, RECIPROCAL, TABLE_BITS, UNIT
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamer import limits
-from streamer.metrics.declare import Family
+from streamer.metrics.definition import Family
 from streamer.metrics.slate_metrics import BRIEF, Population, SlateFamily
 from streamer.metrics.slates import UNIT
+from streamer.settings import limits
 
 GAUC = Population(
     "gauc",

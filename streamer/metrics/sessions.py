@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer.metrics import sketch
-from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, histogram, ratio
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, histogram, ratio
 from streamer.metrics.layout import Stat
 
 CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from streamer import limits
-from streamer.arrays import I64, Bools
-from streamer.metrics.declare import Series
+from streamer.encoding.arrays import I64, Bools
+from streamer.metrics.definition import Series
+from streamer.settings import limits
 
 Values = npt.NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from streamer.arrays import I64
-from streamer.metrics.declare import Brief, Formula, Metric, Series, Sums
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import Brief, Formula, Metric, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
@@ -151,7 +151,7 @@ class SlateFamily:
         return Stat(self.name, "sums over slates", largest=1 << 33, width=width)
 
     def core_spec(self, settings: Any) -> dict[str, Any]:
-        """What the core is told of the family: which columns stand where."""
+        """The spec of the family for the core: which columns stand where."""
         plan = self.plan(settings)
         columns = [
             {

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from streamer import limits
-from streamer.arrays import I64
+from streamer.encoding.arrays import I64
+from streamer.settings import limits
 
 UNIT = 10**9
 """Units of a value that is 1."""

@@ -1,4 +1,4 @@
-"""Traffic: counts, click and conversion rates, and value; click rates by position next door.
+"""Traffic: counts, click and conversion rates, and value; ``by_position`` has those by position.
 
 Sources: P the recommender-evaluation primer, J Jurity's metric page (matching CTR).
 """
@@ -10,11 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from streamer import limits
-from streamer.arrays import I64
+from streamer.encoding.arrays import I64
+from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS
-from streamer.metrics.declare import Brief, Declarations, Family, Series, Sums, count, money, ratio
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Family,
+    Series,
+    Sums,
+    count,
+    money,
+    ratio,
+)
 from streamer.metrics.layout import Stat
 
 
@@ -22,8 +31,8 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
     kinds = len(settings.feedback_kinds) + 1
     return (
         Stat("conversions", "events"),
-        Stat("value_high", f"2**{limits.LIMB_BITS} micros of currency", largest=1 << 28),
-        Stat("value_low", "micros of currency", largest=1 << limits.LIMB_BITS),
+        Stat("value_high", f"2**{VALUE_BITS} micros of currency", largest=1 << 28),
+        Stat("value_low", "micros of currency", largest=1 << VALUE_BITS),
         Stat("clicked", "impressions with an attributed click"),
         Stat("converted", "clicked impressions with an attributed conversion"),
         *(Stat(f"feedback_{i}", "events of a feedback kind") for i in range(kinds)),

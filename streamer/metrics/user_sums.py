@@ -8,8 +8,8 @@ Of one user: n(s) items seen, p(s) of them with feedback of a kind, p(s) / n(s) 
 
 from __future__ import annotations
 
-from streamer import limits
-from streamer.arrays import I64
+from streamer.encoding.arrays import I64
+from streamer.settings import limits
 
 RATE_UNIT = 10**9
 """Positive rates are integers of 1e-9, rounded once for a user and a first pane."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamer.metrics.declare import Brief, Declarations, Series, Sums, count, ratio
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, ratio
 from streamer.metrics.layout import Stat
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import msgspec
 
-from streamer import limits
-from streamer.config import Settings
-from streamer.events import LINE_TYPES, MOMENTS, Moment
-from streamer.judge import Judge
+from streamer.ingest.record import RecordDecoder
+from streamer.ingest.timestamps import epoch_ms, without_leap_seconds
+from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES, MOMENTS, Moment
+from streamer.settings.model import Settings
 from streamer.sources.lines import LineFile
-from streamer.times import epoch_ms, without_leap_seconds
 
 NO_TOPIC = ""
 """Kind of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
@@ -44,7 +44,7 @@ class FileSource:
     ) -> None:
         self.files = [LineFile(path) for path in paths]
         self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        self._header, self._judge = HeaderReader(settings), Judge(settings)
+        self._header, self._judge = HeaderReader(settings), RecordDecoder(settings)
 
     @property
     def total_bytes(self) -> int | None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from streamer import limits
 from streamer.errors import SourceError
+from streamer.settings import limits
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 18

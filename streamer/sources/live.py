@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 from streamer.sources.files import HeaderReader, Line
 from streamer.sources.synthetic import Traffic, generate
 

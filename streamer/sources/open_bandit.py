@@ -16,7 +16,7 @@ from random import Random
 
 import msgspec
 
-from streamer.events import LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.sources.moved import Event
 
 SEED = 2008
@@ -35,8 +35,8 @@ BOUNCE_SHARE = 0.3
 """Visits without a click that surely end after the first page; of the others some do."""
 NEXT_PAGE_SHARE = 0.65
 """Pages that are followed by another one."""
-TOLD_SHARES = {True: 0.6, False: 0.25}
-"""Pages of the item whose dwell the session tells; True: clicked, so that the click tells, too."""
+DWELL_SHARES = {True: 0.6, False: 0.25}
+"""Pages of the item whose dwell the session reports; True: clicked, where the click has it, too."""
 END_SHARE = 0.7
 """Visits that end with an ``end``; the others by the gap."""
 STAY_MS = (500, 10 * 60_000)
@@ -114,18 +114,18 @@ def _visit(impression: Event, click: Event | None, random: Random) -> list[Event
     item = {key: impression[key] for key in ("request_id", "item_id")}
     log = [{**base, "ts": shown_ms, "action": "start", **about}]
 
-    def view(at_ms: int, stay_ms: int, told_share: float) -> int:
+    def view(at_ms: int, stay_ms: int, dwell_share: float) -> int:
         log.append({**base, "ts": at_ms, "action": "view"})
-        if random.random() < told_share:
-            told = {"action": "dwell", **item, "dwell_ms": int(stay_ms * random.uniform(0.7, 1))}
-            log.append({**base, "ts": at_ms + stay_ms, **told, **about})
+        if random.random() < dwell_share:
+            dwell = {"action": "dwell", **item, "dwell_ms": int(stay_ms * random.uniform(0.7, 1))}
+            log.append({**base, "ts": at_ms + stay_ms, **dwell, **about})
         return at_ms + stay_ms
 
     if click:
         view(shown_ms, click["ts"] - shown_ms, 0)
-        now_ms = view(click["ts"], click["dwell_ms"] + 500, TOLD_SHARES[True])
+        now_ms = view(click["ts"], click["dwell_ms"] + 500, DWELL_SHARES[True])
     else:
-        now_ms = view(shown_ms, _lognormal(random, 15_000, 1.0, STAY_MS), TOLD_SHARES[False])
+        now_ms = view(shown_ms, _lognormal(random, 15_000, 1.0, STAY_MS), DWELL_SHARES[False])
     if click or random.random() >= BOUNCE_SHARE:
         while random.random() < NEXT_PAGE_SHARE:
             now_ms = view(now_ms, _lognormal(random, 15_000, 1.0, STAY_MS), 0)

@@ -193,23 +193,23 @@ class _Generator:
         )
 
     def _sessions(self, of: Slates) -> None:
-        """Visits of some slates: starts and dwells tell the dimensions, ends may be missing."""
+        """Visits of some slates: starts and dwells carry the dimensions, ends may be missing."""
         t, r = self.t, self.random
         chosen = np.flatnonzero(r.random(len(of.user)) < t.session_share)
         visits = draw_visits(t, r, of.shown_ms[chosen])
         view, leave_ms = chosen[visits.session], visits.leave_ms
-        told = r.random(len(view)) < t.told_share
+        reported = r.random(len(view)) < t.dwell_share
         over = visits.is_last.copy()
         over[over] = r.random(len(chosen)) >= t.unended_share
-        row = view[told]
+        row = view[reported]
         item = of.item[row, draw_items(t, r, of.clicked[row])]
-        times = dwell_bodies(r, leave_ms[told], visits.stay_ms[told])
+        times = dwell_bodies(r, leave_ms[reported], visits.stay_ms[reported])
         dims = self._dimensions_of(of, row)
         dwells = zip(of.request[row].tolist(), item.tolist(), times, dims, strict=True)
         for action, slate, at_ms, bodies in (
             (b"start", chosen, of.shown_ms[chosen], self._dimensions_of(of, chosen)),
             (b"view", view, visits.begin_ms, [b""] * len(view)),
-            (b"dwell", row, leave_ms[told], list(map(_DWELL.__mod__, dwells))),
+            (b"dwell", row, leave_ms[reported], list(map(_DWELL.__mod__, dwells))),
             (b"end", view[over], leave_ms[over], [b""] * int(over.sum())),
         ):
             request = of.request[slate].tolist()
@@ -223,7 +223,7 @@ class _Generator:
             for v, s in zip(of.variant[row].tolist(), of.surface[row].tolist(), strict=True)
         ]
 
-    # Filing -----------------------------------------------------------------------------------
+    # Collecting -----------------------------------------------------------------------------------
 
     def _add(self, kind: str, template: bytes, at_ms: Ints, user: Ints, *rest: list[Any]) -> None:
         """Encode events, and file them with the time at which they reach the log."""

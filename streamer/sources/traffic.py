@@ -55,10 +55,10 @@ class Traffic:
     pause_share: float = 0.02
     """Views after which the user is away for longer than the gap, and comes back under the same
     session id."""
-    told_share: float = 0.3
-    """Views of an item of the slate whose dwell the session tells."""
-    told_click_share: float = 0.5
-    """Of these, where the slate was clicked, those of the clicked item: the click tells, too."""
+    dwell_share: float = 0.3
+    """Views of an item of the slate whose dwell the session reports."""
+    click_dwell_share: float = 0.5
+    """Of these, where the slate was clicked, those of the clicked item: the click has it, too."""
     out_of_order_share: float = 0.0
     """Events that reach the log up to ``out_of_order_ms`` after their time."""
     out_of_order_ms: int = 60_000
@@ -90,9 +90,9 @@ class Traffic:
         return np.asarray(weights / weights.mean(), np.float64)
 
     def events_per_session(self) -> float:
-        """A start, views, what is told of them, and perhaps an end."""
+        """A start, views, their dwells, and perhaps an end."""
         views = self.bounce_share + (1 - self.bounce_share) * self.session_views
-        return 1 + views * (1 + self.told_share) + (1 - self.unended_share)
+        return 1 + views * (1 + self.dwell_share) + (1 - self.unended_share)
 
     def slates_per_second(self) -> float:
         """How many slates make ``events_per_second``."""

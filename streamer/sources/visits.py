@@ -52,7 +52,7 @@ def draw_items(t: Traffic, r: np.random.Generator, clicked: npt.NDArray[np.bool_
     """The column of its slate that each view is of; ``clicked``: the slate's items, by view."""
     n, size = clicked.shape
     column = r.integers(size, size=n)
-    follows = clicked.any(1) & (r.random(n) < t.told_click_share)
+    follows = clicked.any(1) & (r.random(n) < t.click_dwell_share)
     return np.where(follows, clicked.argmax(1), column)
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from streamer import generated
+from streamer.cli import generated
 from tests.conformance.page import page
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"

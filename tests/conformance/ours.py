@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from streamer.config import Settings, parse
 from streamer.metrics import ranking, scoring
 from streamer.metrics.slate_metrics import SlateMetric
-from streamer.readout.readout import Reading
-from streamer.replay import Replay
+from streamer.query.readings import Reading
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from tests.conformance.cases import GAINS, Case, log_of
 
 UNIT = 10**9

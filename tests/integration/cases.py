@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from streamer.config import Topics, parse
-from streamer.events import KINDS
 from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
+from streamer.query.readings import readout
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
 from tests.agreement import DOCUMENTS, by_key, differences, run_engines, states, to_log
 from tests.integration.workers import Bench, read_topic

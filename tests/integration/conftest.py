@@ -16,9 +16,9 @@ import pytest
 import redis
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streamer.config import Topics
-from streamer.embedded import EmbeddedRedis, create_topics
 from streamer.errors import StreamerError
+from streamer.settings.model import Topics
+from streamer.testing.embedded import EmbeddedRedis, create_topics
 from tests.conftest import FOUND
 from tests.required import require
 from tests.servers import EMBEDDED_BROKER, Found, kafka_server, own_redis, redis_server

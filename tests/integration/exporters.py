@@ -10,17 +10,19 @@ from typing import Any, NamedTuple
 import aiohttp
 from aiohttp import web
 
-from streamer.config import Settings, parse
-from streamer.embedded import HOST
-from streamer.ends import LogEnds
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.readout.readout import Readout, readout
-from streamer.store.base import Store
-from streamer.store.reader import manifests_of
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.kafka.log_ends import LogEnds
+from streamer.query.readings import Readout, readout
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.reader import manifests_of
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Store
+from streamer.state.worker_report import WorkerReport
 from streamer.testing import chunks_of
+from streamer.testing.embedded import HOST
 from tests.agreement import DOCUMENTS, random_records, to_log
 from tests.journal_suite import Run, commit, start
 from tests.site import ends_after
@@ -41,10 +43,10 @@ async def fill(store: Store, settings: Settings) -> Run:
     run.engines.finish()
     for number in range(PARTITIONS):
         await commit(store, run, number)
-    told = Telemetry("host:1:a", {0: "owned"}, fenced=2)
+    told = WorkerReport("host:1:a", {0: "owned"}, fenced=2)
     told.commit_took(0.02)
     await store.report(told)
-    await store.report(Telemetry("host:2:b", {1: "owned"}))
+    await store.report(WorkerReport("host:2:b", {1: "owned"}))
     return run
 
 
@@ -78,7 +80,7 @@ async def serving(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
     manifests, _ = await manifests_of(store, PARTITIONS)
     bounds = ends_after(manifests, {"clicks/0": 3})
     exporter = Exporter(settings, store, LogEnds(bounds))
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     port = await listen(runner, HOST, 0)
     views = exporter.reader.views

@@ -1,4 +1,4 @@
-"""``streamer check``: each thing that is wrong is found, in one line with its mend."""
+"""``streamer check``: each thing that is wrong is found, in one line with its fix."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer import cli
-from streamer.commands.check_store import redis_findings
-from streamer.commands.check_topics import topic_findings
-from streamer.commands.finding import ERROR, OK, WARN, Finding
-from streamer.commands.kafka_facts import TopicFacts
-from streamer.config import Topics, parse
-from streamer.embedded import create_topics
-from streamer.events import KINDS, LINE_TYPES
-from streamer.sources.keys import partition_of
+from streamer.cli import main
+from streamer.cli.check_store import redis_findings
+from streamer.cli.check_topics import topic_findings
+from streamer.cli.finding import ERROR, OK, WARN, Finding
+from streamer.ingest.keys import partition_of
+from streamer.kafka.admin import TopicDescription
+from streamer.settings.event_fields import KINDS, LINE_TYPES
+from streamer.settings.load import parse
+from streamer.settings.model import Topics
+from streamer.testing.embedded import create_topics
 from tests.integration.conftest import MakeRedis, MakeTopics
 
 PARTITIONS = 4
@@ -41,7 +42,7 @@ def check(
         + "".join(f'{key} = "{name}"\n' for key, name in names.items())
         + f'[redis]\nurl = "{redis}"\n'
     )
-    code = cli.main(["check", "-c", str(path)])
+    code = main.main(["check", "-c", str(path)])
     out, err = capsys.readouterr()
     assert err == ""
     lines = out.splitlines()
@@ -184,7 +185,7 @@ def test_nothing_reachable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_who_stamps_the_records(settings: dict[str, str], level: str) -> None:
-    facts = {kind: TopicFacts(kind, 4, settings) for kind in (*KINDS, "dead_letters")}
+    facts = {kind: TopicDescription(kind, 4, settings) for kind in (*KINDS, "dead_letters")}
     lines = [str(f) for f in topic_findings(parse({}), facts)]
     assert all(found(lines, level, f"'{kind}'", "timestamps") for kind in KINDS)
 
@@ -204,4 +205,4 @@ def test_redis_rules() -> None:
 
 def test_a_finding_is_one_line_with_its_mend() -> None:
     assert str(Finding(OK, "it works")) == "ok     it works"
-    assert str(Finding(ERROR, "it broke", "mend it")) == "error  it broke  — mend it"
+    assert str(Finding(ERROR, "it broke", "fix it")) == "error  it broke  — fix it"

@@ -1,4 +1,4 @@
-"""``streamer check`` finds each misconfiguration that loses or doubles numbers, with its mend."""
+"""``streamer check`` finds each misconfiguration that loses or doubles numbers, with its fix."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from streamer import cli
-from streamer.commands.check import exporter_findings
-from streamer.commands.check_store import clock_finding, cluster_finding, redis_findings
-from streamer.commands.check_topics import topic_findings, unread_findings
-from streamer.commands.finding import ERROR, OK, WARN
-from streamer.commands.kafka_facts import TopicFacts
-from streamer.commands.sampling import Sample
-from streamer.config import Exporter, Topics, parse
-from streamer.embedded import HOST, free_port
-from streamer.events import KINDS
-from streamer.store.redis import RedisStore
+from streamer.cli import main
+from streamer.cli.check import exporter_findings
+from streamer.cli.check_store import clock_finding, cluster_finding, redis_findings
+from streamer.cli.check_topics import topic_findings, unread_findings
+from streamer.cli.finding import ERROR, OK, WARN
+from streamer.ingest.sampling import Sample
+from streamer.kafka.admin import TopicDescription
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Exporter, Topics
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import HOST, free_port
 from tests.agreement import DOCUMENTS
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.exporters import fill, settings_of
@@ -39,12 +40,12 @@ def check(
     """The findings that are not ok."""
     path = folder / "streamer.toml"
     path.write_text(as_toml(document))
-    code = cli.main(["check", "-c", str(path)])
+    code = main.main(["check", "-c", str(path)])
     out, err = capsys.readouterr()
     assert err == ""
     lines = [line for line in out.splitlines() if not line.startswith(OK)]
     assert code == int(any(line.startswith(ERROR) for line in lines))
-    assert all("  — " in line for line in lines), "each with its mend"
+    assert all("  — " in line for line in lines), "each with its fix"
     return lines
 
 
@@ -113,7 +114,7 @@ def test_redis_that_cannot_be_written(
     lines = check(tmp_path, capsys, document)
     assert found(lines, ERROR, "MiB of maxmemory are used", "more memory")
     assert found(lines, ERROR, "cannot write to Redis", "maxmemory", "give it more memory")
-    assert cli.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
+    assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
     said = capsys.readouterr().err
     assert "cannot write to Redis" in said
     assert said.count("\n") == 1
@@ -135,7 +136,7 @@ def test_cluster_mode_that_is_not_the_servers(
     document["redis"]["cluster"] = not is_cluster
     wanted = f"set redis.cluster = {str(is_cluster).lower()}"
     assert found(check(tmp_path, capsys, document), ERROR, "Redis", "cluster", wanted)
-    assert cli.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
+    assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
     said = capsys.readouterr().err
     assert wanted in said
     assert said.count("\n") == 1
@@ -163,21 +164,21 @@ def test_state_of_other_settings_and_other_topics(
     metrics = {"k": same["metrics"]["k"], "feedback": same["metrics"]["feedback"]}
     other = {**same, "dimensions": [{"name": "country"}], "metrics": metrics}
     other |= {"experiments": [], "alerts": []}
-    mend = "use another redis.prefix"
-    words = ("was written with other dimensions", "country", mend)
+    fix = "use another redis.prefix"
+    words = ("was written with other dimensions", "country", fix)
     assert found(check(tmp_path, capsys, other), ERROR, *words)
-    assert cli.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 2
+    assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 2
     said = capsys.readouterr().err
     assert all(word in said for word in words)
     assert said.count("\n") == 1
     more = {**same, "kafka": document_of(kafka, topics(3), url, "faults", {})["kafka"]}
-    words = ("the state has", "2 partitions, the topics have 3", mend)
+    words = ("the state has", "2 partitions, the topics have 3", fix)
     for _ in range(20):  # a broker tells of a new topic after a moment
         lines = check(tmp_path, capsys, more)
         if found(lines, ERROR, *words):
             break
     assert found(lines, ERROR, *words), lines
-    assert cli.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
+    assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
     said = capsys.readouterr().err
     assert all(word in said for word in words)
 
@@ -185,9 +186,9 @@ def test_state_of_other_settings_and_other_topics(
 # Rules that need no server -------------------------------------------------------------------
 
 
-def facts(**settings: str) -> dict[str, TopicFacts]:
+def facts(**settings: str) -> dict[str, TopicDescription]:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    return {kind: TopicFacts(kind, 2, named) for kind in (*KINDS, "dead_letters")}
+    return {kind: TopicDescription(kind, 2, named) for kind in (*KINDS, "dead_letters")}
 
 
 def test_one_replica_where_there_are_brokers() -> None:

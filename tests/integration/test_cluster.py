@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from streamer.config import Topics, parse
-from streamer.embedded import EmbeddedRedis
+from streamer.settings.load import parse
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
+from streamer.testing.embedded import EmbeddedRedis
 from tests.agreement import DOCUMENTS, run_engines, states, to_log
 from tests.clusters import Cluster
 from tests.integration.cases import check_readings
@@ -181,7 +182,7 @@ async def test_a_stale_replica_takes_over_under_load(
             cluster.wait(lambda: not cluster.is_master(master))
             await load.rest()
             await check(made, records)
-            assert "adopting again" in made.said() or "is not adopted yet" in made.said()
+            assert "recovering again" in made.said() or "is not recovered yet" in made.said()
 
 
 async def counted(made: Bench) -> None:

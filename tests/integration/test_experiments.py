@@ -14,22 +14,24 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from streamer.cli import main
-from streamer.config import Settings, parse
-from streamer.embedded import HOST
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.store.redis import RedisStore
+from streamer.cli.main import main
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.redis.store import RedisStore
 from streamer.testing import Engines, chunks_of
+from streamer.testing.embedded import HOST
 from tests.agreement import to_log
 from tests.integration.workers import as_toml
 from tests.journal_suite import commit, start
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import group_sums, window
+from tests.oracle.alert_series import PANES, series_of
 from tests.oracle.experiments import range_truth
 from tests.oracle.joining import join
 from tests.oracle.oracle import records_of_log
-from tests.oracle.tracks import PANES, track_of
 from tests.visitors import visits
 
 FIRST = datetime.date(2025, 6, 2)
@@ -92,7 +94,7 @@ async def site(redis_url: str, redis_prefix: str, tmp_path: Path) -> AsyncIterat
     for number in range(2):
         await commit(store, run, number)
     exporter = Exporter(settings, store)
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     port = await listen(runner, HOST, 0)
     yield Site(f"http://{HOST}:{port}", config, settings, records, run.engines)
@@ -214,7 +216,7 @@ async def test_alerts_and_why_they_moved(site: Site) -> None:
     assert {key for key in of if key[0] == "ctr"} >= {("ctr", "all"), ("ctr", "A"), ("ctr", "B")}
     assert of["days", "all"]["status"] in ("no baseline", "fine", "too little to tell")
     (alert, _) = site.settings.alerts
-    sums = track_of(site.records, site.settings, alert)
+    sums = series_of(site.records, site.settings, alert)
     newest = max(p.stream_ms for p in site.engines.partitions) * PANES // alert.window_ms
     now, before = (window(sums, newest - shift) for shift in (0, PANES))
     status, found = await site.get("/api/explain?metric=ctr&window=24h")

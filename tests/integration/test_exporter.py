@@ -16,14 +16,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer import __version__
-from streamer.embedded import HOST
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.readout.readout import Readout, readout
-from streamer.store.reader import Reader
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.query.readings import Readout, readout
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.state.reader import Reader
+from streamer.state.redis.store import RedisStore
+from streamer.state.worker_report import WorkerReport
 from streamer.testing import chunks_of
+from streamer.testing.embedded import HOST
 from tests.agreement import random_records, to_log
 from tests.integration.conftest import MakeRedis
 from tests.integration.exporters import NAME, PARTITIONS, Site, fill, serving, settings_of
@@ -56,7 +57,7 @@ async def test_metrics_are_the_readings(site: Site) -> None:
         assert samples.pop(key) == value
     for reading in site.expected.readings:
         assert kinds[reading.name] == reading.kind
-    telemetry = {name for name, _ in samples}
+    worker_report = {name for name, _ in samples}
     assert {
         "streamer_consumer_lag_records",
         "streamer_partition_owner_info",
@@ -67,7 +68,7 @@ async def test_metrics_are_the_readings(site: Site) -> None:
         "streamer_lost_records_total",
         "streamer_log_restarts_total",
         "streamer_readout_seconds",
-    } <= telemetry
+    } <= worker_report
     lag = frozenset({"topic": "clicks", "partition": "0"}.items())
     assert samples["streamer_consumer_lag_records", lag] == 3
     owner = {"partition": "1", "worker": "host:2:b", "phase": "owned"}
@@ -117,10 +118,10 @@ async def test_health_readiness_and_page(site: Site) -> None:
 
 async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
     store = RedisStore(site.settings.redis)
-    await store.report(Telemetry("host:2:b", {1: "owned"}, problems={0: "no broker"}))
+    await store.report(WorkerReport("host:2:b", {1: "owned"}, problems={0: "no broker"}))
     status, text = await site.get("/readyz")
     assert (status, "host:2:b: partition 0: no broker" in text) == (503, True)
-    await store.report(Telemetry("host:2:b", {1: "owned"}))
+    await store.report(WorkerReport("host:2:b", {1: "owned"}))
     assert (await site.get("/readyz"))[0] == 200
     assert "streamer_ready 1.0" in (await site.get("/metrics"))[1]
     await store.close()
@@ -128,11 +129,11 @@ async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
 
 async def test_a_partition_without_worker_is_told_by_readyz(site: Site) -> None:
     store = RedisStore(site.settings.redis)
-    await store.report(Telemetry("host:2:b", {1: "adopting"}))
+    await store.report(WorkerReport("host:2:b", {1: "recovering"}))
     status, text = await site.get("/readyz")
     assert (status, text) == (503, "not ready:\npartition 1 of 2: no worker has it\n")
     assert "streamer_ready 0.0" in (await site.get("/metrics"))[1]
-    long_ago = msgspec.json.encode([1, Telemetry("host:1:a", {0: "owned"})])
+    long_ago = msgspec.json.encode([1, WorkerReport("host:1:a", {0: "owned"})])
     await store.redis.hset(store.keys.workers, "host:1:a", long_ago)
     status, text = await site.get("/readyz")
     assert (status, "host:1:a: has been silent for" in text) == (503, True)
@@ -179,7 +180,7 @@ async def test_redis_away_and_back(make_redis: MakeRedis) -> None:
     store = RedisStore(settings.redis)
     await fill(store, settings)
     exporter = Exporter(settings, store)
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
     async with aiohttp.ClientSession() as session:
@@ -211,7 +212,7 @@ async def test_an_exporter_may_start_before_redis_and_before_any_worker(
     server.kill()
     settings = settings_of(server.url, "streamer")
     exporter = Exporter(settings, RedisStore(settings.redis))
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
     async with aiohttp.ClientSession() as session:
@@ -265,7 +266,7 @@ async def _string(redis: Any, key: bytes) -> bytes | None:
 async def _refuses(site: Site, what: str) -> bool:
     """Whether fresh exporters answer 503 in words; no page answers anything but that or 200."""
     exporter = Exporter(site.settings, RedisStore(site.settings.redis))
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
     statuses = set()
@@ -298,7 +299,7 @@ async def test_a_slow_readout_is_shared_by_all_who_wait(
         return readout(*of)
 
     monkeypatch.setattr(Reader, "refresh", changed)
-    monkeypatch.setattr("streamer.exporter.readout", slow)
+    monkeypatch.setattr("streamer.server.exporter.readout", slow)
     paths = ["/metrics", "/metrics?at=stream", "/readyz", "/api/readings", "/api/alerts"] * 8
     others = [asyncio.create_task(site.get(path)) for path in paths]
     await asyncio.sleep(took / 2)

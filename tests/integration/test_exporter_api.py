@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamer.documents import Documents
-from streamer.readout.readout import Readout
+from streamer.query.readings import Readout
+from streamer.server.documents import Documents
 from tests.integration.exporters import Site, serving
 
 

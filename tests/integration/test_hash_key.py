@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from streamer import cli
-from streamer.canonical import canonical
-from streamer.config import Redis
+from streamer.cli import main
 from streamer.errors import CodecError
 from streamer.ingest.hash_key import FIXED_KEY, key_text, random_key
-from streamer.replay import Replay
-from streamer.store.redis import RedisStore
+from streamer.settings.model import Redis
+from streamer.sources.replay import Replay
+from streamer.state.redis.store import RedisStore
 from tests.agreement import DOCUMENTS
+from tests.canonical import canonical
 from tests.integration.cases import check_readings, check_states, random_case
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import bench, document_of, ends_of, produce
@@ -44,10 +44,10 @@ async def test_two_prefixes_have_different_keys_and_the_oracles_numbers(
             keys.add(key)
             assert {m.hash_key for m in made.reader.manifests.values()} == {key}
             command = ["inspect", "--hash-key", "-c", str(made.config)]
-            assert await asyncio.to_thread(cli.main, command) == 0
+            assert await asyncio.to_thread(main.main, command) == 0
             assert capsys.readouterr().out == key_text(key) + "\n"
             for words in (["inspect"], ["inspect", "--json"], ["check"]):
-                await asyncio.to_thread(cli.main, [*words, "-c", str(made.config)])
+                await asyncio.to_thread(main.main, [*words, "-c", str(made.config)])
                 assert key_text(key) not in "".join(capsys.readouterr())
             assert key_text(key) not in made.said()
     assert len(keys) == 3
@@ -92,6 +92,6 @@ async def test_there_is_no_key_before_the_first_worker(
     config = tmp_path / "streamer.toml"
     config.write_text(f'[redis]\nurl = "{redis_url}"\nprefix = "{redis_prefix}"\n')
     command = ["inspect", "--hash-key", "-c", str(config)]
-    assert await asyncio.to_thread(cli.main, command) == 1
+    assert await asyncio.to_thread(main.main, command) == 1
     said = capsys.readouterr().err
     assert said.endswith(f"{redis_prefix}:hash_key is not in Redis: the first worker makes it\n")

@@ -16,11 +16,12 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from streamer import cli, healthcheck
-from streamer.config import Topics, load
-from streamer.embedded import free_port
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.cli import healthcheck, main
+from streamer.settings.load import load
+from streamer.settings.model import Topics
+from streamer.state.redis.store import RedisStore
+from streamer.state.worker_report import WorkerReport
+from streamer.testing.embedded import free_port
 from tests.integration.conftest import MakeTopics
 from tests.integration.test_produce import settings_file
 from tests.integration.workers import delete_topics, until
@@ -42,7 +43,7 @@ def test_a_worker_is_healthy_while_it_reports(
                 None, {"STREAMER_REDIS__URL": redis_url, "STREAMER_REDIS__PREFIX": redis_prefix}
             ).redis
         )
-        await store.report(Telemetry(worker))
+        await store.report(WorkerReport(worker))
         await store.close()
 
     assert healthcheck.main(["worker"]) == 1
@@ -72,7 +73,7 @@ async def test_live_traffic_is_seen_and_ends_when_told(
     monkeypatch.setenv("STREAMER_CONFIG", str(config))
     assert await asyncio.to_thread(healthcheck.main, ["traffic"]) == 1
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streamer.cli", "produce", "--synthetic", "200"),
+        *(sys.executable, "-m", "streamer", "produce", "--synthetic", "200"),
         *("-c", str(config)),
         stderr=subprocess.PIPE,
     )
@@ -101,8 +102,8 @@ def test_topics_alone_can_be_created_with_a_retention(
     config = settings_file(tmp_path, kafka, made)
     try:
         create = ["produce", "-c", str(config), "--create", "3", "--retention", "2d"]
-        assert cli.main(create) == 0
-        assert cli.main(create) == 0  # they exist: nothing to do
+        assert main.main(create) == 0
+        assert main.main(create) == 0  # they exist: nothing to do
         assert capsys.readouterr().err == ""
         assert asyncio.run(_retention_ms(kafka, names[0])) == str(2 * 86_400_000)
     finally:

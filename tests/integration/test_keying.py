@@ -11,10 +11,10 @@ from random import Random
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer.config import Topics
 from streamer.errors import StreamerError
-from streamer.exporter import Exporter
-from streamer.keying import require_users
+from streamer.ingest.keying import require_users
+from streamer.server.exporter import Exporter
+from streamer.settings.model import Topics
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import bench, document_of, until
 

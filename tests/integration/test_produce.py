@@ -11,15 +11,16 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from streamer import cli
-from streamer.commands.kafka_facts import TopicFacts
-from streamer.commands.produce import Pace, refuse_old
-from streamer.config import Settings, Topics, parse
+from streamer.cli import main
+from streamer.cli.produce import Pace, refuse_old
 from streamer.errors import BrokerError
-from streamer.events import KINDS
-from streamer.replay import Replay
+from streamer.ingest.keys import KeyReader, partition_of
+from streamer.kafka.admin import TopicDescription
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings, Topics
 from streamer.sources.files import NO_TOPIC, FileSource, Line
-from streamer.sources.keys import KeyReader, partition_of
+from streamer.sources.replay import Replay
 from streamer.testing import LogRecord
 from tests.agreement import by_key, read_engines, run_engines
 from tests.integration.conftest import MakeTopics
@@ -81,7 +82,7 @@ def test_every_line_arrives_and_counts_as_in_replay(
     # Lines of no topic are not counted by a worker: they are dead letters already.
     typed = [line for line in lines if line[0] != NO_TOPIC]
     file = settings_file(tmp_path, kafka, made)
-    assert cli.main(["produce", str(path), "-c", str(file)]) == 0
+    assert main.main(["produce", str(path), "-c", str(file)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
     assert f"{len(lines):,} lines in Kafka" in err
@@ -112,7 +113,7 @@ def test_lines_of_no_topic_are_dead_letters(
     path = tmp_path / "log.ndjson"
     path.write_bytes(GOOD + b"\n" + NO_TYPE + b"\nno json\n")
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
-    assert cli.main(command) == 0
+    assert main.main(command) == 0
     err = capsys.readouterr().err
     assert "2 of them belong to no topic" in err
     assert "1 type: found nothing; expected one of impression" in err
@@ -149,8 +150,8 @@ def test_the_exit_code_says_whether_lines_will_be_refused(
     path = tmp_path / "log.ndjson"
     path.write_bytes(line + b"\n")
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
-    assert cli.main(command) == plain
-    assert cli.main([*command, "--strict"]) == strict
+    assert main.main(command) == plain
+    assert main.main([*command, "--strict"]) == strict
     err = capsys.readouterr().err
     assert ("1 ts: found 1700000000 (looks like seconds)" in err) == (IN_SECONDS in line)
     count = len(line.splitlines())
@@ -167,13 +168,13 @@ def test_missing_topics_are_an_error_or_created(
     line = b'{"type":"session","ts":1700000000000,"user_id":"u1","session_id":"s","action":"end"}'
     path.write_bytes(line + b"\n")
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, named))]
-    assert cli.main(command) == 1
+    assert main.main(command) == 1
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert f"'sessions-{tag}'" in err
     assert "--create" in err
-    assert cli.main([*command, "--create", "2"]) == 0
-    assert cli.main(command) == 0
+    assert main.main([*command, "--create", "2"]) == 0
+    assert main.main(command) == 0
     found = read(kafka, named, 2)
     assert [r.key for r in found["sessions"]] == [b"u1", b"u1"]
 
@@ -182,7 +183,7 @@ def test_no_kafka_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     path = tmp_path / "log.ndjson"
     path.write_bytes(b"")
     assert (
-        cli.main(
+        main.main(
             ["produce", str(path), "-c", str(settings_file(tmp_path, "127.0.0.1:1", Topics()))]
         )
         == 1
@@ -197,9 +198,9 @@ def test_no_kafka_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 HOUR_MS = 3_600_000
 
 
-def facts(**settings: str) -> dict[str, TopicFacts]:
+def facts(**settings: str) -> dict[str, TopicDescription]:
     named = {key.replace("_", "."): value for key, value in settings.items()}
-    return {kind: TopicFacts(kind, 4, named) for kind in (*KINDS, "dead_letters")}
+    return {kind: TopicDescription(kind, 4, named) for kind in (*KINDS, "dead_letters")}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-STREAMER = [sys.executable, "-m", "streamer.cli"]
+STREAMER = [sys.executable, "-m", "streamer"]
 START_MS = 1_700_000_000_000
 EVENTS = [
     {"type": "impression", "request_id": "r1", "position": 1, "variant": "A", "surface": "home"},

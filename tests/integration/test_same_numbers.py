@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from streamer.config import Topics
-from streamer.embedded import create_topics
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
+from streamer.testing.embedded import create_topics
 from tests.agreement import DOCUMENTS
 from tests.integration.cases import (
     LIVE,

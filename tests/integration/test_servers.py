@@ -10,8 +10,8 @@ import pytest
 import redis
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from streamer.config import Topics
-from streamer.embedded import EmbeddedBroker, create_topics
+from streamer.settings.model import Topics
+from streamer.testing.embedded import EmbeddedBroker, create_topics
 from tests.integration.conftest import MakeRedis, MakeTopics
 
 COMPRESSIONS = [None, "gzip", "snappy", "lz4", "zstd"]

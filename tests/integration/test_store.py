@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from streamer.config import Redis
 from streamer.errors import StoreError
-from streamer.store.base import Answer, Commit, Store
-from streamer.store.redis import RedisStore
+from streamer.settings.model import Redis
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Answer, Commit, Store
 from tests.experiment_suite import ExperimentSuite
 from tests.integration.conftest import MakeRedis
 from tests.journal_suite import JournalSuite

@@ -23,12 +23,12 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.structs import TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
-from streamer import batches, transport
-from streamer.commands.run import worker_environment
-from streamer.config import Topics
-from streamer.embedded import HOST, free_port
-from streamer.events import KINDS
+from streamer.cli.run import worker_environment
+from streamer.kafka import raw_batches, transport
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
+from streamer.testing.embedded import HOST, free_port
 from tests.agreement import to_log
 from tests.integration.cases import check_readings
 from tests.integration.conftest import MakeTopics
@@ -47,8 +47,8 @@ PARTITIONS = 2
 FAUST = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
 WITHOUT_HOOK = """
 import sys
-import streamer.transport
-streamer.transport.keep_batches_raw = lambda: False
+import streamer.kafka.transport
+streamer.kafka.transport.keep_batches_raw = lambda: False
 from faust.cli.faust import cli
 sys.argv = ["faust", *sys.argv[1:]]
 cli()
@@ -104,8 +104,8 @@ def test_overrides_take_what_they_override() -> None:
 
 
 def test_aiokafka_has_the_hook_for_raw_batches() -> None:
-    assert batches.keep_batches_raw()
-    assert batches.keep_batches_raw()  # once is enough, twice is harmless
+    assert raw_batches.keep_batches_raw()
+    assert raw_batches.keep_batches_raw()  # once is enough, twice is harmless
     source = inspect.getsource(fetcher.Fetcher._proc_fetch_request)
     for used in ("MemoryRecords(part_data[-1])", "PartitionRecords(", "size_in_bytes()"):
         assert used in source
@@ -191,7 +191,7 @@ async def test_without_the_hook_the_slower_way_reads_the_same(
 def test_without_the_hook_records_come_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetcher.PartitionRecords, "keeps_batches_raw", False, raising=False)
     monkeypatch.delattr(fetcher, "MemoryRecords")
-    assert batches.keep_batches_raw() is False
+    assert raw_batches.keep_batches_raw() is False
 
 
 async def test_sigterm_flushes_and_releases(
@@ -304,7 +304,7 @@ async def test_fausts_other_commands_work(arguments: list[str], tmp_path: Path) 
             assert kind in done.stdout
 
 
-async def test_another_number_of_partitions_is_told_and_adopts_nothing(
+async def test_another_number_of_partitions_is_told_and_recovers_nothing(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)

@@ -24,21 +24,22 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streamer.canonical import Canonical, canonical
-from streamer.commands.run import worker_command, worker_environment
-from streamer.config import Settings, Topics, load
+from streamer.cli.run import worker_command, worker_environment
 from streamer.errors import StoreError
-from streamer.events import KINDS
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
-from streamer.store.base import Store
-from streamer.store.manifest import decode
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
-from streamer.store.redis import RedisStore
-from streamer.store.restore import adopt
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import load
+from streamer.settings.model import Settings, Topics
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.reader import Reader
+from streamer.state.redis.store import RedisStore
+from streamer.state.restore import load_partition
+from streamer.state.store import Store
 from streamer.testing import LogRecord
+from tests.canonical import Canonical, canonical
 
 SETTLE_SECONDS = 40.0
 """Longest wait for a worker to read a log to its end, on a loaded machine."""
@@ -169,7 +170,7 @@ class Bench:
         return key
 
     async def states(self, partitions: int) -> list[Canonical]:
-        """The stored partitions, adopted from a copy: nothing in the store changes."""
+        """The stored partitions, recovered from a copy: nothing in the store changes."""
         copy, key = MemoryStore(), await self.hash_key()
         found = []
         for number in range(partitions):
@@ -181,7 +182,7 @@ class Bench:
                 copy.held[number] = {n: b for n, b in zip(names, blobs, strict=True) if b}
             partition = Partition(self.settings, Catalogue(self.settings), key)
             claim, _ = await copy.claim(number)
-            await adopt(copy, number, partition, claim, stored)
+            await load_partition(copy, number, partition, claim, stored)
             found.append(canonical(partition))
         return found
 

@@ -10,20 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from streamer.arrays import I64
-from streamer.config import Settings, parse
-from streamer.events import KINDS, LINE_TYPES
+from streamer.encoding.arrays import I64
+from streamer.encoding.segments import segment_texts
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.rings import TOTAL_RING
-from streamer.metrics.user_sums import (
-    HITS,
-    RATE_UNIT,
-    USERS,
-    positive_users,
-    rate_sum,
-    users_stats,
-)
-from streamer.segments import segment_texts
+from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
+from streamer.settings.event_fields import KINDS, LINE_TYPES
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.testing import Engines, LogRecord, chunks_of
 
 SEGMENTS, EMPTY = 12, 2

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamer.metrics import ranking, scoring
-from streamer.metrics.declare import Metric
+from streamer.metrics.definition import Metric
 from streamer.metrics.intervals import _FIRST
 from streamer.metrics.user_sums import USERS, positive_users
 from tests.laws.counted import CountedSums

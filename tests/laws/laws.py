@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamer.metrics.declare import Family, Metric
+from streamer.metrics.definition import Family, Metric
 from streamer.metrics.intervals import name_of
 from tests.laws.counted import CountedSums
 from tests.laws.empty import rule

@@ -12,7 +12,7 @@ import pytest
 from streamer.metrics import by_position, engagement, ranking, scoring, sessions, traffic, users
 from streamer.metrics import intervals as intervals_module
 from streamer.metrics.catalogue import FAMILIES, Catalogue
-from streamer.metrics.declare import Metric, Series, Sums
+from streamer.metrics.definition import Metric, Series, Sums
 from streamer.metrics.slate_metrics import SlateMetric
 from streamer.metrics.slates import UNIT
 from tests.laws.counted import SETTINGS, SIZE, CountedSums, sums

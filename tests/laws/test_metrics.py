@@ -8,13 +8,13 @@ import re
 import numpy as np
 import pytest
 
-from streamer.config import parse
 from streamer.errors import SettingsError
 from streamer.metrics import intervals, users
 from streamer.metrics.catalogue import FAMILIES, PREFIX
-from streamer.metrics.declare import Family, Metric
+from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import MAX_BLOCKS, merge
-from streamer.readout.readout import family_of
+from streamer.query.readings import family_of
+from streamer.settings.load import parse
 from tests.agreement import (
     DOCUMENTS,
     SETTINGS,

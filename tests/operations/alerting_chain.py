@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from streamer.embedded import HOST, Server
+from streamer.testing.embedded import HOST, Server
 from tests.operations.compose import ROOT
 from tests.required import program
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from streamer.embedded import HOST, Server, free_port
+from streamer.testing.embedded import HOST, Server, free_port
 from tests.required import program
 from tests.servers import FRUGAL, kafka_libs
 

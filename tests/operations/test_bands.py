@@ -12,8 +12,8 @@ import pytest
 from grafana import bands
 from grafana.declared import declared
 from grafana.ranking import Ranking
-from streamer.config import parse
 from streamer.metrics.catalogue import PREFIX
+from streamer.settings.load import parse
 from tests.operations.test_dashboards import PAGES, SLATE_METRICS, panels
 from tests.operations.test_rules import promtool
 

@@ -18,15 +18,16 @@ from grafana.bands import ARMS
 from grafana.declared import declared
 from grafana.overview import Overview
 from grafana.panels import SOURCE
-from streamer.config import Settings, parse
-from streamer.lag import Standstill
 from streamer.metrics import engagement, ranking, scoring
 from streamer.metrics.catalogue import FAMILIES, PREFIX
-from streamer.processor import Health, keyed_metric, log_metrics, processor_metrics
-from streamer.readout import alert_gauges, experiment_gauges
-from streamer.readout.counters import COUNTERS
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.query import alert_gauges, experiment_gauges
+from streamer.query.counters import COUNTERS
+from streamer.server.lag import Standstill
+from streamer.server.processor import Health, keyed_metric, log_metrics, processor_metrics
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
 
 SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parent / "data" / "grafana-dashboard.schema.json").read_text()

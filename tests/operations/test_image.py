@@ -60,7 +60,7 @@ def test_nothing_else_is_sent() -> None:
         assert not is_sent(path), path
     for path in ("core/target/release/x.d", "core/Cargo.lock", "streamer/_core.abi3.so"):
         assert not is_sent(path), path
-    assert is_sent("streamer/store/lua/commit.lua")
+    assert is_sent("streamer/state/redis/lua/commit.lua")
 
 
 def test_the_last_stage_is_small_unprivileged_and_in_exec_form() -> None:
@@ -119,7 +119,10 @@ def test_the_wheel_is_built_of_what_is_copied_and_runs(tmp_path: Path) -> None:
     wheel = built(context, tmp_path / "wheels")
     with ZipFile(wheel) as archive:
         packed = set(archive.namelist())
-    assert {"streamer/store/lua/commit.lua", "streamer/sources/data/open_bandit.csv.gz"} <= packed
+    assert {
+        "streamer/state/redis/lua/commit.lua",
+        "streamer/sources/data/open_bandit.csv.gz",
+    } <= packed
     assert "streamer/_core.abi3.so" in packed
     assert not [n for n in packed if n.startswith(("tests", "grafana", "benchmarks", "core"))]
     environment = Environment(tmp_path / "venv")

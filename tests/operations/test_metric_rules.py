@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from grafana import rules
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.operations.compose import load
 from tests.operations.test_rules import promtool
 

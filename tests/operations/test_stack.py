@@ -18,9 +18,9 @@ import pytest
 import redis
 
 from grafana.build import DASHBOARDS
-from streamer.embedded import HOST
-from streamer.experiment_settings import DAY_MS
+from streamer.settings.experiments import DAY_MS
 from streamer.sources.synthetic import Traffic, generate
+from streamer.testing.embedded import HOST
 from tests.operations.compose import (
     ROOT,
     SCRAPE_SECONDS,

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from streamer.config import Settings
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.settings.model import Settings
 
 from .decoding import BrokenError, decode
 from .shape import KINDS, Address, Event, Record
@@ -49,7 +49,7 @@ def accept(
     dead_letters: list[tuple[Record, str]] | None = None,
     key: HashKey = FIXED_KEY,
 ) -> Acceptance:
-    """Judge every record; rejects and late ones are also appended to ``dead_letters``."""
+    """RecordDecoder every record; rejects and late ones are also appended to ``dead_letters``."""
     logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
         logs[record.topic, record.partition].append(record)

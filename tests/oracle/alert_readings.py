@@ -8,22 +8,22 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from streamer.alert_settings import Alert
-from streamer.alerting.baseline import Change, Rule, compare
-from streamer.alerting.groups import GroupSums
-from streamer.alerting.past import arrivals
-from streamer.alerting.reference import against_reference
-from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
-from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS
+from streamer.settings.alerts import Alert
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.model import Settings
+from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.stats.alerting.past import arrivals
+from streamer.stats.alerting.reference import against_reference
+from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
+from streamer.stats.random_groups import GroupSums
 
 from .acceptance import Acceptance
+from .alert_series import PANES, Key, track
 from .dimensions import Kept
 from .experiment_readings import unit_of
 from .experiments import ratio_of
 from .joining import Joins
 from .sink import Sink
-from .tracks import PANES, Key, track
 
 BY_OWN_TIME = {"clicks", "conversions", "value", "dwell"}
 DAYS = 7

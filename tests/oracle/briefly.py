@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .shape import Labels, Readings
 

@@ -6,7 +6,7 @@ import json
 from random import Random
 from typing import Any
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 Payload = dict[str, Any]
 ABSENT = object()

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .shape import LINE_TYPES, Event, Shown
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from streamer.config import Dimension, Settings
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.settings.model import Dimension, Settings
 
 from .hashing import digest
 from .shape import Event

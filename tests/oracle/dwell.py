@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept, Segment

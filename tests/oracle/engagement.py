@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from . import dwell, sessions
 from .acceptance import Acceptance

@@ -5,11 +5,11 @@ The statistics are held against other libraries elsewhere; here it is what goes 
 
 from __future__ import annotations
 
-from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS, Experiment
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.readout import Comparison, Readout, compare
-from streamer.experiments.sums import ArmSums, BeforeSums
+from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.model import Settings
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import Comparison, Readout, compare
+from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from .acceptance import Acceptance
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth

@@ -14,8 +14,8 @@ from fractions import Fraction
 from math import prod
 from typing import NamedTuple
 
-from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS, Experiment
+from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept

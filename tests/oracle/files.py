@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .decoding import BrokenError, decode, moment_ms, parse
 from .shape import LINE_TYPES, Record

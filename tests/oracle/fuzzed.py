@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .shape import KINDS, Record
 

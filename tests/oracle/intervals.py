@@ -10,12 +10,12 @@ from statistics import NormalDist
 
 from scipy.stats import t as student
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
+from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .sink import Sink
 from .span import Span
-from .tracks import group_of
 from .user_days import Fact
 from .users import UNIT, Tally, kinds_of
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .acceptance import Acceptance
 from .shape import Address, Event, Row

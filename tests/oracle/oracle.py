@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streamer.config import Settings
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.settings.model import Settings
 
 from .acceptance import accept
 from .files import records_of_file, records_of_log

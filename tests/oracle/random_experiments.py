@@ -10,9 +10,9 @@ from random import Random
 
 import msgspec
 
-from streamer.config import Settings
-from streamer.experiment_settings import DAY_MS, Experiment, ExperimentMetric, date_of
-from streamer.validation import validate
+from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.model import Settings
+from streamer.settings.validation import validate
 
 from .acceptance import accept
 from .dimensions import Kept

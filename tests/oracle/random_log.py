@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from random import Random
 
-from streamer.config import Dimension, Settings
+from streamer.settings.model import Dimension, Settings
 
 from .broken_lines import broken_line
 from .random_slates import NEVER_SHOWN, Slates

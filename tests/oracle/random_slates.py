@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .random_visits import Payload
 

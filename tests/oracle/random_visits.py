@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_DWELL_MS = 86_400_000

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .acceptance import Acceptance
 from .alert_readings import read_alerts

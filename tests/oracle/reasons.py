@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .decoding import MAX_DEPTH, BrokenError, check_overwritten, depth, event_of, parse
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from . import ranking, scoring
 from .dimensions import Kept, Segment

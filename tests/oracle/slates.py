@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .joining import Joins, window_of_slates_ms
 from .shape import Event, Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 PANES = 60
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamer.config import parse
+from streamer.settings.load import parse
 
 from .decoding import BrokenError, decode, moment_ms
 from .files import murmur2, partition_of, strays_of_file

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.rollups import every
 
 from .oracle import OracleResult

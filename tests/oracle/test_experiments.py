@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
-from streamer.experiment_settings import DAY_MS, date_of
+from streamer.settings.experiments import DAY_MS, date_of
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 from .acceptance import accept
 from .experiments import ArmTruth, ExperimentTruth, range_truth, ratio_of, truth_of

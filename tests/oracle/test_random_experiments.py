@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import pytest
 
-from streamer.config import Settings, parse
-from streamer.experiment_settings import DAY_MS
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 from .acceptance import accept
 from .dimensions import Kept

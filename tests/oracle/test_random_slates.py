@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from streamer.config import parse
+from streamer.settings.load import parse
 
 from .acceptance import Acceptance, accept
 from .files import records_of_log

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.rollups import every
 
 from .acceptance import Acceptance, accept

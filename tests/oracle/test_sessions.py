@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 from .oracle import OracleResult
 from .timeline import PLAIN, VARIANT, H, Log, M, value

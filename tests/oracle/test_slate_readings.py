@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 from .oracle import OracleResult
 from .ranking import UNIT

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 from .acceptance import accept
 from .joining import join

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.rollups import every
 
 from .oracle import OracleResult

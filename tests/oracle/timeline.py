@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from tests.rollups import every
 
 from .oracle import OracleResult, Record, run

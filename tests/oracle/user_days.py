@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept

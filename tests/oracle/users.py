@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from streamer.config import Settings
+from streamer.settings.model import Settings
 
 from .dimensions import Kept, Segment
 from .joining import Joins, effective_dims, is_feedback

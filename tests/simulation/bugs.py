@@ -7,16 +7,16 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamer.chunk import Chunk
-from streamer.committer import Committer
-from streamer.events import KINDS
 from streamer.ingest.hash_key import HashKey
-from streamer.owned import OwnedPartition
-from streamer.partition import Applied, Batches, Partition, Records
-from streamer.runner import Runner
-from streamer.store.base import Answer, Commit, Stored
-from streamer.store.manifest import decode
-from streamer.store.memory import MemoryStore
+from streamer.kafka.chunk import Batches, Chunk, Records
+from streamer.settings.event_fields import KINDS
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Applied, Partition
+from streamer.state.store import Answer, Commit, Stored
+from streamer.worker.checkpoint import Committer
+from streamer.worker.partition_task import PartitionTask
+from streamer.worker.runner import Runner
 from tests.simulation.store import SimStore
 from tests.simulation.world import World
 
@@ -83,10 +83,10 @@ class IdleBeforeTheEnd(World):
     """Every topic counts as read to its end, so that joins are final before all has come."""
 
     class runner_type(Runner):  # noqa: N801
-        async def _adopt_once(self, owned: OwnedPartition) -> None:
-            await super()._adopt_once(owned)
-            assert owned.partition is not None
-            _end_early(owned.partition)
+        async def _recover_once(self, task: PartitionTask) -> None:
+            await super()._recover_once(task)
+            assert task.partition is not None
+            _end_early(task.partition)
 
 
 def _end_early(partition: Partition) -> None:
@@ -117,9 +117,9 @@ class StaleChunkTaken(World):
 
     class runner_type(Runner):  # noqa: N801
         def offer(self, chunk: Chunk) -> None:
-            owned = self.partitions.get(chunk.partition)
-            if owned is not None and owned.epochs:
-                chunk.epoch = owned.epochs[chunk.kind]
+            task = self.partitions.get(chunk.partition)
+            if task is not None and task.epochs:
+                chunk.epoch = task.epochs[chunk.kind]
             super().offer(chunk)
 
 
@@ -132,7 +132,7 @@ class IdleAsksNothing(World):
             self.store_watch.ask = _ask_nothing  # type: ignore[method-assign]
 
 
-async def _ask_nothing(partitions: Mapping[int, OwnedPartition]) -> None:
+async def _ask_nothing(partitions: Mapping[int, PartitionTask]) -> None:
     """Only commits tell."""
 
 
@@ -148,9 +148,9 @@ class KeyRemembered(World):
 
 
 class _LateLetters(Committer):
-    async def attempt(self, owned: OwnedPartition, commit: Commit, dead: list[Any]) -> None:
+    async def attempt(self, task: PartitionTask, commit: Commit, dead: list[Any]) -> None:
         later: Sequence[Any] = list(dead)
-        await super().attempt(owned, commit, [])
+        await super().attempt(task, commit, [])
         await self.dead_letters.send(later)
         dead.clear()
 
@@ -161,7 +161,7 @@ class DeadLettersAfterCommit(World):
     class runner_type(Runner):  # noqa: N801
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
-            known = (self.store, self.dead_letters, self.telemetry, self._wake.set)
+            known = (self.store, self.dead_letters, self.worker_report, self._wake.set)
             self.committer = _LateLetters(*known)
 
 

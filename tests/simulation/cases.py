@@ -6,12 +6,13 @@ import functools
 from dataclasses import dataclass
 from datetime import date
 
-from streamer.canonical import Canonical
-from streamer.config import Settings, parse
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics.catalogue import Catalogue
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.testing import LogRecord
 from tests.agreement import differences, read_engines, run_engines, states, to_log
+from tests.canonical import Canonical
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 

@@ -8,13 +8,12 @@ from random import Random
 
 from aiokafka.structs import TopicPartition
 
-from streamer.chunk import chunk_of
-from streamer.events import KINDS
-from streamer.log import Progress
-from streamer.runner import Runner
-from streamer.store.manifest import Witness
+from streamer.kafka.chunk import chunk_of
+from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
+from streamer.kafka.log import Progress
+from streamer.settings.event_fields import KINDS
 from streamer.testing import LogRecord
-from streamer.witnesses import witness_of
+from streamer.worker.runner import Runner
 from tests.simulation.process import Process
 
 
@@ -78,10 +77,10 @@ class SimLog(Process):
 
     async def records_at(
         self, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Witness]:
+    ) -> dict[TopicPartition, Fingerprint]:
         await self.pause_a_little()
         found = {tp: self.logs.records[tp][offset] for tp, offset in offsets.items()}
-        return {tp: witness_of(r.offset, r.timestamp, r.value) for tp, r in found.items()}
+        return {tp: fingerprint_of(r.offset, r.timestamp, r.value) for tp, r in found.items()}
 
     async def progress(self) -> dict[TopicPartition, Progress]:
         await self.gate()

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from streamer.errors import StoreError
 from streamer.ingest.hash_key import HashKey
-from streamer.store.base import Answer, Commit, Stored
-from streamer.store.memory import MemoryStore
-from streamer.telemetry import Telemetry
+from streamer.state.memory import MemoryStore
+from streamer.state.store import Answer, Commit, Stored
+from streamer.state.worker_report import WorkerReport
 from tests.simulation.process import Process
 
 _T = TypeVar("_T")
@@ -178,7 +178,7 @@ class SimStore:
     async def keyed(self) -> dict[str, bool]:
         return await self._ask(self.memory.keyed)
 
-    async def report(self, telemetry: Telemetry) -> str:
+    async def report(self, worker_report: WorkerReport) -> str:
         """Nobody reads it."""
         return ""
 
@@ -188,7 +188,7 @@ class SimStore:
     async def now_ms(self) -> int:
         return 0
 
-    async def reports(self) -> list[Telemetry]:
+    async def reports(self) -> list[WorkerReport]:
         return []
 
     async def close(self) -> None:

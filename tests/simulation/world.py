@@ -16,17 +16,17 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from streamer import recovery
-from streamer.canonical import canonical
-from streamer.config import Settings
-from streamer.deadletters import DeadLetter
 from streamer.errors import BrokerError, StreamerError
+from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
-from streamer.partition import NEVER, Partition
-from streamer.runner import Runner
-from streamer.store.manifest import decode
-from streamer.store.memory import MemoryStore
-from streamer.store.restore import adopt
+from streamer.settings.model import Settings
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import NEVER, Partition
+from streamer.state.restore import load_partition
+from streamer.worker import recovery
+from streamer.worker.runner import Runner
+from tests.canonical import canonical
 from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
@@ -62,7 +62,7 @@ class Worker:
 
     def kill(self) -> None:
         self.log.stop()
-        for task in [*self.tasks, *self.runner._adoptions.values()]:
+        for task in [*self.tasks, *self.runner._recoveries.values()]:
             task.cancel()
         for owned in self.runner.partitions.values():
             if owned.committing is not None:
@@ -104,9 +104,9 @@ class World:
         async def set_partitions() -> None:
             await store.set_partitions(PARTITIONS)
 
-        runner.before_adoption = set_partitions
+        runner.before_recovery = set_partitions
         runner.dead_letters.send = self._send_dead  # type: ignore[method-assign]
-        worker = Worker(runner.telemetry.worker, log, runner)
+        worker = Worker(runner.worker_report.worker, log, runner)
         worker.tasks = [
             asyncio.create_task(runner.run()),
             asyncio.create_task(log.fetch(runner, self.dice.choice((3, 10, 40)))),
@@ -155,8 +155,8 @@ class World:
         await self.rebalance()
 
     async def stop_for_a_while(self) -> None:
-        """Often in the midst of an adoption; longer than the session time-out or not, which is when
-        the group finds out. Many go on just when another one adopts what they had."""
+        """Often in the midst of an recovery; longer than the session time-out or not, which is when
+        the group finds out. Many go on just when another one recovers what they had."""
         if self.dice.random() < 0.5:
             await self.rebalance()
             await asyncio.sleep(self.dice.random() * 0.4)
@@ -272,7 +272,9 @@ class World:
         deadline = asyncio.get_running_loop().time() + _SETTLE_SECONDS
         while not self._is_read():
             if asyncio.get_running_loop().time() > deadline:
-                said = {n: p for w in self.workers for n, p in w.runner.telemetry.problems.items()}
+                said = {
+                    n: p for w in self.workers for n, p in w.runner.worker_report.problems.items()
+                }
                 self.outcome.wrong.append(f"stuck: not read to the end; {said}")
                 return
             await asyncio.sleep(1.0)
@@ -301,9 +303,9 @@ class World:
             partition = Partition(self.case.settings, self.case.catalogue, key)
             claim, stored = await memory.claim(number)
             try:
-                journal = await adopt(memory, number, partition, claim, stored)
+                journal = await load_partition(memory, number, partition, claim, stored)
             except StreamerError as error:
-                wrong.append(f"partition {number} cannot be adopted: {error}")
+                wrong.append(f"partition {number} cannot be recovered: {error}")
                 continue
             letters += journal.dead_letters
             found = canonical(partition)

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer.config import parse
-from streamer.events import KINDS
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition, Records, TopicLog
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.state.partition import Partition, TopicLog
 
 SETTINGS = parse({"time": {"max_lateness": "10s", "max_skew": "2s", "dedup_horizon": "5s"}})
 T0 = 1_700_000_000_000

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
-from streamer.readout.alerts import Windows
-from streamer.readout.readout import readout
-from streamer.readout.view import View, view_of
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.query.alerts import Windows
+from streamer.query.readings import readout
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
+from streamer.state.snapshot import View, view_of
 from streamer.testing import Engines, chunks_of
 from tests.agreement import by_key, differences, run_engines, to_log
 from tests.journal_suite import commit, start, take_over
@@ -104,8 +105,8 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         engines = run_engines(SETTINGS, 2, to_log(records(3, days)), 500)
         views = [view_of(p) for p in engines.partitions]
         at_ms = max(view.header.stream_ms for view in views)
-        facts = engines.catalogue.alert_facts
-        windows = Windows(SETTINGS, SETTINGS.alerts[0], facts, views, at_ms)
+        measures = engines.catalogue.alert_measures
+        windows = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
         everything, *_ = windows.watched()
         assert everything.change.compared == windows.compared == compared
         assert everything.traffic is not None
@@ -147,8 +148,8 @@ def test_a_first_week_that_is_not_kept_any_more_is_said() -> None:
         raw = [json.dumps(line).encode() for line in lines]
         engines = run_engines(SETTINGS, 1, to_log(records_of_log(raw, SETTINGS, partitions=1)), 1)
         views = [view_of(p) for p in engines.partitions]
-        facts = engines.catalogue.alert_facts
-        everything, *_ = Windows(SETTINGS, SETTINGS.alerts[0], facts, views, late_ms).watched()
+        measures = engines.catalogue.alert_measures
+        everything, *_ = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, late_ms).watched()
         assert everything.reference is not None
         assert everything.reference.status == "no baseline"
         reasons.append(everything.reference.reason)

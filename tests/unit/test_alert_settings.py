@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamer.config import parse
 from streamer.errors import SettingsError
+from streamer.settings.load import parse
 
 
 def alert(**more: Any) -> Any:

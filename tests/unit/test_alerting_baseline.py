@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.meta_analysis import combine_effects
 
-from streamer.alerting.baseline import LEVEL, Change, Rule, Status, compare
-from streamer.alerting.bounds import Noise
-from streamer.alerting.groups import GROUPS, GroupSums
-from streamer.alerting.past import Past, arrivals, is_never_silent
+from streamer.settings.alerts import LEVEL
+from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.bounds import Noise
+from streamer.stats.alerting.past import Past, arrivals, is_never_silent
+from streamer.stats.random_groups import GROUPS, GroupSums
 
 RULE = Rule(drop=0.1)
 WINDOW = st.tuples(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.alerting.explain import explain
+from streamer.stats.alerting.explain import explain
 
 Side = dict[str, tuple[int, int]]
 sides = st.dictionaries(

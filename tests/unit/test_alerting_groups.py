@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from streamer.alerting.groups import GROUPS, GroupSums, critical
-from streamer.experiments.ratio import ratio
-from streamer.experiments.sums import ArmSums
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.random_groups import GROUPS, GroupSums, critical
 
 Ints = NDArray[np.int64]
 counts = st.integers(0, 2**40)

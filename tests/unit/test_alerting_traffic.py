@@ -11,8 +11,8 @@ from scipy.stats import t as student
 from scipy.stats import trim_mean
 from scipy.stats.mstats import winsorize
 
-from streamer.alerting.baseline import Status
-from streamer.alerting.traffic import Traffic, TrafficRule, judge_traffic
+from streamer.stats.alerting.baseline import Status
+from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 
 WEEK = [9000, 10_000, 11_000, 10_500, 9500, 10_200, 9800]
 RULE = TrafficRule()

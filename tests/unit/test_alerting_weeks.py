@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamer.alerting.baseline import Rule, Status, compare
-from streamer.alerting.groups import GroupSums
-from streamer.alerting.past import Past, Totals
-from streamer.alerting.reference import against_reference
+from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.past import Past, Totals
+from streamer.stats.alerting.reference import against_reference
+from streamer.stats.random_groups import GroupSums
 from tests.unit.test_alerting_baseline import RULE, window
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from streamer.app import create_app
-from streamer.owned import Phase
-from streamer.store.memory import MemoryStore
+from streamer.state.memory import MemoryStore
+from streamer.worker.app import create_app
+from streamer.worker.partition_task import Phase
 from tests.scripted import Bench, running, until
 
 
@@ -18,16 +18,16 @@ async def test_a_worker_that_is_assigned_nothing_gives_back_what_it_had_and_repo
     app.store, app._runner = store, bench.runner
     app._asking, app._reporting = asyncio.Lock(), asyncio.Lock()
     async with running(bench):
-        await until(lambda: bench.owned.phase is Phase.OWNED, "recovered")
+        await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
         await app.report()
-        assert store.told["worker"].owned == {0: "owned"}
+        assert store.reported["worker"].owned == {0: "owned"}
         await app.on_partitions_revoked.send({("impressions", 0)})
-        assert bench.owned.phase is Phase.REVOKED
+        assert bench.task.phase is Phase.REVOKED
         assert store.claims
         await app.on_partitions_assigned.send(set())  # Faust seeks nothing, so calls nothing else
         assert bench.runner.partitions == {}
         await until(lambda: not store.claims, "given back")
-        await until(lambda: not bench.runner.telemetry.owned, "it says so")
+        await until(lambda: not bench.runner.worker_report.owned, "it says so")
         await app.report()
-        assert store.told["worker"].owned == {}
-        assert store.told["worker"].problems == {}
+        assert store.reported["worker"].owned == {}
+        assert store.reported["worker"].problems == {}

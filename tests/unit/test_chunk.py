@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from streamer.batches import RawBatches
-from streamer.chunk import chunk_of
-from streamer.partition import Batches, Records
+from streamer.kafka.chunk import Batches, Records, chunk_of
+from streamer.kafka.raw_batches import RawBatches
 
 
 class Fetched(NamedTuple):

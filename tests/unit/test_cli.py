@@ -14,15 +14,16 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from streamer import __version__, cli, docs
+from streamer import __version__
+from streamer.cli import arguments, main, reference
 from streamer.errors import SettingsError, StreamerError
-from streamer.listener import listen
+from streamer.server.listener import listen
 
-COMMANDS = tuple(docs.subcommands())
+COMMANDS = tuple(reference.subcommands())
 
 
 def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "streamer.cli", *arguments]
+    command = [sys.executable, "-m", "streamer", *arguments]
     return subprocess.run(command, check=False, capture_output=True, text=True, input=text)
 
 
@@ -36,14 +37,14 @@ def raising(error: BaseException) -> Any:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main([command, "--help"])
+        main.main([command, "--help"])
     assert stop.value.code == 0
     assert command in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        cli.main(["--version"])
+        main.main(["--version"])
     assert stop.value.code == 0
     assert capsys.readouterr().out == f"streamer {__version__}\n"
 
@@ -69,7 +70,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_usage_is_one_line_and_exit_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(arguments) == 2
+    assert main.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("streamer: ")
@@ -77,7 +78,7 @@ def test_wrong_usage_is_one_line_and_exit_2(
 
 
 def test_alone_it_prints_its_help_and_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([]) == 2
+    assert main.main([]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert all(name in err for name in COMMANDS)
@@ -96,16 +97,16 @@ def test_alone_it_prints_its_help_and_is_no_success(capsys: pytest.CaptureFixtur
 def test_what_is_unknown_suggests_what_is_known(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(arguments) == 2
+    assert main.main(arguments) == 2
     assert said in capsys.readouterr().err
 
 
 def test_metrics_by_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["metrics", "ctr", "--json"]) == 0
+    assert main.main(["metrics", "ctr", "--json"]) == 0
     names = [entry["name"] for entry in json.loads(capsys.readouterr().out)]
     assert "streamer_ctr_ratio" in names
     assert all("ctr" in name for name in names)
-    assert cli.main(["metrics", "CTR"]) == 0
+    assert main.main(["metrics", "CTR"]) == 0
     out = capsys.readouterr().out
     assert "streamer_ctr_ratio" in out
     assert "streamer_cvr_ratio" not in out
@@ -131,13 +132,13 @@ def test_bash_completes_commands_options_choices_and_files(
     assert done.returncode == 0
     assert complete(done.stdout, "re") == {"replay", "readout"}
     assert complete(done.stdout, "replay", "--dead") == {"--dead-letters"}
-    assert complete(done.stdout, "completion", "") >= set(cli.SHELLS)
+    assert complete(done.stdout, "completion", "") >= set(arguments.SHELLS)
     (tmp_path / "events.ndjson").write_text("")
     monkeypatch.chdir(tmp_path)
     assert "events.ndjson" in complete(done.stdout, "replay", "eve")
 
 
-@pytest.mark.parametrize("shell", cli.SHELLS)
+@pytest.mark.parametrize("shell", arguments.SHELLS)
 def test_scripts_name_every_command_and_are_sound(shell: str, tmp_path: Path) -> None:
     done = run("completion", shell)
     assert done.returncode == 0
@@ -170,7 +171,7 @@ def test_settings_errors_exit_2(tmp_path: Path, capsys: pytest.CaptureFixture[st
     settings.write_text("[kafka]\nbrokerz = 1\n")
     events = tmp_path / "events.ndjson"
     events.write_text("")
-    assert cli.main(["replay", str(events), "-c", str(settings)]) == 2
+    assert main.main(["replay", str(events), "-c", str(settings)]) == 2
     err = capsys.readouterr().err
     assert "brokerz" in err
     assert str(settings) in err
@@ -194,7 +195,7 @@ def test_errors_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("importlib.import_module", raising(error))
-    assert cli.main(["metrics"]) == code
+    assert main.main(["metrics"]) == code
     assert capsys.readouterr() == ("", message)
 
 
@@ -203,14 +204,14 @@ def test_debug_shows_the_traceback(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.import_module", raising(StreamerError("lost it")))
-    assert cli.main(arguments) == 1
+    assert main.main(arguments) == 1
     err = capsys.readouterr().err
     assert err.startswith("Traceback")
     assert err.endswith("streamer: lost it\n")
 
 
 def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
-    script = "import sys; from streamer import cli; sys.exit(cli.main(['metrics', '--json']))"
+    script = "import sys; from streamer.cli import main; sys.exit(main.main(['metrics', '--json']))"
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -218,13 +219,14 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
     process.stdout.close()
     _, err = process.communicate()
     assert err == b""
-    assert process.returncode == cli.EXIT_BROKEN_PIPE
+    assert process.returncode == main.EXIT_BROKEN_PIPE
 
 
 def test_parsing_imports_no_command() -> None:
     script = (
-        "import sys; from streamer import cli; cli.parser().parse_args(['replay', '-']);"
-        "print([m for m in sys.modules if m.startswith(('numpy', 'streamer.commands', 'faust'))])"
+        "import sys; from streamer.cli import arguments;"
+        "arguments.parser().parse_args(['replay', '-']);"
+        "print([m for m in sys.modules if m.startswith(('numpy', 'streamer.state', 'faust'))])"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], check=True, capture_output=True, text=True
@@ -241,7 +243,7 @@ def test_metrics_lists_the_catalogue() -> None:
 
 
 def test_metrics_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["metrics", "--json"]) == 0
+    assert main.main(["metrics", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)
     names = [entry["name"] for entry in entries]
     assert len(names) == len(set(names))

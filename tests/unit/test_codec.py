@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from streamer import limits
 from streamer.errors import CodecError, DamagedError
-from streamer.store import codec, manifest
-from streamer.store.frame import framed
-from streamer.store.journal import Journal
+from streamer.kafka.fingerprints import fingerprint_of
+from streamer.settings import limits
+from streamer.state import codec, manifest
+from streamer.state.frame import framed
+from streamer.state.journal import Journal
 from streamer.testing import chunks_of
-from streamer.witnesses import witness_of
 from tests.agreement import SETTINGS, random_records, run_engines, to_log
 
 DTYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.int8, np.bool_, np.uint16, np.float64])
@@ -130,7 +130,7 @@ def stored_manifest() -> bytes:
     journal = Journal(engines.partitions[0], "claim")
     for chunk in chunks_of(to_log(records), 50):
         last = chunk.records[-1]
-        journal.remember(chunk.kind, witness_of(last.offset, last.record_ms, last.value))
+        journal.remember(chunk.kind, fingerprint_of(last.offset, last.record_ms, last.value))
     return journal.prepare().manifest
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamer.config import Settings, load, parse
-from streamer.durations import duration_ms, pane_length_ms
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
+from streamer.settings.durations import duration_ms, pane_length_ms
+from streamer.settings.load import load, parse
+from streamer.settings.model import Settings
 
 
 def test_no_file_and_no_environment_are_the_defaults() -> None:

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer.config import Settings, parse
-from streamer.events import ACTIONS, KINDS
-from streamer.judge import Judge
-from streamer.limits import MAX_DEPTH
-from streamer.rules import depth
+from streamer.ingest.record import RecordDecoder
+from streamer.ingest.record_rules import depth
+from streamer.settings.event_fields import ACTIONS, KINDS
+from streamer.settings.limits import MAX_DEPTH
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from tests.agreement import SETTINGS, random_records
 from tests.decoders import decoder_of
 from tests.oracle.broken_lines import broken_line
@@ -44,7 +45,7 @@ class Pair:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.core = decoder_of(settings)
-        self.judge = Judge(settings)
+        self.judge = RecordDecoder(settings)
 
     def compare(self, records: Sequence[Given]) -> tuple[int, int]:
         """Assert that both say the same; how many are events, and of how many the reason differs

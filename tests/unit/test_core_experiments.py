@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer.experiment_settings import DAY_MS
-from streamer.experiments.caps import EDGES
+from streamer.settings.experiments import DAY_MS
+from streamer.stats.experiments.caps import EDGES
 from tests.core_experiments import (
     ALL_EPOCHS,
     DAY,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from streamer._core import slate_amounts
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from tests.moments import columns_of
 from tests.slate_values import FAMILIES, Slate, in_core, oracle_values, random_slate, spec_of
 

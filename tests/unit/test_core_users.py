@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from streamer._core import UsersForTests
-from streamer.limits import MAX_USER_ROWS
+from streamer.encoding.segments import OTHER
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import parts_of
-from streamer.segments import OTHER
+from streamer.settings.limits import MAX_USER_ROWS
 from tests.slow_users import Given, Key, SlowUsers
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60), Ring("3h", 600_000, 18))

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamer import limits
-from streamer.config import parse
-from streamer.events import LINE_TYPES, REASONS
+from streamer.ingest.schema import REASONS
+from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
 from tests.agreement import SETTINGS, random_records
 from tests.decoders import decoder_of
 from tests.oracle.broken_lines import ABSENT, WRONG

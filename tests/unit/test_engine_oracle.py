@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from streamer.sources import open_bandit
 from tests.agreement import (
     SETTINGS,

@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import pytest
 
-from streamer.events import LINE_TYPES
-from streamer.replay import Replay
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.sources.replay import Replay
 from tests.agreement import by_key, read_engines, run_engines, to_log
 from tests.oracle.oracle import records_of_log
 from tests.oracle.published import NAMES, Values, recompute

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.commands.finding import OK, WARN
-from streamer.commands.run import say_series
-from streamer.commands.series import series_finding
-from streamer.config import Settings, parse
-from streamer.readout.expected import expected_series
-from streamer.segments import segment_texts
+from streamer.cli.finding import OK, WARN
+from streamer.cli.run import say_series
+from streamer.cli.series import series_finding
+from streamer.encoding.segments import segment_texts
+from streamer.query.series_estimate import expected_series
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from tests.agreement import DOCUMENTS, SETTINGS, random_records, read_engines, run_engines, to_log
 
 BESIDE = ("streamer_alert", "streamer_experiment", "streamer_rejected", "streamer_lift")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.readout import compare
-from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Outcome, Scale
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.verdict import Outcome, Scale
 from tests.arms import GUARD, HALVES, LOWER, LOWER_GUARD, THREE, ab, clicks
 
 _NUMBER = r"([-+]\d+(?:\.\d+)?(?:e[-+]\d+)?)"

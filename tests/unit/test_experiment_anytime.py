@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
-from streamer.experiments.anytime import critical, p_value, rho_squared
+from streamer.stats.experiments.anytime import critical, p_value, rho_squared
 
 ALPHAS = [0.5, 0.1, 0.05, 0.01, 1e-6]
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from streamer.experiments import cuped
-from streamer.experiments.cuped import Adjusted
-from streamer.experiments.lift import Lift, Pair, contrast
-from streamer.experiments.ratio import ratio
-from streamer.experiments.relative import Relative, relative
-from streamer.experiments.sums import ArmSums
+from streamer.stats.experiments import cuped
+from streamer.stats.experiments.cuped import Adjusted
+from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.relative import Relative, relative
+from streamer.stats.experiments.sums import ArmSums
 
 Ints = NDArray[np.int64]
 Arm = tuple[Ints, Ints, Ints, Ints]
@@ -147,7 +147,7 @@ SOME = [(1, 2, 3, 4), (0, 3, 1, 2), (2, 2, 0, 5)]
         ([(x, y, 0, 0) for x, y, _, _ in SOME], "an arm has nothing from the time before"),
         ([(x, y, 3, 1) for x, y, _, _ in SOME], "users did not differ in the time before"),
         ([(x, y, 5 * x, 5 * y) for x, y, _, _ in SOME], "the time before explains everything"),
-        (SOME[:1], "treatment: one user tells nothing about how users differ"),
+        (SOME[:1], "treatment: one user says nothing about how users differ"),
         ([(1, 1, 1, 1)] * 3, "the standard error is 0"),
     ],
 )

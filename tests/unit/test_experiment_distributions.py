@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from streamer.experiments.distributions import (
+from streamer.stats.distributions import (
     chi2_upper,
     normal_quantile,
     normal_two_sided,

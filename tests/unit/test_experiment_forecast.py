@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer.config import parse
-from streamer.experiments.growth import MAX_DAYS, Growth
-from streamer.readout.experiments import Book, books, document, users_of
-from streamer.readout.view import view_of
+from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
+from streamer.settings.load import parse
+from streamer.state.snapshot import view_of
+from streamer.stats.experiments.growth import MAX_DAYS, Growth
 from streamer.testing import LogRecord
 from tests.agreement import run_engines
 
@@ -37,7 +37,7 @@ SETTINGS = parse(
 )
 
 
-def book_of(shown: Sequence[tuple[int, int, str]]) -> Book:
+def book_of(shown: Sequence[tuple[int, int, str]]) -> StoredExperiment:
     """Of (day, user, variant) of impressions, in the order of days."""
     records = []
     for i, (day, user, variant) in enumerate(shown):
@@ -46,7 +46,7 @@ def book_of(shown: Sequence[tuple[int, int, str]]) -> Book:
         records.append(LogRecord("impressions", 0, i, ts, msgspec.json.encode(event)))
     engines = run_engines(SETTINGS, 1, records, 10**6, None)
     views = [view_of(p) for p in engines.partitions]
-    return books(SETTINGS, engines.catalogue.experiment_facts, views)["x"]
+    return stored_experiments(SETTINGS, engines.catalogue.experiment_measures, views)["x"]
 
 
 def test_returning_users_are_counted_once() -> None:
@@ -61,19 +61,19 @@ def test_returning_users_are_counted_once() -> None:
     assert growth.users == int(comes[:, :3].any(axis=1).sum())
     assert growth.users_at(7) == pytest.approx(there_were, rel=0.1)
     assert growth.users / 3 * 7 > 1.6 * there_were
-    book = book_of(shown)
-    start = book.trial.days.start
+    stored = book_of(shown)
+    start = stored.trial.days.start
     for day in range(7):
-        assert users_of(book.trial, book.parts, start + day) == int(
+        assert users_of(stored.trial, stored.parts, start + day) == int(
             comes[:, : day + 1].any(axis=1).sum()
         )
 
 
 def test_a_day_that_is_past_or_the_first_one_forecasts_nothing() -> None:
     shown = [(d, 10 * d + u, "AB"[u % 2]) for d in range(3) for u in range(10)]
-    book = book_of(shown)
-    start = book.trial.days.start
-    assert book._growth(book.parts, start, start + 1) is None
+    stored = book_of(shown)
+    start = stored.trial.days.start
+    assert stored._growth(stored.parts, start, start + 1) is None
     first = book_of(shown[:10])
     assert first._growth(first.parts, start, start) is None
 
@@ -82,8 +82,8 @@ def test_a_day_that_is_past_or_the_first_one_forecasts_nothing() -> None:
 def test_many_users_of_several_arms_are_a_warning(mixed: int, is_warning: bool) -> None:
     shown = [(0, u, "AB"[u % 2]) for u in range(200)]
     shown += [(0, u, "AB"[1 - u % 2]) for u in range(mixed)]
-    book = book_of(shown)
-    found = document(book, book.read())
+    stored = book_of(shown)
+    found = document(stored, stored.read())
     assert found["mixed_users"] == mixed
     assert found["mixed_user_ratio"] == mixed / 200
     assert [f"{mixed} users ({mixed / 200:.1%} of all" in text for text in found["warnings"]] == (

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
-from streamer.experiments.distributions import t_quantile, t_two_sided
-from streamer.experiments.lift import Lift, Pair, contrast
-from streamer.experiments.ratio import ratio
-from streamer.experiments.relative import NOT_ABOVE_0, Relative, relative
-from streamer.experiments.sums import ArmSums
+from streamer.stats.distributions import t_quantile, t_two_sided
+from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.relative import NOT_ABOVE_0, Relative, relative
+from streamer.stats.experiments.sums import ArmSums
 
 Ints = NDArray[np.int64]
 Users = list[tuple[int, int]]
@@ -208,7 +208,7 @@ SOME, NOTHING = ArmSums.of([(1, 2), (0, 3), (2, 2)]), ArmSums.of([(0, 2), (0, 1)
     [
         (SOME, NOBODY, None, "control: there are no users", "control: there are no users"),
         (NOBODY, SOME, None, "treatment: there are no users", "treatment: there are no users"),
-        (ONE, SOME, 0.5 - 3 / 7, "treatment: one user tells nothing", ""),
+        (ONE, SOME, 0.5 - 3 / 7, "treatment: one user says nothing", ""),
         (NOTHING, NOTHING, 0.0, "the standard error is 0", NOT_ABOVE_0),
         (SOME, NOTHING, 3 / 7, "", NOT_ABOVE_0),
         (NOTHING, SOME, -3 / 7, "", ""),

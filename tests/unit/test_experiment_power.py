@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.power import NormalIndPower
 
-from streamer.experiments.anytime import critical, rho_squared
-from streamer.experiments.power import anytime, detectable, fixed, users_needed
+from streamer.stats.experiments.anytime import critical, rho_squared
+from streamer.stats.experiments.power import anytime, detectable, fixed, users_needed
 
 RHO2 = rho_squared(0.05, 5000)
 

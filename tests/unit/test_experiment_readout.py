@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamer.experiments.estimate import Inference
-from streamer.experiments.plan import Plan, Rule
-from streamer.experiments.readout import Readout, compare
-from streamer.experiments.sums import ArmSums
-from streamer.experiments.verdict import Outcome
+from streamer.stats.experiments.estimate import Inference
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import Readout, compare
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.verdict import Outcome
 from tests.arms import GUARD, HALVES, LOWER, LOWER_GUARD, MANY, THREE, ab, changes, clicks, only
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from streamer.experiments.srm import ALPHA_FIXED, CONCENTRATION, pearson, sequential, split
+from streamer.stats.experiments.srm import ALPHA_FIXED, CONCENTRATION, pearson, sequential, split
 
 Counts = tuple[int, ...]
 Shares = tuple[float, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.readout.view import view_of
+from streamer.state.snapshot import view_of
 from tests.agreement import run_engines, states, to_log
 from tests.experiment_logs import NAMES, run_in_passes, truth_from, with_log
 from tests.oracle.experiments import truth_of
@@ -26,7 +26,7 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int, name: str) -> None:
         else:
             engines = run_engines(settings, partitions, log, size, dice)
         views = [view_of(p) for p in engines.partitions]
-        found = truth_from(engines.catalogue.experiment_facts, views)
+        found = truth_from(engines.catalogue.experiment_measures, views)
         assert found.mixed == expected.mixed, (size, dice)
         assert found.outside == expected.outside, (size, dice)
         for key, sums in expected.sums.items():

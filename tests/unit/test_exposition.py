@@ -11,10 +11,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.config import Settings
-from streamer.exposition import families, render
-from streamer.readout.readout import Reading, Readout
-from streamer.replay import Replay
+from streamer.query.readings import Reading, Readout
+from streamer.server.prometheus_text import families, render
+from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.sources.synthetic import Traffic, generate
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamer.config import Settings, parse
 from streamer.errors import SettingsError
-from streamer.experiment_settings import DAY_MS, date_of, day_of
-from streamer.readout.experiments import MetricReadout, books
-from streamer.readout.view import view_of
+from streamer.query.experiments import MetricReadout, stored_experiments
+from streamer.settings.experiments import DAY_MS, date_of, day_of
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
 from streamer.testing import LogRecord
 from tests.agreement import run_engines, states, to_log
 from tests.experiment_logs import run_in_passes, truth_from
@@ -60,8 +61,8 @@ def read(settings: Settings, log: list[LogRecord]) -> MetricReadout:
     engines = run_engines(settings, 1, log, 200)
     engines.partitions[0].refresh_user_sums()
     views = [view_of(engines.partitions[0])]
-    book = books(settings, engines.catalogue.experiment_facts, views)["e"]
-    (metric,) = book.read().metrics
+    stored = stored_experiments(settings, engines.catalogue.experiment_measures, views)["e"]
+    (metric,) = stored.read().metrics
     return metric
 
 
@@ -106,7 +107,7 @@ def test_exposures_that_come_late_move_outcomes_whatever_was_summed_before(seed:
     for size in (1, 7, 1000):
         engines = run_in_passes(settings, 1, to_log(records), size, seed)
         found = truth_from(
-            engines.catalogue.experiment_facts, [view_of(p) for p in engines.partitions]
+            engines.catalogue.experiment_measures, [view_of(p) for p in engines.partitions]
         )
         assert found == expected, size
 

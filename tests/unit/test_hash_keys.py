@@ -7,21 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from streamer import cli, recovery
-from streamer.canonical import canonical
-from streamer.commands.check_store import key_finding
-from streamer.commands.finding import ERROR, WARN
-from streamer.config import Settings
+from streamer.cli import arguments
+from streamer.cli.check_store import key_finding
+from streamer.cli.finding import ERROR, WARN
 from streamer.errors import StoreError, UsageError
-from streamer.events import KINDS
 from streamer.ingest.hash_key import FIXED_KEY, HashKey, key_text, parse_key, random_key
-from streamer.replay import Replay
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
 from streamer.sources.files import FileSource
-from streamer.store.base import Stored
-from streamer.store.manifest import Manifest, decode, require_key
-from streamer.store.memory import MemoryStore
+from streamer.sources.replay import Replay
+from streamer.state.manifest import Manifest, decode, require_key
+from streamer.state.memory import MemoryStore
+from streamer.state.store import Stored
 from streamer.testing import Engines
+from streamer.worker import recovery
 from tests.agreement import SETTINGS, by_key, random_records, read_engines, run_engines, to_log
+from tests.canonical import canonical
 from tests.oracle.hashing import digest
 from tests.oracle.random_log import random_log
 from tests.scripted import START_MS, Bench, running, until
@@ -55,7 +56,7 @@ def test_other_text_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(ValueError, match=r"^a hash key has 32 hexadecimal digits$"):
         parse_key(text)
     with pytest.raises(UsageError) as error:
-        cli.parse(["replay", "-", f"--hash-key={text}"])
+        arguments.parse(["replay", "-", f"--hash-key={text}"])
     assert f"--hash-key: a hash key has 32 hexadecimal digits; this has {len(text)}" in str(
         error.value
     )
@@ -94,7 +95,7 @@ async def test_workers_that_start_at_once_take_one_key() -> None:
 async def test_one_that_ends_between_the_key_and_its_first_commit_leaves_the_key() -> None:
     store = MemoryStore()
     async with running(Bench(store)) as bench:
-        await until(lambda: bench.owned.epochs, "recovered")
+        await until(lambda: bench.task.epochs, "recovered")
     made = store.key
     assert store.states == {}
     async with running(Bench(store)) as bench:
@@ -111,11 +112,11 @@ async def test_a_lost_key_is_put_back_from_the_state() -> None:
     second = Bench(store)
     second.log.records, second.sent = first.log.records, first.sent
     async with running(second):
-        await until(lambda: second.owned.epochs, "recovered")
+        await until(lambda: second.task.epochs, "recovered")
         assert store.key == made
         second.offer("impressions", 5, START_MS)
         done = COUNTED + 5
-        await until(lambda: second.owned.committed.get("impressions") == done, "committed")
+        await until(lambda: second.task.committed.get("impressions") == done, "committed")
     assert await second.stored_events() == done
 
 
@@ -137,7 +138,7 @@ async def test_a_state_under_another_key_is_not_continued() -> None:
     second = Bench(store)
     second.log.records = bench.log.records
     async with running(second) as bench:
-        problems = bench.runner.telemetry.problems
+        problems = bench.runner.worker_report.problems
         await until(lambda: problems, "it says what is wrong")
         assert problems[0].startswith("partition 0 was counted under another hash key than the one")
         assert "restore all of Redis from one backup" in problems[0]
@@ -225,7 +226,7 @@ def test_a_replay_under_the_key_of_a_prefix_holds_its_state(tmp_path: Path) -> N
     path.write_bytes(b"\n".join(lines))
 
     def replayed(*words: str) -> Replay:
-        args = cli.parse(["replay", str(path), *words])
+        args = arguments.parse(["replay", str(path), *words])
         replay = Replay(settings, args.partitions, key=args.hash_key)
         for some in FileSource([str(path)], settings):
             replay.feed(some)

@@ -11,8 +11,8 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError
 from faust.transport.drivers import aiokafka as driver
 
-from streamer import transport
-from streamer.transport import ConsumerThread
+from streamer.kafka import transport
+from streamer.kafka.transport import ConsumerThread
 from tests.scripted import until
 
 

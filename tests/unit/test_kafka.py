@@ -13,9 +13,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streamer.config import Kafka
 from streamer.errors import SettingsError
-from streamer.kafka import client_settings
+from streamer.kafka.client import client_settings
+from streamer.settings.model import Kafka
 
 SECRET = "s3cret"
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.config import Settings, parse
 from streamer.errors import SettingsError, StreamerError
-from streamer.keying import Keying, keying_of, require_users, topics_not_by_user
+from streamer.ingest.keying import Keying, keying_of, require_users, topics_not_by_user
+from streamer.ingest.keys import PARTITIONERS
 from streamer.metrics.catalogue import Catalogue
-from streamer.processor import keyed_metric
-from streamer.readout.readout import readout
-from streamer.sources.keys import PARTITIONERS
+from streamer.query.readings import readout
+from streamer.server.processor import keyed_metric
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 
 USERS = [f"user-{n}".encode() for n in range(100)]
 PARTITIONS = 4

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from streamer import cli
-from streamer.config import Settings
-from streamer.events import KINDS
-from streamer.replay import Replay
+from streamer.cli import main
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
 from streamer.sources.files import Line
 from streamer.sources.live import LiveTraffic
+from streamer.sources.replay import Replay
 
 START_MS = 1_700_000_000_000
 RATE = 400.0
@@ -80,5 +80,5 @@ def test_another_run_has_other_ids() -> None:
 def test_what_cannot_be_meant_is_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["produce", *arguments]) == 2
+    assert main.main(["produce", *arguments]) == 2
     assert said in capsys.readouterr().err

@@ -10,9 +10,10 @@ import pytest
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
 
-from streamer import ends, limits
-from streamer.config import Kafka
-from streamer.ends import NOT_ASKED, KafkaLogEnds
+from streamer.kafka import log_ends
+from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
+from streamer.settings import limits
+from streamer.settings.model import Kafka
 from tests.scripted import until
 
 Offsets = dict[TopicPartition, int]
@@ -54,7 +55,7 @@ async def test_no_error_ends_the_questions(
     monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
     broker = Broker()
     broker.error = error
-    monkeypatch.setattr(ends, "_consumer", broker.consumer)
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
     found = KafkaLogEnds(Kafka(brokers="broker:1"))
     assert found.problem == NOT_ASKED
     async with found.followed(lambda: 2):

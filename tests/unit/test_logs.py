@@ -6,16 +6,16 @@ import logging
 
 import pytest
 
-from streamer import logs
+from streamer import notices
 
 
 def test_the_same_line_is_said_once_in_a_while(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     now = 100.0
-    monkeypatch.setattr("streamer.logs.time.monotonic", lambda: now)
+    monkeypatch.setattr("streamer.notices.time.monotonic", lambda: now)
     logger = logging.getLogger("streamer.test_logs")
-    logger.addFilter(logs.Seldom())
+    logger.addFilter(notices.RateLimited())
     for _ in range(5):
         logger.warning("no broker at %s", "a:1")
         logger.warning("no metadata")

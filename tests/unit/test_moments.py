@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamer import limits
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import DISCOUNT, RECIPROCAL, TABLE_BITS, UNIT
+from streamer.settings import limits
 from tests.moments import columns_of
 
 LARGEST = [UNIT, 3 * UNIT, 1 << 33, 10**14, int((2 * limits.MAX_SCORE + 2) * UNIT)]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamer.config import parse
-from streamer.replay import Replay
+from streamer.settings.load import parse
+from streamer.sources.replay import Replay
 
 DAY_MS = 24 * 3600 * 1000
 START_MS = 20_000 * DAY_MS  # 2024-10-04

@@ -9,12 +9,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from streamer import limits
 from streamer._core import Core
 from streamer.errors import CodecError
 from streamer.metrics.rings import TOTAL_RING, Ring
-from streamer.store import codec
-from streamer.store.panes import PaneBlobs, split
+from streamer.settings import limits
+from streamer.state import codec
+from streamer.state.panes import PaneBlobs, split
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60))
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from streamer.readout.pane_sums import PaneSums
-from streamer.readout.readout import readout
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.query.pane_sums import PaneSums
+from streamer.query.readings import readout
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, by_key, random_records, to_log
 from tests.journal_suite import commit, start, take_over

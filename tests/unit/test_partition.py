@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from streamer.canonical import canonical
-from streamer.config import parse
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
+from streamer.settings.load import parse
+from streamer.state.partition import Partition
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.canonical import canonical
 
 
 def test_bounds_that_were_hit_show() -> None:

@@ -10,10 +10,10 @@ import pytest
 from aiokafka.errors import OffsetOutOfRangeError
 from aiokafka.structs import TopicPartition
 
-from streamer import peek
-from streamer.config import Kafka
 from streamer.errors import BrokerError
-from streamer.witnesses import witness_of
+from streamer.kafka import record_lookup
+from streamer.kafka.fingerprints import fingerprint_of
+from streamer.settings.model import Kafka
 
 TP = TopicPartition("clicks", 0)
 RECORD = SimpleNamespace(offset=7, timestamp=70, value=b"seven")
@@ -56,13 +56,15 @@ class Consumer:
 
 
 async def ask(consumer: Consumer, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(peek, "aiokafka", SimpleNamespace(AIOKafkaConsumer=lambda **_: consumer))
-    return await peek.records_at(Kafka(), {TP: 7})
+    monkeypatch.setattr(
+        record_lookup, "aiokafka", SimpleNamespace(AIOKafkaConsumer=lambda **_: consumer)
+    )
+    return await record_lookup.records_at(Kafka(), {TP: 7})
 
 
 async def test_a_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = await ask(Consumer([{}, {TP: [RECORD]}], 9), monkeypatch)
-    assert found == {TP: witness_of(7, 70, b"seven")}
+    assert found == {TP: fingerprint_of(7, 70, b"seven")}
 
 
 @pytest.mark.parametrize("end", [3, 7])

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from streamer.config import Settings
-from streamer.ends import LogEnds
 from streamer.ingest.hash_key import FIXED_KEY
-from streamer.lag import Standstill, lag_records
+from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import Catalogue
-from streamer.partition import Partition
-from streamer.processor import Health
-from streamer.processor import health as health_of
-from streamer.store.base import Answer
-from streamer.store.journal import Journal
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
-from streamer.store.restore import start_over
-from streamer.telemetry import Telemetry
+from streamer.server.lag import Standstill, lag_records
+from streamer.server.processor import Health
+from streamer.server.processor import health as health_of
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.reader import Reader
+from streamer.state.restore import start_over
+from streamer.state.store import Answer
+from streamer.state.worker_report import WorkerReport
 
 
-def health(reader: Reader, reports: list[Telemetry]) -> Health:
+def health(reader: Reader, reports: list[WorkerReport]) -> Health:
     """Where no log is known."""
     return health_of(reader, reports, Standstill(), LogEnds())
 
@@ -41,31 +41,31 @@ async def test_a_partition_that_was_not_given_back_is_missed() -> None:
     reader = await reader_of(2)
     reader.claimed = {1}
     assert health(reader, []).problems == ("partition 1 of 2: no worker has it",)
-    assert health(reader, [Telemetry("a", {0: "owned", 1: "owned"})]).is_ready
+    assert health(reader, [WorkerReport("a", {0: "owned", 1: "owned"})]).is_ready
 
 
 async def test_a_silent_worker_is_missed_while_nobody_else_has_its_partitions() -> None:
     reader = await reader_of(2)
-    killed = Telemetry("a", {0: "owned", 1: "owned"}, silent_seconds=60)
+    killed = WorkerReport("a", {0: "owned", 1: "owned"}, silent_seconds=60)
     assert health(reader, [killed]).problems == (
         "a: has been silent for 60 s",
         "partitions 0, 1 of 2: no worker has it",
     )
-    half = Telemetry("b", {0: "owned", 1: "adopting"})
+    half = WorkerReport("b", {0: "owned", 1: "recovering"})
     assert not health(reader, [killed, half]).is_ready
-    whole = Telemetry("b", {0: "owned", 1: "owned"})
+    whole = WorkerReport("b", {0: "owned", 1: "owned"})
     assert health(reader, [killed, whole]).is_ready
 
 
 async def test_an_empty_store_under_workers_is_told() -> None:
-    there = Telemetry("a", {0: "owned"})
+    there = WorkerReport("a", {0: "owned"})
     assert health(await reader_of(0), [there]).problems == (
         "workers are there, but nothing is stored",
     )
 
 
 async def test_many_partitions_are_told_in_short() -> None:
-    there = Telemetry("a", {0: "owned"}, problems={0: "no broker"})
+    there = WorkerReport("a", {0: "owned"}, problems={0: "no broker"})
     assert health(await reader_of(64), [there]).problems == (
         "a: partition 0: no broker",
         "partitions 1, 2, 3, 4, 5, 6, 7, 8 … of 64: no worker has it",
@@ -79,7 +79,7 @@ async def test_records_that_wait_without_a_commit_are_a_problem_after_a_while() 
     assert still.seconds == {0: 0.0, 1: 0.0}  # an idle partition's commit is old
     still.look(1_031_000, waiting, {0: 400_000, 1: 400_000})
     assert still.seconds == {0: 31.0, 1: 0.0}
-    there = [Telemetry("a", {0: "owned", 1: "owned"})]
+    there = [WorkerReport("a", {0: "owned", 1: "owned"})]
     assert health_of(reader, there, still, LogEnds()).problems == (
         "partition 0: records have waited for 31 s without a commit",
     )
@@ -97,7 +97,7 @@ async def test_a_kafka_that_does_not_answer_is_a_problem() -> None:
 def test_the_lag_is_true_without_workers_and_leaves_out_what_is_no_record() -> None:
     ends = LogEnds({("clicks", 0): (5, 12), ("clicks", 1): (0, 0)})
     assert lag_records(ends, {}, []) == {("clicks", 0): 7, ("clicks", 1): 0}
-    past_a_marker = Telemetry("a", read_to={"clicks/0": 12})
+    past_a_marker = WorkerReport("a", read_to={"clicks/0": 12})
     assert lag_records(ends, {}, [past_a_marker]) == {("clicks", 0): 0, ("clicks", 1): 0}
 
 

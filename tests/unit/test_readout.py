@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
-from streamer.readout.readout import Readout, readout
-from streamer.readout.view import view_of
+from streamer.query.readings import Readout, readout
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.rollups import every
 

@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from streamer import recovery
-from streamer.owned import Phase
-from streamer.store.base import Stored
-from streamer.store.manifest import decode
-from streamer.store.memory import MemoryStore
-from streamer.witnesses import witness_of
+from streamer.kafka.fingerprints import fingerprint_of
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.store import Stored
+from streamer.worker import recovery
+from streamer.worker.partition_task import Phase
 from tests.scripted import START_MS, TPS, Bench, running, until
 
 COUNTED = 100
 
 
 async def count_some(bench: Bench) -> None:
-    await until(lambda: bench.owned.phase is Phase.OWNED, "recovered")
+    await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
     bench.offer("impressions", COUNTED, START_MS)
-    await until(lambda: bench.owned.committed.get("impressions") == COUNTED, "committed")
+    await until(lambda: bench.task.committed.get("impressions") == COUNTED, "committed")
 
 
 # Logs are compared after every rebalance ----------------------------------------------------------
@@ -29,7 +29,9 @@ async def count_some(bench: Bench) -> None:
 
 def recreated(bench: Bench) -> None:
     """A topic of the same name: longer than what was read, with other records."""
-    bench.log.records = {(TPS[0], COUNTED - 1): witness_of(COUNTED - 1, START_MS, b"another one")}
+    bench.log.records = {
+        (TPS[0], COUNTED - 1): fingerprint_of(COUNTED - 1, START_MS, b"another one")
+    }
 
 
 def truncated(bench: Bench) -> None:
@@ -50,16 +52,16 @@ async def test_a_partition_that_stays_is_compared_with_its_logs_again(
     bench = Bench(store)
     async with running(bench):
         await count_some(bench)
-        partition = bench.owned.partition
+        partition = bench.task.partition
         assert partition is not None
         await bench.runner.revoke()
-        assert not bench.owned.dirty
-        assert bench.task is not None
-        bench.task.cancel()  # nothing is applied any more
+        assert not bench.task.dirty
+        assert bench.run is not None
+        bench.run.cancel()  # nothing is applied any more
         change(bench)
         await bench.runner.assign([0])
-        await until(lambda: bench.owned.phase is Phase.OWNED, "it goes on")
-        assert bench.owned.partition is partition  # nothing was loaded
+        await until(lambda: bench.task.phase is Phase.OWNED, "it goes on")
+        assert bench.task.partition is partition  # nothing was loaded
         assert bench.log.starts[-1][TPS[0]] == goes_on_at
         log = partition.logs["impressions"]
         assert (log.lost, log.gaps, log.restarts) == declared
@@ -93,12 +95,12 @@ async def test_damage_that_is_gone_at_the_second_look_loses_nothing(
     second = Bench(store)
     second.log.records = first.log.records
     async with running(second):
-        await until(lambda: second.owned.phase is Phase.OWNED, "recovered")
+        await until(lambda: second.task.phase is Phase.OWNED, "recovered")
         assert store.whole
         assert second.log.starts == [dict.fromkeys(TPS, 0) | {TPS[0]: COUNTED}]
-        async with second.owned.lock:
-            assert second.owned.partition is not None
-            topics = second.owned.partition.core.counters()["topics"]
+        async with second.task.lock:
+            assert second.task.partition is not None
+            topics = second.task.partition.core.counters()["topics"]
         assert topics["impressions"]["accepted"] == COUNTED
     assert "counted again" not in caplog.text
 
@@ -112,7 +114,7 @@ async def test_damage_that_stays_is_counted_again(
         await count_some(first)
     store.whole = False
     async with running(Bench(store)) as second:
-        await until(lambda: second.owned.phase is Phase.OWNED, "recovered")
+        await until(lambda: second.task.phase is Phase.OWNED, "recovered")
         assert second.log.starts[-1][TPS[0]] == 0
     assert "counted again from Kafka" in caplog.text
 
@@ -131,7 +133,7 @@ async def test_blobs_that_another_worker_replaced_are_no_damage(
 
     async def taken(partition: int) -> Stored:
         """At our second look; our first one came with our claim."""
-        if store.claims.get(0) and second.owned.phase is Phase.ADOPTING and second.log.assigned:
+        if store.claims.get(0) and second.task.phase is Phase.RECOVERING and second.log.assigned:
             looks.append(partition)
             if len(looks) == 2:
                 store.claims[0] = "another worker's"
@@ -170,12 +172,12 @@ async def test_a_recovery_ends_where_another_of_its_partition_begins() -> None:
     bench = Bench(store)
     async with running(bench):
         await until(lambda: store.asked == 1, "the first one claims")
-        first = bench.runner._adoptions[0]
-        bench.runner._start_adoption(bench.owned, 0.0)
+        first = bench.runner._recoveries[0]
+        bench.runner._start_recovery(bench.task, 0.0)
         await until(lambda: store.asked == 2, "the second one claims")
         assert first.cancelled()
         store.through.set()
-        await until(lambda: bench.owned.phase is Phase.OWNED, "recovered")
+        await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
         await asyncio.sleep(0.05)
         assert len(bench.log.starts) == 1
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from streamer import limits
-from streamer.commands.refused import Refused
-from streamer.config import parse
-from streamer.deadletters import DeadLetter
-from streamer.events import LINE_TYPES
-from streamer.judge import Judge, reason_of_no_topic
-from streamer.refusals import Explainer, Refusal
+from streamer.cli.refused import Refused
+from streamer.ingest.dead_letters import DeadLetter
+from streamer.ingest.record import RecordDecoder, reason_of_no_topic
+from streamer.ingest.rejections import Explainer, Refusal
+from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
 from tests.agreement import SETTINGS, random_records
 from tests.oracle.broken_lines import ABSENT, WRONG
 from tests.oracle.fuzzed import Fuzzer
@@ -27,7 +27,7 @@ def explained(kind: str, settings: Any = None, **fields: Any) -> Refusal:
     event = {"ts": TS, "user_id": "u", "item_id": "i", "session_id": "s", "action": "view"} | fields
     raw = json.dumps({k: v for k, v in event.items() if v is not ABSENT}).encode()
     settings = settings or parse({})
-    reason = Judge(settings).refusal(kind, raw)
+    reason = RecordDecoder(settings).refusal(kind, raw)
     assert reason is not None
     return Explainer(settings).explain(kind, raw, reason)
 
@@ -137,7 +137,7 @@ def test_every_wrong_field_is_explained() -> None:
 def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> None:
     event = {"ts": TS, "user_id": "u", "item_id": "i"} | fields
     raw = json.dumps({k: v for k, v in event.items() if v is not ABSENT}).encode()
-    reason = Judge(parse({})).refusal(kind, raw)
+    reason = RecordDecoder(parse({})).refusal(kind, raw)
     assert reason is not None
     explainer = Explainer(parse({}))
     assert explainer.explain(kind, raw, reason, hides_values=True).found == found
@@ -147,7 +147,7 @@ def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
     good, _ = random_records(5, name, 300, 1)
-    judge, explainer = Judge(SETTINGS[name]), Explainer(SETTINGS[name])
+    judge, explainer = RecordDecoder(SETTINGS[name]), Explainer(SETTINGS[name])
     refused = Refused(SETTINGS[name])
     for record in Fuzzer(4, SETTINGS[name]).mix(good, 4000, heavy=12):
         reason = judge.refusal(record.topic, record.raw)
@@ -163,5 +163,5 @@ def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
             assert refusal.found
             letter = DeadLetter("clicks" * 40, 999, 2**60, refusal, record.raw)
             assert sum(len(key) + len(value) for key, value in letter.headers()) < 2000
-    assert all("\n" not in what + mend for _, what, mend in refused.findings())
+    assert all("\n" not in what + fix for _, what, fix in refused.findings())
     assert refused.total == sum(refused.reasons.values())

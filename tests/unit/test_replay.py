@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 import zstandard
 
-from streamer import cli, limits
-from streamer.config import Settings, parse
-from streamer.events import KINDS
-from streamer.replay import Dead, Replay
+from streamer.cli import main
+from streamer.ingest.keys import murmur2, partition_of
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.sources import open_bandit
 from streamer.sources.files import FileSource
-from streamer.sources.keys import murmur2, partition_of
+from streamer.sources.replay import Dead, Replay
 from tests.agreement import DOCUMENTS, by_key, differences
 from tests.oracle import files as oracle_files
 from tests.oracle.oracle import records_of_file, run
@@ -90,7 +92,7 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     good = b'{"type":"impression","ts":1700000000000,"user_id":"u1","item_id":"i1"}'
     path, letters = tmp_path / "log.ndjson", tmp_path / "dead.jsonl"
     path.write_bytes(b"\n".join([good, *bad]))
-    assert cli.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 0
+    assert main.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 0
     found = [json.loads(line) for line in letters.read_bytes().splitlines()]
     assert len(found) == len(bad)
     by_place = {(x["topic"], x["offset"]): x for x in found if x["topic"]}
@@ -120,7 +122,7 @@ def test_a_file_with_names_of_its_own_is_an_error_that_names_them(
 ) -> None:
     path = tmp_path / "log.ndjson"
     path.write_bytes((OWN_NAMES + b"\n") * 500)
-    assert cli.main(["replay", str(path), "--json"]) == 1
+    assert main.main(["replay", str(path), "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["stream_time_ms"] == 0
     assert "none of 500 lines was accepted" in err
@@ -131,7 +133,7 @@ def test_a_file_with_names_of_its_own_is_an_error_that_names_them(
         *('type = "event"', 'ts = "time"', 'item_id = "sku"', 'user_id = "uid"'),
     ):
         assert text in err
-    assert cli.main(["replay", str(path)]) == 1
+    assert main.main(["replay", str(path)]) == 1
     out, _ = capsys.readouterr()
     assert "Nothing was counted." in out
     assert "1970" not in out
@@ -155,8 +157,8 @@ def test_the_exit_code_says_whether_lines_were_refused(
 ) -> None:
     path = tmp_path / "log.ndjson"
     path.write_bytes(b"\n".join(lines))
-    assert cli.main(["replay", str(path), "--prom"]) == plain
-    assert cli.main(["replay", str(path), "--prom", "--strict"]) == strict
+    assert main.main(["replay", str(path), "--prom"]) == plain
+    assert main.main(["replay", str(path), "--prom", "--strict"]) == strict
     err = capsys.readouterr().err
     assert ("refused" in err) == bool(plain or strict)
     assert ("looks like seconds" in err) == (b"1700000000," in b"".join(lines))
@@ -171,7 +173,7 @@ def real_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def json_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    assert cli.main(["replay", "--json", *arguments]) == 0
+    assert main.main(["replay", "--json", *arguments]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     document: dict[str, Any] = json.loads(out)
@@ -225,7 +227,7 @@ def test_compressed_split_and_standard_input(
 
 def test_prom_and_json_show_the_same(real_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = json_of(capsys, str(real_log))
-    assert cli.main(["replay", "--prom", str(real_log)]) == 0
+    assert main.main(["replay", "--prom", str(real_log)]) == 0
     lines = [x for x in capsys.readouterr().out.splitlines() if not x.startswith("#")]
     assert len(lines) == len(document["readings"])
     shown = [(x.partition("{")[0].partition(" ")[0], float(x.rpartition(" ")[2])) for x in lines]
@@ -233,7 +235,7 @@ def test_prom_and_json_show_the_same(real_log: Path, capsys: pytest.CaptureFixtu
 
 
 def test_summary(real_log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["replay", str(real_log)]) == 0
+    assert main.main(["replay", str(real_log)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     for text in ("2019-11-30", "60,000", "The last 24h", "The last 1m", "bts", *KINDS):
@@ -258,7 +260,7 @@ def test_files_that_cannot_be_read(
     elif case == "no dead letters":
         path.write_bytes(text)
         options = ["--dead-letters", str(tmp_path / "no" / "letters")]
-    assert cli.main(["replay", "--json", str(path), *options]) == 1
+    assert main.main(["replay", "--json", str(path), *options]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

@@ -10,11 +10,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as classic
 
-from streamer import exposition
-from streamer.config import Settings
-from streamer.readout.readout import Readout
-from streamer.replay import Replay
-from streamer.scrape import OPENMETRICS, TEXT, Bodies, Form, form_of
+from streamer.query.readings import Readout
+from streamer.server import prometheus_text
+from streamer.server.scrape import OPENMETRICS, TEXT, Bodies, Form, form_of
+from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.sources.synthetic import Traffic, generate
 from tests.oracle.timeline import H, Log
 
@@ -88,13 +88,13 @@ async def test_a_readout_is_written_once_for_each_form(
     result: Readout, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bool] = []
-    render = exposition.render
+    render = prometheus_text.render
 
     def counted(of: Readout, is_openmetrics: bool = False) -> str:
         written.append(is_openmetrics)
         return render(of, is_openmetrics)
 
-    monkeypatch.setattr(exposition, "render", counted)
+    monkeypatch.setattr(prometheus_text, "render", counted)
     bodies = Bodies()
     for tail in (b"", b"# first\n", b"# second\n"):
         for form in FORMS:

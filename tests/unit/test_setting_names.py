@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from streamer.commands.metrics import entries
-from streamer.config import Settings, load, parse
+from streamer.cli.metrics import entries
 from streamer.errors import SettingsError
-from streamer.field_settings import RESERVED_DIMENSIONS
-from streamer.redis_url import validate_url
-from streamer.setting_names import keys_of, variable_of
+from streamer.settings.fields import RESERVED_DIMENSIONS
+from streamer.settings.load import load, parse
+from streamer.settings.model import Settings
+from streamer.settings.names import keys_of, variable_of
+from streamer.settings.redis_url import validate_url
 
 
 def refusal(document: dict[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamer.config import parse
-from streamer.readout.readout import family_of
+from streamer.query.readings import family_of
+from streamer.settings.load import parse
 from streamer.testing import Engines, chunks_of
 from tests.agreement import (
     SETTINGS,

@@ -8,8 +8,8 @@ from ddsketch import DDSketch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamer import limits
 from streamer.metrics import sketch
+from streamer.settings import limits
 
 QUANTILES = [(1, 2), (9, 10), (99, 100), (1, 100), (1, 1)]
 SLACK = 1 + 1e-12

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer import limits
-from streamer.canonical import canonical
-from streamer.config import Settings, parse
-from streamer.partition import Partition
-from streamer.store.journal import Journal
-from streamer.store.memory import MemoryStore
-from streamer.store.restore import adopt
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
 from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import differences, read_engines, run_engines, states, to_log
+from tests.canonical import canonical
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, S
@@ -204,7 +205,7 @@ def test_scores_and_probes() -> None:
     assert readings["streamer_index_recall_ratio", labels] == 1.0
 
 
-async def adopted(
+async def recovered(
     settings: Settings, log: Sequence[LogRecord], seed: int, size: int = 2, commits: float = 1.0
 ) -> Engines:
     """Fed in small chunks; another worker takes over after each commit."""
@@ -224,7 +225,7 @@ async def take_over(store: MemoryStore, engines: Engines) -> Journal:
     claim, stored = await store.claim(0)
     partition = Partition(engines.settings, engines.catalogue, engines.key)
     engines.partitions[0] = partition
-    return await adopt(store, 0, partition, claim, stored)
+    return await load_partition(store, 0, partition, claim, stored)
 
 
 @pytest.mark.parametrize("settings", [PLAIN, GRADED], ids=["clicks", "conversions"])
@@ -243,7 +244,7 @@ async def test_takeovers_in_the_middle_of_slates_change_nothing(
         log.bought(at_ms + 2 * H, request_id=f"r{i}", item_id="b")
     records = to_log(log.records)
     reference = run_engines(settings, 1, records, 10**6)
-    engines = await adopted(settings, records, seed, 2, commits)
+    engines = await recovered(settings, records, seed, 2, commits)
     expected = run(log.records, settings).readings
     assert differences(read_engines(engines), expected) == []
     assert canonical(engines.partitions[0]) == canonical(reference.partitions[0])
@@ -288,7 +289,7 @@ async def test_slates_closed_by_a_bound_never_show_less_than_none() -> None:
     log = Log().shown(0, request_id="r", item_id="a").shown(20 * M, request_id="r", item_id="b")
     log.shown(20 * M, user_id="v", item_id="x").shown(10 * M, 21 * M, request_id="r", item_id="c")
     for seed in range(3):
-        readings = read_engines(await adopted(settings, to_log(log.records), seed, 1))
+        readings = read_engines(await recovered(settings, to_log(log.records), seed, 1))
         assert all(v > 0 for (name, _), v in readings.items() if "slates" in name)
 
 

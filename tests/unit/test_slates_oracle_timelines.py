@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.agreement import differences, read_engines, run_engines, states, to_log
 from tests.oracle.oracle import run
 from tests.oracle.timeline import Log, M

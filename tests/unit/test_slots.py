@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from streamer import slots
-from streamer.config import Kafka
 from streamer.errors import StreamerError
-from streamer.slots import Slot, directory_of
+from streamer.settings.model import Kafka
+from streamer.worker import instance_name
+from streamer.worker.instance_name import Slot, directory_of
 
 KAFKA = Kafka(host_name="host")
 
@@ -65,7 +65,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
 def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.mkdir(mode=0o700)
     mine = os.getuid()
-    monkeypatch.setattr(slots, "directory_of", lambda kafka: folder)
+    monkeypatch.setattr(instance_name, "directory_of", lambda kafka: folder)
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     with pytest.raises(StreamerError, match="others may write to it"):
         Slot(KAFKA)

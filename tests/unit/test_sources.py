@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import zstandard
 
-from streamer import limits
-from streamer.config import Settings, parse
 from streamer.errors import SourceError, UsageError
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.sources import open_bandit
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
@@ -365,7 +366,7 @@ def test_sessions_tell_of_items_of_their_slate_and_clicks_may_tell_the_same() ->
     clicks = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "click"}
     told = [e for e in events if e.get("action") == "dwell"]
     views = sum(e.get("action") == "view" for e in events)
-    assert len(told) / views == pytest.approx(traffic.told_share, rel=0.05)
+    assert len(told) / views == pytest.approx(traffic.dwell_share, rel=0.05)
     both = [e for e in told if (e["request_id"], e["item_id"]) in clicks]
     assert 0.05 < len(both) / len(told) < 0.3
     as_times = [e for e in told if "start_ts" in e]

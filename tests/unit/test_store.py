@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamer.store.base import Answer, Store
-from streamer.store.memory import MemoryStore
+from streamer.state.memory import MemoryStore
+from streamer.state.store import Answer, Store
 from tests.experiment_suite import ExperimentSuite
 from tests.journal_suite import JournalSuite
 from tests.reader_suite import ReaderSuite

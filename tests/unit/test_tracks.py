@@ -10,18 +10,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamer.alert_settings import Alert
-from streamer.canonical import canonical
-from streamer.config import Settings
-from streamer.readout.view import View, panes_of, view_of
-from streamer.store.memory import MemoryStore
-from streamer.store.reader import Reader
+from streamer.settings.alerts import Alert
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
+from streamer.state.snapshot import View, panes_of, view_of
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, run_engines, states, to_log
+from tests.canonical import canonical
 from tests.journal_suite import commit, start, take_over
+from tests.oracle.alert_series import by_day, by_time, series_of
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
-from tests.oracle.tracks import by_day, by_time, track_of
 
 ALERTS = (
     Alert(name="ctr", segments=("variant", "surface")),
@@ -45,7 +45,7 @@ def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) 
     places = {name: i for i, name in enumerate(settings.dimension_names)}
     found: Counter[Any] = Counter()
     for view in views:
-        seen = view.tracks[track.shape]
+        seen = view.alert_series[track.shape]
         for place, (codes, values) in seen.panes.items():
             if place >> 32 != ring:
                 continue
@@ -66,7 +66,7 @@ def expected(settings: Settings, records: Any, alert: Alert) -> dict[Any, int]:
     order = [n for n in settings.dimension_names if n in alert.segments]
     return {
         (pane, tuple(v for _, v in sorted(zip(order, values, strict=True))), group, side): amount
-        for (pane, values, group, side), amount in track_of(records, settings, alert).items()
+        for (pane, values, group, side), amount in series_of(records, settings, alert).items()
     }
 
 
@@ -80,15 +80,15 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
     for size, dice in [(1_000_000, None), (25, seed)]:
         engines = run_engines(settings, partitions, to_log(records), size, dice)
         views = [view_of(p) for p in engines.partitions]
-        facts = engines.catalogue.alert_facts
+        measures = engines.catalogue.alert_measures
         for alert in settings.alerts:
-            track = facts.track_of(alert)
+            track = measures.series_of(alert)
             oldest = min(track.rings[0].oldest(v.header.stream_ms) for v in views)
             wanted = expected(settings, records, alert)
             assert min(pane for pane, *_ in wanted) >= oldest  # nothing has left yet
             assert shown(settings, views, track) == wanted, alert.name
             assert shown(settings, views, track, 2) == by_day(wanted, alert)
-            assert shown(settings, views, facts.weeks_of(alert)) == by_time(wanted)
+            assert shown(settings, views, measures.weeks_of(alert)) == by_time(wanted)
         reference = reference or states(engines)
         assert states(engines) == reference
 
@@ -114,18 +114,18 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
     await commit(store, run, 0)
     reader = Reader(store)
     await reader.refresh()
-    facts = run.engines.catalogue.alert_facts
+    measures = run.engines.catalogue.alert_measures
     since = {}
     for alert in more.alerts:
-        track = facts.track_of(alert)
-        since[alert.name] = reader.views[0].tracks[track.shape].since_ms
+        track = measures.series_of(alert)
+        since[alert.name] = reader.views[0].alert_series[track.shape].since_ms
         if since[alert.name] == 0:
             wanted = expected(more, records, alert)
             assert shown(more, reader.views, track) == wanted
             assert shown(more, reader.views, track, 2) == by_day(wanted, alert)
-            assert shown(more, reader.views, facts.weeks_of(alert)) == by_time(wanted)
+            assert shown(more, reader.views, measures.weeks_of(alert)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
-    assert len(reader.views[0].tracks) == 8
+    assert len(reader.views[0].alert_series) == 8
 
 
 def test_panes_leave_when_no_comparison_needs_them() -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from streamer.turns import Turns
+from streamer.server.single_flight import SingleFlight
 
 
 class Work:
@@ -28,7 +28,7 @@ class Work:
 
 
 async def test_who_asks_while_it_runs_shares_the_next_run() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SingleFlight(), Work()
     first = asyncio.create_task(turns.share("x", work.run))
     await asyncio.sleep(0.005)  # the first run is under way
     later = await asyncio.gather(*(turns.share("x", work.run) for _ in range(300)))
@@ -36,14 +36,14 @@ async def test_who_asks_while_it_runs_shares_the_next_run() -> None:
 
 
 async def test_kinds_take_turns() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SingleFlight(), Work()
     asked = [turns.share(kind, work.run) for kind in "abcabc"]
     assert sorted(await asyncio.gather(*asked)) == [1, 1, 2, 2, 3, 3]
     assert work.most_at_once == 1
 
 
 async def test_who_leaves_takes_nothing_away() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SingleFlight(), Work()
     left = asyncio.create_task(turns.share("x", work.run))
     stays = asyncio.create_task(turns.share("x", work.run))
     await asyncio.sleep(0)
@@ -53,7 +53,7 @@ async def test_who_leaves_takes_nothing_away() -> None:
 
 
 async def test_a_failure_is_everyones_and_the_next_run_is_another() -> None:
-    turns, work = Turns(), Work()
+    turns, work = SingleFlight(), Work()
 
     async def fail() -> int:
         raise ValueError("once")

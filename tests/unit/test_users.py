@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamer.config import Settings, parse
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.agreement import (
     SETTINGS,

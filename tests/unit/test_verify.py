@@ -8,12 +8,12 @@ import cramjam
 import msgspec
 import pytest
 
-from streamer.commands import inspect
-from streamer.commands.verify import verify
-from streamer.config import Settings
-from streamer.store.base import Stored
-from streamer.store.manifest import VERSION, decode
-from streamer.store.memory import MemoryStore
+from streamer.cli import inspect
+from streamer.cli.verify import verify
+from streamer.settings.model import Settings
+from streamer.state.manifest import VERSION, decode
+from streamer.state.memory import MemoryStore
+from streamer.state.store import Stored
 from tests.scripted import Bench, running, until
 
 
@@ -35,9 +35,9 @@ async def stored_by(version: int, has_checksum: bool = True) -> Store:
     store = Store()
     await store.set_partitions(1)
     async with running(Bench(store)) as bench:
-        await until(lambda: bench.owned.epochs, "recovered")
+        await until(lambda: bench.task.epochs, "recovered")
         bench.offer("impressions", 10, 1_700_000_000_000)
-        await until(lambda: bench.owned.committed.get("impressions") == 10, "committed")
+        await until(lambda: bench.task.committed.get("impressions") == 10, "committed")
     held = store.states[0]
     manifest = rewritten(held.manifest, version, has_checksum)
     store.states[0] = Stored(held.position, manifest, held.seen_ms)

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from streamer import limits
-from streamer.commands import run
-from streamer.config import Settings
+from streamer.cli import run
 from streamer.errors import BrokerError
-from streamer.events import KINDS
-from streamer.store.memory import MemoryStore
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
 from tests.scripted import until
 
 

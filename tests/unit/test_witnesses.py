@@ -8,8 +8,7 @@ import pytest
 from aiokafka.structs import TopicPartition
 
 from streamer.errors import BrokerError
-from streamer.store.manifest import Witness
-from streamer.witnesses import Resumption, resume, witness_of
+from streamer.kafka.fingerprints import Fingerprint, Resumption, fingerprint_of, resume
 
 TP = TopicPartition("clicks", 3)
 
@@ -28,10 +27,10 @@ class Logs:
 
     async def records_at(
         self, offsets: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, Witness]:
+    ) -> dict[TopicPartition, Fingerprint]:
         self.asked += offsets.values()
         after = [n for n in sorted(self.values) if n >= offsets[TP]]
-        return {TP: witness_of(after[0], after[0], self.values[after[0]])} if after else {}
+        return {TP: fingerprint_of(after[0], after[0], self.values[after[0]])} if after else {}
 
 
 def numbered(first: int, end: int, what: bytes = b"old") -> dict[int, bytes]:
@@ -39,7 +38,7 @@ def numbered(first: int, end: int, what: bytes = b"old") -> dict[int, bytes]:
 
 
 OLD = numbered(0, 100)
-WITNESSES = [witness_of(n, n, OLD[n]) for n in (9, 60, 90, 97, 99)]
+FINGERPRINTES = [fingerprint_of(n, n, OLD[n]) for n in (9, 60, 90, 97, 99)]
 
 
 @pytest.mark.parametrize(
@@ -75,23 +74,23 @@ WITNESSES = [witness_of(n, n, OLD[n]) for n in (9, 60, 90, 97, 99)]
             id="compacted",
         ),
         pytest.param(
-            0, numbered(0, 9) | numbered(100, 110), Resumption(100), id="all witnesses compacted"
+            0, numbered(0, 9) | numbered(100, 110), Resumption(100), id="all fingerprints compacted"
         ),
     ],
 )
 async def test_where_it_goes_on(start: int, values: dict[int, bytes], expected: Resumption) -> None:
-    found = await resume(Logs(start, values), {TP: 100}, {TP: WITNESSES})
+    found = await resume(Logs(start, values), {TP: 100}, {TP: FINGERPRINTES})
     assert found == {TP: expected}
 
 
 async def test_a_log_without_the_markers_behind_its_last_record_is_another_one() -> None:
-    found = await resume(Logs(0, OLD), {TP: 103}, {TP: WITNESSES})
+    found = await resume(Logs(0, OLD), {TP: 103}, {TP: FINGERPRINTES})
     assert found == {TP: Resumption(100, None, True)}
 
 
 async def test_an_unchanged_log_is_asked_for_one_record() -> None:
     logs = Logs(0, OLD)
-    await resume(logs, {TP: 100}, {TP: WITNESSES})
+    await resume(logs, {TP: 100}, {TP: FINGERPRINTES})
     assert logs.asked == [99]
 
 
@@ -99,14 +98,14 @@ async def test_a_log_that_both_ends_and_goes_on_is_asked_again() -> None:
     """The new leader of a partition, which does not know yet how far the log is."""
     logs = Logs(0, OLD)
 
-    async def nothing(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Witness]:
+    async def nothing(offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, Fingerprint]:
         return {}
 
     logs.records_at = nothing  # type: ignore[method-assign]
     with pytest.raises(BrokerError, match="no record from offset 99 on"):
-        await resume(logs, {TP: 100}, {TP: WITNESSES})
+        await resume(logs, {TP: 100}, {TP: FINGERPRINTES})
 
 
-async def test_a_log_without_witnesses_goes_by_its_bounds() -> None:
+async def test_a_log_without_fingerprints_goes_by_its_bounds() -> None:
     assert await resume(Logs(0, {}), {TP: 7}, {TP: []}) == {TP: Resumption(0, None, True)}
     assert await resume(Logs(7, {}), {TP: 7}, {TP: []}) == {TP: Resumption(7)}

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from streamer.config import Topics
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
 
 _BLOCK = 50

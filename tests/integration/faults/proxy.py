@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from streamer.embedded import HOST
+from streamer.testing.embedded import HOST
 
 _BLOCK = 65536
 

@@ -16,14 +16,16 @@ from aiohttp import web
 from aiokafka import AIOKafkaProducer
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamer.config import Settings, Topics, parse
-from streamer.embedded import HOST
-from streamer.events import KINDS
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.refusals import Explainer, Refusal
-from streamer.store.redis import RedisStore
+from streamer.ingest.rejections import Explainer, Refusal
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings, Topics
+from streamer.state.redis.store import RedisStore
 from streamer.testing import LogRecord
+from streamer.testing.embedded import HOST
 from tests.agreement import differences, to_log
 from tests.integration.cases import (
     CUT_BYTES,
@@ -102,7 +104,7 @@ async def produce(brokers: str, topics: Topics, log: Sequence[LogRecord]) -> Non
 async def exporting(made: Bench) -> AsyncIterator[str]:
     """The URL of an exporter over the same state."""
     exporter = Exporter(made.settings, RedisStore(made.settings.redis))
-    runner = web.AppRunner(exporter.app())
+    runner = web.AppRunner(application(exporter))
     await runner.setup()
     try:
         yield f"http://{HOST}:{await listen(runner, HOST, 0)}"

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Topics
-from streamer.events import KINDS
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Topics
 from streamer.testing import LogRecord
 from tests.agreement import DOCUMENTS
 from tests.integration.cases import (

@@ -12,15 +12,15 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 
-from streamer import limits
-from streamer.commands import inspect, run
-from streamer.commands.verify import verify
+from streamer.cli import inspect, run
+from streamer.cli.verify import verify
 from streamer.errors import CodecError
-from streamer.exporter import Exporter
-from streamer.store.manifest import decode
-from streamer.store.reader import Reader
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.server.exporter import Exporter
+from streamer.settings import limits
+from streamer.state.manifest import decode
+from streamer.state.reader import Reader
+from streamer.state.redis.store import RedisStore
+from streamer.state.worker_report import WorkerReport
 from tests.integration.cases import (
     LIVE,
     PARTITIONS,
@@ -191,7 +191,7 @@ async def test_reports_that_cannot_be_read_are_named(
     async with bench(tmp_path, document) as made:
         store = redis_of(made)
         await store.redis.hset(store.keys.workers, mapping=bad)
-        await store.report(Telemetry("good:0"))
+        await store.report(WorkerReport("good:0"))
         exporter = Exporter(made.settings, made.store)
         await exporter.read()
         assert {r.worker for r in exporter.reports if r.is_present} == {"good:0"}

@@ -15,12 +15,12 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.structs import TopicPartition
 
-from streamer.config import Topics
-from streamer.embedded import create_topics
 from streamer.metrics.catalogue import Catalogue
-from streamer.readout.readout import readout
-from streamer.store.manifest import TopicState
+from streamer.query.readings import readout
+from streamer.settings.model import Topics
+from streamer.state.manifest import TopicState
 from streamer.testing import LogRecord
+from streamer.testing.embedded import create_topics
 from tests.integration.cases import (
     LIVE,
     PARTITIONS,

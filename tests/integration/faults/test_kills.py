@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from streamer.events import KINDS
+from streamer.settings.event_fields import KINDS
 from streamer.testing import LogRecord
 from tests.integration.cases import (
     LIVE,

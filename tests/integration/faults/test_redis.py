@@ -16,12 +16,13 @@ import pytest
 from aiohttp import web
 from redis.asyncio import Redis
 
-from streamer.config import Topics
-from streamer.embedded import HOST, EmbeddedRedis
 from streamer.errors import StoreError
-from streamer.exporter import Exporter
-from streamer.listener import listen
-from streamer.store.redis import RedisStore
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.model import Topics
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import HOST, EmbeddedRedis
 from tests.integration.cases import (
     LIVE,
     PARTITIONS,
@@ -90,7 +91,7 @@ async def scene(
         document = document_of(kafka, names, proxy.url, "faults", LIVE)
         async with bench(directory, document) as made:
             exporter = Exporter(made.settings, RedisStore(made.settings.redis))
-            runner = web.AppRunner(exporter.app())
+            runner = web.AppRunner(application(exporter))
             await runner.setup()
             url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
             for _ in range(2):

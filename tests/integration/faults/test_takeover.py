@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
-from streamer.config import Topics
-from streamer.ends import KafkaLogEnds
-from streamer.exporter import Exporter
+from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.server.exporter import Exporter
+from streamer.settings.model import Topics
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import Bench, Worker, bench, document_of, until
 

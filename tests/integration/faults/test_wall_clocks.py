@@ -17,10 +17,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from streamer.commands.run import worker_command, worker_environment
-from streamer.config import Settings
-from streamer.embedded import HOST
+from streamer.cli.run import worker_command, worker_environment
+from streamer.settings.model import Settings
 from streamer.sources.synthetic import Traffic, generate
+from streamer.testing.embedded import HOST
 from tests.agreement import to_log
 from tests.integration.cases import (
     Case,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from streamer.config import Topics
-from streamer.embedded import create_topics
+from streamer.settings.model import Topics
+from streamer.testing.embedded import create_topics
 from tests.integration.workers import delete_topics
 from tests.required import require
 from tests.secured import Certificates, SecuredKafka
@@ -84,7 +84,7 @@ def command() -> Command:
 
     def run(*arguments: object, environment: Mapping[str, str] | None = None) -> Ended:
         done = subprocess.run(
-            [sys.executable, "-m", "streamer.cli", *map(str, arguments)],
+            [sys.executable, "-m", "streamer", *map(str, arguments)],
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamer.embedded import HOST, free_port
+from streamer.testing.embedded import HOST, free_port
 from tests import audit
 
 

@@ -12,16 +12,17 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from streamer import limits
-from streamer.config import Exporter, parse
-from streamer.connections import most_connections
-from streamer.embedded import HOST
 from streamer.errors import SettingsError
-from streamer.failures import add_headers, errors, gate
-from streamer.guard import guards, is_open
-from streamer.hosts import host_guard
-from streamer.listener import Listener
-from streamer.logs import Notices
+from streamer.notices import Notices
+from streamer.server.authentication import guards, is_open
+from streamer.server.connections import most_connections
+from streamer.server.failures import add_headers, errors, gate
+from streamer.server.host_names import host_guard
+from streamer.server.listener import Listener
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Exporter
+from streamer.testing.embedded import HOST
 from tests.secured import Certificates
 
 MOST = 20

@@ -14,11 +14,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from streamer.config import parse
-from streamer.embedded import HOST, free_port
 from streamer.errors import SettingsError
-from streamer.guard import guards, tls_context
-from streamer.store.redis import RedisStore
+from streamer.server.authentication import guards, tls_context
+from streamer.settings.load import parse
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import HOST, free_port
 from tests.agreement import DOCUMENTS
 from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS, Command
@@ -60,7 +60,7 @@ async def config(
 async def exporter(config: Path) -> AsyncIterator[str]:
     """Base URL of ``streamer export`` as a process."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "streamer.cli", "export", "-c", str(config)),
+        *(sys.executable, "-m", "streamer", "export", "-c", str(config)),
         stdout=subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import aiohttp
 import pytest
 
-from streamer import limits
-from streamer.embedded import HOST
-from streamer.store.redis import RedisStore
+from streamer.settings import limits
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import HOST
 from tests.agreement import DOCUMENTS
 from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS
@@ -59,7 +59,7 @@ async def exporting(redis_url: str, redis_prefix: str, tmp_path: Path) -> AsyncI
     config.write_text(as_toml(document))
     with errors.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "streamer.cli", "export", "-c", str(config)),
+            *(sys.executable, "-m", "streamer", "export", "-c", str(config)),
             stdout=subprocess.PIPE,
             stderr=stderr,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES)),

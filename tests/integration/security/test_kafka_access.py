@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from streamer import cli
-from streamer.config import Topics
-from streamer.embedded import HOST, EmbeddedRedis, free_port
-from streamer.events import KINDS
+from streamer.cli import main
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Topics
+from streamer.testing.embedded import HOST, EmbeddedRedis, free_port
 from tests.integration.conftest import MakeRedis
 from tests.integration.security.conftest import (
     LEAVES_OPEN,
@@ -181,9 +181,9 @@ def test_a_refusal_is_one_line_and_ends(
     said = command("run", "-c", config)
     assert (said.code, said.out) == (1, "")
     lines = [said.line]
-    assert cli.main(["produce", str(tmp_path / "events.ndjson"), "-c", str(config)]) == 1
+    assert main.main(["produce", str(tmp_path / "events.ndjson"), "-c", str(config)]) == 1
     lines.append(capsys.readouterr().err)
-    assert cli.main(["check", "-c", str(config)]) == 1
+    assert main.main(["check", "-c", str(config)]) == 1
     found = capsys.readouterr()
     assert found.err == ""
     lines += [line for line in found.out.splitlines() if line.startswith("error")]

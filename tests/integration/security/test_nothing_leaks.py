@@ -23,14 +23,15 @@ import aiohttp
 import msgspec
 import pytest
 
-from streamer import cli
-from streamer.config import Exporter, Kafka, Redis, Settings, Topics, load, parse
-from streamer.embedded import HOST, EmbeddedRedis, create_topics, free_port
+from streamer.cli import main
 from streamer.errors import SettingsError
 from streamer.ingest.hash_key import HashKey, key_text
-from streamer.store import codec
-from streamer.store.manifest import decode
-from streamer.store.redis import RedisStore
+from streamer.settings.load import load, parse
+from streamer.settings.model import Exporter, Kafka, Redis, Settings, Topics
+from streamer.state import codec
+from streamer.state.manifest import decode
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import HOST, EmbeddedRedis, create_topics, free_port
 from tests.integration.security.conftest import COMMAND_SECONDS, LEAVES_OPEN, PASSWORD, USER
 from tests.integration.security.test_exporter_access import basic
 from tests.integration.workers import as_toml, until
@@ -93,7 +94,7 @@ class System:
     def command(self, *arguments: object) -> int:
         words = [str(a) for a in arguments]
         done = subprocess.run(
-            [sys.executable, "-m", "streamer.cli", *words, "--debug"],
+            [sys.executable, "-m", "streamer", *words, "--debug"],
             env=self.environment,
             capture_output=True,
             text=True,
@@ -109,7 +110,7 @@ class System:
         errors = self.config.with_suffix(f".{arguments[0]}.stderr")
         with errors.open("w") as file:
             process = subprocess.Popen(
-                [sys.executable, "-m", "streamer.cli", *arguments, "-c", str(self.config)],
+                [sys.executable, "-m", "streamer", *arguments, "-c", str(self.config)],
                 env=self.environment,
                 stdout=subprocess.PIPE,
                 stderr=file,
@@ -283,7 +284,7 @@ def test_no_failure_tells_a_secret(
     config.write_text(as_toml(document))
     (tmp_path / "one.ndjson").write_text(events()[0])
     for arguments in (["run"], ["check"], ["inspect"], ["produce", str(tmp_path / "one.ndjson")]):
-        code = cli.main([*arguments, "-c", str(config), "--debug"])
+        code = main.main([*arguments, "-c", str(config), "--debug"])
         said = "".join(capsys.readouterr())
         assert code or arguments[0] not in ("run", "check")
         assert not [secret for secret in SECRETS if secret in said], said
@@ -312,7 +313,7 @@ def test_no_url_is_told(
     config = tmp_path / "streamer.toml"
     secret = "4711secret"
     config.write_text(as_toml({"redis": {"url": url.format(secret), "cluster": cluster}}))
-    assert cli.main(["inspect", "-c", str(config), "--debug"]) in (1, 2)
+    assert main.main(["inspect", "-c", str(config), "--debug"]) in (1, 2)
     said = "".join(capsys.readouterr())
     if url != "redis://{}":  # there it is the name of the host
         assert secret not in said

@@ -16,13 +16,14 @@ import aiohttp
 import pytest
 import redis
 
-from streamer import cli
-from streamer.config import Redis, Settings, parse
-from streamer.embedded import HOST, EmbeddedRedis, free_port
+from streamer.cli import main
 from streamer.errors import StoreAccessError, StoreError
-from streamer.store.base import Commit
-from streamer.store.redis import RedisStore
-from streamer.telemetry import Telemetry
+from streamer.settings.load import parse
+from streamer.settings.model import Redis, Settings
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Commit
+from streamer.state.worker_report import WorkerReport
+from streamer.testing.embedded import HOST, EmbeddedRedis, free_port
 from tests.agreement import DOCUMENTS, random_records, to_log
 from tests.clusters import Cluster
 from tests.integration.conftest import MakeTopics
@@ -113,11 +114,11 @@ async def test_worker_and_exporter_work_with_the_documented_rights(
         checked = await asyncio.to_thread(command, "check", "-c", made.config)
         assert "error  Redis" not in checked.out, checked.out
         await made.stop_workers()
-        made.start_worker()  # adopts what is stored, and sweeps
+        made.start_worker()  # recovers what is stored, and sweeps
         await made.store.now_ms()
         await made.settle(ends_of(log))
         await until(made.store.reports, "the worker has reported, and tidied", made.said)
-        stale = Telemetry("gone", {0: "owned"})
+        stale = WorkerReport("gone", {0: "owned"})
         await made.store.report(stale)
         age_report(admin, "gone")
         document["redis"].update(access(certificates, tmp_path, "streamer-exporter"))
@@ -151,7 +152,16 @@ async def exporter(config: Path) -> Any:
     errors = config.with_suffix(".stderr")
     with errors.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "streamer.cli", "export", "-c", str(config), "--port", "0"),
+            *(
+                sys.executable,
+                "-m",
+                "streamer",
+                "export",
+                "-c",
+                str(config),
+                "--port",
+                "0",
+            ),
             stdout=subprocess.PIPE,
             stderr=file,
         )
@@ -207,9 +217,9 @@ def test_a_refusal_is_one_line_and_ends(
     assert (said.code, said.out) == (1, "")
     lines = [said.line]
     for name in ("run", "inspect"):
-        assert cli.main([name, "-c", str(config)]) == 1
+        assert main.main([name, "-c", str(config)]) == 1
         lines.append(capsys.readouterr().err)
-    assert cli.main(["check", "-c", str(config)]) == 1
+    assert main.main(["check", "-c", str(config)]) == 1
     found = capsys.readouterr()
     assert found.err == ""
     lines += [line for line in found.out.splitlines() if line.startswith("error  Redis")]
@@ -319,7 +329,7 @@ async def test_the_documented_rights_on_a_cluster(tmp_path: Path) -> None:
         assert moved > 3
         await store.commit(2, Commit(claims[2], b"1", b"2", b"m", {"c": b"y"}, list(blobs)))
         assert await store.blobs(2, ["c", "b1"]) == [b"y", None]
-        await store.report(Telemetry("w"))
+        await store.report(WorkerReport("w"))
         assert [t.worker for t in await store.reports()] == ["w"]
         await store.close()
         wrong = Redis(url=cluster.url, cluster=True, username="worker", password="wrong")

@@ -10,8 +10,8 @@ import sys
 import uuid
 from pathlib import Path
 
-from streamer.config import load
-from streamer.store.redis import RedisStore
+from streamer.settings.load import load
+from streamer.state.redis.store import RedisStore
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.security.conftest import COMMAND_SECONDS
 from tests.integration.workers import as_toml, document_of, until
@@ -33,7 +33,7 @@ async def test_a_worker_that_cannot_run_is_not_started_again_and_again(
     config.write_text(as_toml(document))
     with errors.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "streamer.cli", "run", "-c", str(config)),
+            *(sys.executable, "-m", "streamer", "run", "-c", str(config)),
             stdout=subprocess.DEVNULL,
             stderr=file,
         )

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from streamer.config import Settings, parse
-from streamer.embedded import EmbeddedRedis
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.testing.embedded import EmbeddedRedis
 from tests.browser import Browser, browser
 from tests.required import require
 from tests.rollups import every

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Keys
 
-from streamer.config import parse
+from streamer.settings.load import parse
 from tests.browser import Browser
 from tests.integration.web.conftest import open_page
 from tests.integration.web.test_content import count, lift, number, percent

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from streamer import cli
-from streamer.config import Settings, parse
-from streamer.embedded import EmbeddedRedis
+from streamer.cli import arguments
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.testing.embedded import EmbeddedRedis
 from tests.browser import Browser
 from tests.integration.web.conftest import open_page, settings_of
 from tests.site import Site
@@ -278,7 +279,7 @@ def test_an_empty_store_says_what_to_do(page: Browser, empty_site: Site) -> None
         ["streamer", "produce"],
     ]
     for command in commands:
-        cli.parser().parse_args(command.split()[1:])
+        arguments.parser().parse_args(command.split()[1:])
     settings: Settings = parse(tomllib.loads(page.text("#no-experiments code")))
     assert settings.experiments[0].arms == ("A", "B")
     assert page.complaints() == []

@@ -12,8 +12,8 @@ from importlib.resources import files
 
 import pytest
 
-from streamer import web
-from streamer.embedded import EmbeddedRedis
+from streamer.server import web
+from streamer.testing.embedded import EmbeddedRedis
 from tests.browser import Browser
 from tests.integration.web.conftest import settings_of
 from tests.site import Documents, Site

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Keys
 
-from streamer.embedded import EmbeddedRedis
+from streamer.testing.embedded import EmbeddedRedis
 from tests.browser import Browser
 from tests.integration.web.conftest import (
     DAYS,

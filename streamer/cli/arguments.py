@@ -1,0 +1,254 @@
+"""Arguments of the command line: a parser for each command."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from streamer import __version__
+from streamer.errors import UsageError
+from streamer.ingest.hash_key import FIXED_KEY, HashKey, parse_key
+from streamer.settings.nearest import nearest
+
+_FILES = "NDJSON, also .gz and .zst; - is standard input"
+SHELLS = ("bash", "zsh", "fish")
+
+
+_Add = Callable[[str, str], argparse.ArgumentParser]
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports what is wrong as a ``UsageError``: one line, as every other error."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def positive(text: str) -> float:
+    """A number above 0."""
+    number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return number
+
+
+def count(text: str) -> int:
+    """An integer from 1."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1")
+    return int(text)
+
+
+def port(text: str) -> int:
+    """A port; 0 takes a free one."""
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
+    return int(text)
+
+
+def partition(text: str) -> int:
+    """A partition number."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
+    return int(text)
+
+
+def hash_key(text: str) -> HashKey:
+    """32 hexadecimal digits; they are a secret, so the message does not repeat them."""
+    try:
+        return parse_key(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}; this has {len(text)} characters") from None
+
+
+def date(text: str) -> datetime.date:
+    """A day, as ``2026-11-02``."""
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2026-11-02") from None
+
+
+def parser() -> Parser:
+    """The parser of all commands."""
+    shared = Parser(add_help=False)
+    shared.add_argument(
+        "--debug",
+        action="store_true",
+        default=argparse.SUPPRESS,
+        help="show the traceback of an error",
+    )
+    top = Parser(
+        prog="streamer",
+        description="Live, exact metrics of a recommender, from Kafka events.",
+        parents=[shared],
+        allow_abbrev=False,
+    )
+    top.add_argument("--version", action="version", version=f"streamer {__version__}")
+    added = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return added.add_parser(
+            name, help=text, description=text, parents=[shared], allow_abbrev=False
+        )
+
+    _add_live(command)
+    _add_replay(command)
+    _add_produce(command)
+    _add_look(command)
+    return top
+
+
+def commands(top: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Name → parser of every command."""
+    found = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The arguments of one command; UsageError where they are wrong."""
+    top = parser()
+    known = commands(top)
+    given = next((word for word in arguments if not word.startswith("-")), None)
+    if given is not None and given not in known:
+        close = nearest(given, known)
+        meant = f"did you mean {close!r}?" if close else f"commands are {', '.join(known)}"
+        raise UsageError(f"no command {given!r}: {meant}; see `streamer --help`")
+    return top.parse_args(arguments)
+
+
+def _settings(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "-c",
+        "--config",
+        metavar="FILE",
+        help="settings (TOML); without it the defaults and STREAMER_… of the environment",
+    )
+
+
+def _strict(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit 1 if any line was refused (without it: if none was accepted)",
+    )
+
+
+def _add_live(add: _Add) -> None:
+    demo = add("demo", "the whole system on this machine, with real traffic, and its URLs")
+    demo.add_argument("--seconds", type=positive, metavar="S", help="end after S seconds")
+    demo.add_argument(
+        "--rate", type=positive, default=200, metavar="N", help="events per second (default 200)"
+    )
+    demo.add_argument("--port", type=port, default=8000, help="of the exporter (default 8000)")
+
+    run = add("run", "consume the topics and keep the metrics in Redis")
+    _settings(run)
+    run.add_argument(
+        "--workers", type=count, default=1, metavar="N", help="worker processes (default 1)"
+    )
+
+    export = add("export", "serve /metrics, /healthz, /readyz and /api from what Redis holds")
+    _settings(export)
+    export.add_argument("--host", help="address to listen on (default: exporter.host)")
+    export.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
+
+
+def _add_replay(add: _Add) -> None:
+    replay = add("replay", "the same engine over NDJSON files, without Kafka and Redis")
+    replay.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    _settings(replay)
+    shape = replay.add_mutually_exclusive_group()
+    shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
+    shape.add_argument("--json", action="store_true", help="print the document of /api/readings")
+    replay.add_argument(
+        "--dead-letters", metavar="FILE", help="write each line that does not count, as JSON lines"
+    )
+    _strict(replay)
+    replay.add_argument(
+        "--partitions", type=count, default=1, metavar="N", help="as on N partitions (default 1)"
+    )
+    replay.add_argument(
+        "--hash-key",
+        type=hash_key,
+        default=FIXED_KEY,
+        metavar="HEX",
+        help="hash ids under this key, as the workers of a prefix do (default: a fixed one)",
+    )
+
+
+def _add_produce(add: _Add) -> None:
+    produce = add("produce", "send NDJSON files to the Kafka topics, keyed by user_id")
+    produce.add_argument("files", nargs="*", metavar="FILE", help=_FILES)
+    _settings(produce)
+    produce.add_argument(
+        "--synthetic",
+        type=positive,
+        metavar="RATE",
+        help="instead of files: made-up traffic from now on, RATE events per second, until stopped",
+    )
+    produce.add_argument(
+        "--speed",
+        type=positive,
+        metavar="X",
+        help="let event time run X times as fast as the clock (default: as fast as possible)",
+    )
+    _strict(produce)
+    produce.add_argument(
+        "--create",
+        type=count,
+        metavar="PARTITIONS",
+        help="create topics that are missing; without FILE and --synthetic it does only this",
+    )
+    produce.add_argument(
+        "--retention",
+        metavar="DURATION",
+        help="how long created topics keep their records, e.g. 7d (default: for ever)",
+    )
+
+
+def _add_look(add: _Add) -> None:
+    check = add("check", "try settings, Kafka and Redis; one line for each finding, with its fix")
+    _settings(check)
+
+    metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")
+    metrics.add_argument(
+        "name", nargs="?", metavar="NAME", help="only those whose name holds this, as `ctr`"
+    )
+    metrics.add_argument("--json", action="store_true", help="print it as JSON")
+
+    readout = add("readout", "an experiment: arms, lifts with their intervals, verdicts")
+    _settings(readout)
+    readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    readout.add_argument(
+        "--from", dest="first", type=date, metavar="DATE", help="first day (default: the start)"
+    )
+    readout.add_argument(
+        "--to", dest="last", type=date, metavar="DATE", help="last day (default: the present one)"
+    )
+    readout.add_argument(
+        "--json", action="store_true", help="print the document of /api/experiments/NAME"
+    )
+
+    inspect = add("inspect", "a partition's owner, offsets and panes, as stored in Redis")
+    _settings(inspect)
+    inspect.add_argument(
+        "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
+    )
+    inspect.add_argument("--json", action="store_true", help="print it as JSON")
+    what = inspect.add_mutually_exclusive_group()
+    what.add_argument(
+        "--verify",
+        action="store_true",
+        help="read every blob and compare its checksum; exit 1 where one is damaged or gone",
+    )
+    what.add_argument(
+        "--hash-key",
+        action="store_true",
+        help="print only the secret key under which ids are hashed, for `streamer replay`",
+    )
+
+    completion = add("completion", "a script for the completion of commands and options in a shell")
+    completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))

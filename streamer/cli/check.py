@@ -1,0 +1,142 @@
+"""``streamer check``: try settings, Kafka and Redis; one line for each finding, with its fix."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+
+from streamer.cli.check_store import store_findings
+from streamer.cli.check_topics import (
+    partitioner_findings,
+    sample_findings,
+    topic_findings,
+    unread_findings,
+)
+from streamer.cli.finding import ERROR, OK, WARN, Finding
+from streamer.cli.series import series_finding
+from streamer.errors import BrokerError
+from streamer.ingest.sampling import sample_topics
+from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
+from streamer.kafka.client import client_settings
+from streamer.kafka.topics import admin_client
+from streamer.server.authentication import guards, is_public, tls_context
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import load
+from streamer.settings.model import Exporter, Settings
+from streamer.state.manifest import Manifest
+from streamer.state.redis.store import RedisStore
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print findings as they come; 1 where one of them is an error."""
+    settings = load(args.config, os.environ)
+    client_settings(settings.kafka)
+    guards(settings.exporter)
+    tls_context(settings.exporter)
+    if "debug" not in args:
+        quiet()
+    print(Finding(OK, f"settings: {args.config or 'the defaults and the environment'}"))
+    return asyncio.run(_print(settings))
+
+
+async def _print(settings: Settings) -> int:
+    worst = 0
+    async for finding in findings(settings):
+        print(finding, flush=True)
+        worst |= finding.level == ERROR
+    return int(worst)
+
+
+@dataclass
+class _Kafka:
+    """What Kafka said; ``refusal`` where it said nothing."""
+
+    described: dict[str, TopicDescription] = field(default_factory=dict)
+    brokers: int = 0
+    refusal: str = ""
+
+    @property
+    def partitions(self) -> int | None:
+        """Of all four topics; None where they are not there, or not equal."""
+        counts = {self.described[kind].partitions for kind in KINDS if kind in self.described}
+        return counts.pop() if len(counts) == 1 else None
+
+
+async def findings(settings: Settings) -> AsyncIterator[Finding]:
+    """All findings about Kafka, its topics and their records, Redis and the exporter."""
+    kafka = await _ask_kafka(settings)
+    manifests: dict[int, Manifest] = {}
+    store = RedisStore(settings.redis)
+    try:
+        about_store = [
+            f async for f in store_findings(settings, store, manifests, kafka.partitions)
+        ]
+    finally:
+        await store.close()
+    async for finding in _kafka_findings(settings, kafka, manifests):
+        yield finding
+    for finding in about_store:
+        yield finding
+    yield series_finding(settings, manifests)
+    for finding in exporter_findings(settings.exporter):
+        yield finding
+
+
+async def _ask_kafka(settings: Settings) -> _Kafka:
+    names = {k: str(getattr(settings.kafka.topics, k)) for k in (*KINDS, "dead_letters")}
+    try:
+        async with admin_client(settings.kafka) as client:
+            found = await describe_topics(client, names.values())
+            brokers = await broker_count(client)
+    except BrokerError as error:
+        return _Kafka(refusal=str(error))
+    return _Kafka({kind: found[name] for kind, name in names.items() if name in found}, brokers)
+
+
+async def _kafka_findings(
+    settings: Settings, kafka: _Kafka, manifests: dict[int, Manifest]
+) -> AsyncIterator[Finding]:
+    fix = "start it, or correct the section kafka"
+    if kafka.refusal:
+        yield Finding(ERROR, f"Kafka: {kafka.refusal}", fix)
+        return
+    yield Finding(OK, f"Kafka: reachable at {settings.kafka.brokers}")
+    for finding in topic_findings(settings, kafka.described, kafka.brokers):
+        yield finding
+    read = {
+        (kind, number): topic.next_offset
+        for number, manifest in manifests.items()
+        for kind, topic in manifest.topics.items()
+    }
+    described = {kind: d for kind, d in kafka.described.items() if kind in KINDS}
+    try:
+        samples = await sample_topics(settings, described, read)
+    except BrokerError as error:
+        yield Finding(ERROR, f"Kafka: {error}", "let this user read the topics")
+        return
+    now_ms = time.time_ns() // 1_000_000
+    for finding in (
+        *sample_findings(settings, samples),
+        *partitioner_findings(samples),
+        *unread_findings(described, samples, read, now_ms),
+    ):
+        yield finding
+
+
+def exporter_findings(exporter: Exporter) -> Iterator[Finding]:
+    """Who can read the metrics."""
+    if not is_public(exporter.host):
+        return
+    what = f"exporter: listens on {exporter.host!r}"
+    if exporter.username is None:
+        fix = "set exporter.username and exporter.password_file, or let a network keep others out"
+        yield Finding(WARN, f"{what} without a password", fix)
+    elif exporter.tls_certfile is None:
+        fix = "set exporter.tls_certfile, or put a proxy with TLS in front"
+        yield Finding(WARN, f"{what} without TLS: passwords cross the network in clear", fix)
+    else:
+        yield Finding(OK, f"{what}, with TLS and a password")

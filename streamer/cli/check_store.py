@@ -1,0 +1,191 @@
+"""``streamer check``: what Redis says about itself, and about the state in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import msgspec
+
+from streamer.cli.finding import ERROR, OK, WARN, Finding
+from streamer.errors import CodecError, SettingsError, StoreAccessError, StoreError
+from streamer.kafka.topics import require_count
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings.model import Settings
+from streamer.state.manifest import Manifest, decode, fingerprint, require_key, require_same
+from streamer.state.reader import manifests_of
+from streamer.state.redis.store import MIN_VERSION, RedisStore
+from streamer.state.store import Store
+
+_FULL = 0.8
+"""Share of maxmemory, or of the machine's memory, above which there is little left."""
+_CLOCK_SECONDS = 5.0
+_DAMAGED = (
+    "restore Redis from a backup, or let workers count the partition again from Kafka, which they "
+    "do when they notice; `streamer inspect --verify` names what is damaged"
+)
+_HASH_KEY = "docs/operations.md says what to do, under hash key"
+_OTHER_STATE = "restore those settings, or set another redis.prefix"
+
+
+async def store_findings(
+    settings: Settings, store: RedisStore, manifests: dict[int, Manifest], count: int | None
+) -> AsyncIterator[Finding]:
+    """Findings about the server; ``manifests`` is filled with what is stored.
+
+    ``count``: partitions of the topics, where they are known.
+    """
+    mode = cluster_finding(settings, await _mode(store))
+    if mode is not None:
+        yield mode
+        return
+    try:
+        nodes = await store.info()
+    except StoreAccessError as error:
+        yield Finding(ERROR, f"Redis: {error}", "correct the section redis")
+        return
+    except StoreError as error:
+        yield Finding(ERROR, f"Redis: {error}", "start it, or correct redis.url")
+        return
+    for place, info in nodes.items():
+        for finding in redis_findings(place, info):
+            yield finding
+    try:
+        await store.try_writing()
+        yield clock_finding(await store.now_ms() / 1000 - time.time())
+    except StoreError as error:
+        yield Finding(ERROR, f"Redis: {error}", _fix_of(error))
+    async for finding in _state_findings(settings, store, manifests, count):
+        yield finding
+
+
+async def _mode(store: RedisStore) -> str:
+    """The server's redis_mode, asked by a client that knows nothing of clusters; "" unless told."""
+    plain = RedisStore(msgspec.structs.replace(store.settings, cluster=False))
+    try:
+        info = next(iter((await plain.info()).values()))
+    except StoreError:
+        return ""  # what is wrong is said when the store itself is asked
+    finally:
+        await plain.close()
+    return str(info.get("redis_mode", ""))
+
+
+def cluster_finding(settings: Settings, mode: str) -> Finding | None:
+    """Whether redis.cluster says what the server is."""
+    if mode and settings.redis.cluster != (mode == "cluster"):
+        wanted = "true" if mode == "cluster" else "false"
+        what = f"Redis: it is {'a node of' if mode == 'cluster' else 'not'} a cluster"
+        shown = str(settings.redis.cluster).lower()
+        return Finding(ERROR, f"{what}, redis.cluster = {shown}", f"set redis.cluster = {wanted}")
+    return None
+
+
+def redis_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
+    """Whether a server (its INFO) is fit to keep state."""
+    version = str(info.get("redis_version", "0"))
+    if int(version.split(".")[0]) < MIN_VERSION:
+        fix = f"upgrade to {MIN_VERSION}.0 or newer"
+        yield Finding(ERROR, f"Redis at {place}: version {version} is too old", fix)
+    else:
+        yield Finding(OK, f"Redis: version {version}, reachable at {place}")
+    policy = str(info.get("maxmemory_policy", "noeviction"))
+    if policy != "noeviction":
+        fix = "set maxmemory-policy noeviction: it may drop state without an error"
+        yield Finding(ERROR, f"Redis at {place}: maxmemory-policy is {policy}", fix)
+    if info.get("role", "master") != "master":
+        fix = "connect to its master: a replica is read-only"
+        yield Finding(ERROR, f"Redis at {place}: is a {info['role']}", fix)
+    if not int(info.get("aof_enabled", 0)):
+        fix = "set appendonly yes: without it a restart reads Kafka again from the last snapshot"
+        yield Finding(WARN, f"Redis at {place}: appendonly is off", fix)
+    for name in ("aof_last_write_status", "rdb_last_bgsave_status"):
+        if info.get(name, "ok") != "ok":
+            fix = "look at its disk: it may refuse to write"
+            yield Finding(ERROR, f"Redis at {place}: {name} is {info[name]}", fix)
+    yield from _memory_findings(place, info)
+
+
+def _memory_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
+    used = int(info.get("used_memory", 0))
+    for name in ("maxmemory", "total_system_memory"):
+        size = int(info.get(name, 0))
+        if size and used > _FULL * size:
+            level = ERROR if used >= size else WARN
+            fix = "give it more memory: when it is full workers wait"
+            what = f"{used / 2**20:.0f} of {size / 2**20:.0f} MiB of {name} are used"
+            yield Finding(level, f"Redis at {place}: {what}", fix)
+            return
+
+
+def clock_finding(ahead_seconds: float) -> Finding:
+    """Whether this machine's clock is that of Redis."""
+    side = "ahead of" if ahead_seconds > 0 else "behind"
+    what = f"Redis: its clock is {abs(ahead_seconds):.1f} s {side} this machine's"
+    if abs(ahead_seconds) > _CLOCK_SECONDS:
+        return Finding(WARN, what, "set both by NTP: `produce` and `replay` use this one's")
+    return Finding(OK, what)
+
+
+def _fix_of(error: StoreError) -> str:
+    text = str(error)
+    if isinstance(error, StoreAccessError):
+        return "give this user the rights of a worker: docs/security.md has the line"
+    if "maxmemory" in text or "OOM" in text:
+        return "give it more memory: it is full"
+    if "read only" in text or "READONLY" in text:
+        return "connect to its master: a replica is read-only"
+    return "look at its log"
+
+
+async def _state_findings(
+    settings: Settings, store: RedisStore, manifests: dict[int, Manifest], count: int | None
+) -> AsyncIterator[Finding]:
+    """Whether the stored state is one that these settings and topics continue."""
+    place = f"state under {settings.redis.prefix!r}"
+    ours = fingerprint(settings, Catalogue(settings).layout)
+    try:
+        stored = await store.partitions()
+        if stored is None:
+            yield Finding(OK, f"{place}: nothing yet")
+            return
+        found, damaged = await manifests_of(store, stored)
+        manifests.update(found)
+        for number, damage in damaged.items():
+            yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
+        if count is not None:
+            require_count(stored, count)
+        for manifest in manifests.values():
+            require_same(manifest.fingerprint, ours, settings.redis.prefix)
+    except SettingsError as error:
+        yield Finding(ERROR, str(error), _OTHER_STATE)
+    except CodecError as error:
+        fix = "use the version that wrote it, or set another redis.prefix"
+        yield Finding(ERROR, f"{place}: {error}", fix)
+    except StoreError as error:
+        yield Finding(ERROR, f"{place}: {error}", "or create the topics as they were")
+    else:
+        yield Finding(OK, f"{place}: {stored} partitions, written with these settings")
+        if (finding := await key_finding(place, store, manifests)) is not None:
+            yield finding
+        for number, manifest in sorted(manifests.items()):
+            names = sorted(manifest.blob_names())
+            missing = len(names) - await store.count_blobs(number, names)
+            again = await store.read(number)
+            if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
+                what = f"{place}: {missing} of {len(names)} blobs of partition {number} are gone"
+                yield Finding(ERROR, what, _DAMAGED)
+
+
+async def key_finding(place: str, store: Store, manifests: dict[int, Manifest]) -> Finding | None:
+    """What is wrong with the hash key, if anything."""
+    try:
+        key = await store.hash_key()
+        require_key(manifests, key)
+    except (CodecError, StoreError) as error:
+        return Finding(ERROR, f"{place}: {error}", _HASH_KEY)
+    if key is None and manifests:
+        fix = "nothing to do: a worker that takes a partition puts it back from the state"
+        return Finding(WARN, f"{place}: its hash key is gone", fix)
+    return None

@@ -1,0 +1,197 @@
+"""``streamer check``: what Kafka says about the topics, and what lies in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streamer.cli.finding import ERROR, OK, WARN, Finding
+from streamer.cli.refused import Refused
+from streamer.formatting import partitions_in_words
+from streamer.ingest.sampling import Sample
+from streamer.kafka.admin import TopicDescription
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+
+_HEADERS_BYTES = 2_000
+"""What a dead letter has beside its value, at most."""
+_MIN_RETENTION_MS = 24 * 3600 * 1000
+"""A log that keeps less is gone after an outage, or a rollback of Redis, of a day."""
+
+
+def topic_findings(
+    settings: Settings, described: Mapping[str, TopicDescription], brokers: int = 1
+) -> Iterator[Finding]:
+    """Existence, partition counts, who stamps the records, and what may become of them."""
+    for kind in (*KINDS, "dead_letters"):
+        name = getattr(settings.kafka.topics, kind)
+        if kind not in described:
+            fix = f"create it, or set kafka.topics.{kind}"
+            yield Finding(ERROR, f"topic {name!r}: does not exist", fix)
+    counts = {
+        described[kind].name: described[kind].partitions for kind in KINDS if kind in described
+    }
+    if len(set(counts.values())) > 1:
+        shown = ", ".join(f"{name} {n}" for name, n in counts.items())
+        fix = "recreate them with equal counts: a user must have one partition number"
+        yield Finding(ERROR, f"partition counts differ: {shown}", fix)
+    elif counts:
+        n = next(iter(counts.values()))
+        yield Finding(OK, f"topics: {', '.join(counts)}: {n} partitions each")
+    for kind in KINDS:
+        if kind in described:
+            yield _stamp_finding(described[kind])
+            yield from _retention_findings(described[kind])
+    for topic in described.values():
+        yield from _replication_findings(topic, brokers)
+    if "dead_letters" in described:
+        yield from dead_letter_findings(described)
+
+
+def _stamp_finding(topic: TopicDescription) -> Finding:
+    what = f"topic {topic.name!r}: record timestamps are"
+    if topic.is_stamped_by_broker:
+        return Finding(OK, f"{what} the broker's")
+    for name in ("message.timestamp.after.max.ms", "message.timestamp.difference.max.ms"):
+        limit_ms = topic.limit(name)
+        if limit_ms is not None:
+            return Finding(OK, f"{what} the producer's, at most {limit_ms / 1000:g} s ahead")
+    fix = "set message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms=300000"
+    return Finding(WARN, f"{what} the producer's: one wrong clock makes others' events late", fix)
+
+
+def _retention_findings(topic: TopicDescription) -> Iterator[Finding]:
+    """Whether records stay until they are read, and can be read again."""
+    what = f"topic {topic.name!r}: "
+    if topic.is_compacted:
+        fix = "set cleanup.policy=delete: of all events of a user the last one would be left"
+        yield Finding(ERROR, f"{what}cleanup.policy is {topic.settings['cleanup.policy']}", fix)
+    retention_ms = topic.limit("retention.ms")
+    if topic.deletes and retention_ms is not None and retention_ms < _MIN_RETENTION_MS:
+        fix = "set retention.ms above the longest outage: what is deleted unread is lost"
+        yield Finding(WARN, f"{what}keeps records for {_hours(retention_ms)} only", fix)
+
+
+def _replication_findings(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
+    """Whether acknowledged records survive a broker."""
+    what = f"topic {topic.name!r}: "
+    if brokers > 1 and topic.replicas == 1:
+        fix = f"add replicas: there are {brokers} brokers"
+        yield Finding(WARN, f"{what}one replica: it stops, and may be lost, with one broker", fix)
+    if topic.settings.get("unclean.leader.election.enable") == "true":
+        fix = "set unclean.leader.election.enable=false"
+        yield Finding(WARN, f"{what}a stale replica may lead: records that were read vanish", fix)
+
+
+def dead_letter_findings(described: Mapping[str, TopicDescription]) -> Iterator[Finding]:
+    """Whether every record can become a dead letter: what is refused there stops a partition."""
+    letters = described["dead_letters"]
+    what = f"topic {letters.name!r} (dead letters): "
+    largest = letters.limit("max.message.bytes")
+    events = [described[k].limit("max.message.bytes") for k in KINDS if k in described]
+    wanted = max((size for size in events if size is not None), default=limits.MAX_RECORD_BYTES)
+    if largest is not None and largest < _HEADERS_BYTES:
+        fix = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
+        yield Finding(ERROR, f"{what}max.message.bytes is {largest}: a partition would wait", fix)
+    elif largest is not None and largest < wanted:
+        fix = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
+        yield Finding(WARN, f"{what}records above {largest} bytes would be cut", fix)
+    in_sync = letters.limit("min.insync.replicas") or 1
+    if in_sync > letters.replicas:
+        fix = "lower it or add replicas: no letter would be acknowledged"
+        yield Finding(
+            ERROR, f"{what}min.insync.replicas is {in_sync} of {letters.replicas} replicas", fix
+        )
+
+
+def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterator[Finding]:
+    """Whether the last records of each topic are events; of each reason one that is none."""
+    for kind, sample in samples.items():
+        what = f"topic {sample.topic!r}: "
+        refused = Refused(settings)
+        for value, reason in sample.refused:
+            refused.add(kind, value, reason)
+        if not sample.records:
+            yield Finding(OK, f"{what}no records yet")
+            continue
+        if not refused.total:
+            yield Finding(OK, f"{what}the last {sample.records} records decode")
+            continue
+        reasons = ", ".join(f"{r} {n}" for r, n in sorted(refused.reasons.items()))
+        share = f"{refused.total} of the last {sample.records} records"
+        share += f" ({refused.total / sample.records:.0%})"
+        level = ERROR if refused.total == sample.records else WARN
+        fix = f"compare one with the fields of {kind}"
+        yield Finding(level, f"{what}{share} would be rejected: {reasons}", fix)
+        for _, found, advice in refused.findings():
+            yield Finding(level, what + found, advice)
+
+
+def unread_findings(
+    described: Mapping[str, TopicDescription],
+    samples: Mapping[str, Sample],
+    read: Mapping[tuple[str, int], int],
+    now_ms: int,
+) -> Iterator[Finding]:
+    """Whether Kafka has deleted, or may soon delete, what no worker has read.
+
+    ``read``: (kind, partition) → the next offset of the stored state, where there is one.
+    """
+    for kind, sample in samples.items():
+        what = f"topic {sample.topic!r}: "
+        gone = {
+            number: start - read[kind, number]
+            for number, start in sample.starts.items()
+            if start > read.get((kind, number), start)
+        }
+        if gone:
+            fix = "raise its retention.ms, and start workers; what is lost will be counted"
+            text = (
+                f"{sum(gone.values())} records of {partitions_in_words(gone)} were deleted unread"
+            )
+            yield Finding(ERROR, what + text, fix)
+        cut = [n for n, end in sample.ends.items() if end < read.get((kind, n), 0)]
+        if cut:
+            fix = "if it was recreated set another redis.prefix; workers count what they read again"
+            text = f"{partitions_in_words(cut)}: the log ends before what was read"
+            yield Finding(WARN, what + text, fix)
+        retention_ms = described[kind].limit("retention.ms")
+        if not described[kind].deletes or retention_ms is None:
+            continue
+        age_ms = now_ms - min(sample.unread_ms.values(), default=now_ms)
+        if age_ms > retention_ms:
+            fix = "set retention.ms=-1 or start workers: Kafka deletes by record timestamps"
+            text = f"unread records are {_hours(age_ms)} old, kept are {_hours(retention_ms)}"
+            yield Finding(ERROR, what + text, fix)
+
+
+def partitioner_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
+    """Whether a user is on the same partition number in all topics."""
+    places: dict[bytes, dict[int, set[str]]] = {}
+    for sample in samples.values():
+        for user, partition in sample.users:
+            places.setdefault(user, {}).setdefault(partition, set()).add(sample.topic)
+    if not places:
+        return
+    fix = "key all producers by user_id, with the same partitioner (Java's default is murmur2)"
+    split = [places[user] for user in sorted(places) if len(places[user]) > 1]
+    if split:
+        where = "; ".join(f"{p}: {', '.join(sorted(t))}" for p, t in sorted(split[0].items()))
+        what = f"{len(split)} of {len(places)} sampled users are on several partition numbers"
+        yield Finding(ERROR, f"{what}, one of them on {where}", fix)
+        return
+    known = {s.topic: s.partitioner() for s in samples.values() if s.users and s.partitions > 1}
+    kinds = set(known.values()) - {None}
+    shown = ", ".join(f"{topic} {name or 'unknown'}" for topic, name in known.items())
+    if len(kinds) > 1:
+        yield Finding(ERROR, f"topics are partitioned differently: {shown}", fix)
+    elif known and None in known.values():
+        yield Finding(WARN, f"partitioning by user_id is not one we know: {shown}", fix)
+    else:
+        by = f", by {kinds.pop()} of user_id" if kinds else ""
+        what = f"{len(places)} sampled users are each on one partition number in all topics"
+        yield Finding(OK, what + by)
+
+
+def _hours(milliseconds: int) -> str:
+    return f"{milliseconds / 3_600_000:.3g} h"

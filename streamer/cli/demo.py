@@ -1,0 +1,274 @@
+"""``streamer demo``: the whole system on this machine, on real traffic, with nothing installed.
+
+An embedded broker and Redis, a worker, the exporter, and the Open Bandit log: first once over the
+past day, so that every window has something in it, then again and again from now on, as fast as
+``--rate`` says. Event times are moved; which items were shown and clicked is as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import os
+import signal
+import sys
+import tempfile
+import time
+from asyncio.subprocess import DEVNULL
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from aiohttp import web
+from aiokafka import AIOKafkaProducer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from streamer.cli.run import worker_command, worker_environment
+from streamer.errors import StreamerError
+from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.query.readings import Readout
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.sources import open_bandit
+from streamer.sources.moved import Leg, replay
+from streamer.state.redis.store import RedisStore
+from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
+from streamer.worker import garbage_collector
+
+EXPERIMENT = "policies"
+_METRICS = ("ctr_ratio", "clicks_per_user", "conversion_value_per_user", "dwell_mean_seconds")
+PARTITIONS = 2
+DAY_MS = 24 * 3600 * 1000
+_REFRESH_SECONDS = 1.0
+_PLAIN_SECONDS = 5.0
+_BURST_SECONDS = 0.1
+_WINDOWS = ("1m", "5m", "1h", "24h")
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.rate <= 0:
+        raise StreamerError(f"--rate {args.rate}: must be above 0")
+    with (
+        tempfile.TemporaryDirectory(prefix="streamer-demo-") as directory,
+        EmbeddedBroker() as broker,
+        EmbeddedRedis() as redis,
+    ):
+        path = Path(directory) / "streamer.toml"
+        path.write_text(_document(broker.brokers, redis.url), encoding="utf-8")
+        return asyncio.run(_demo(args, load(path), str(path)))
+
+
+def _document(brokers: str, redis_url: str) -> str:
+    """The settings: defaults, all metrics by policy, and the experiment that the log is."""
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    metrics = ", ".join(f'{{ name = "{name}" }}' for name in _METRICS)
+    return f"""[kafka]
+brokers = "{brokers}"
+group = "streamer-demo"
+[redis]
+url = "{redis_url}"
+[metrics]
+detailed = [[], ["variant"]]
+[[experiments]]
+name = "{EXPERIMENT}"
+dimension = "variant"
+control = "random"
+split = {{ random = 1, bts = 1 }}
+start = {yesterday}
+metrics = [{metrics}]
+[[alerts]]
+name = "ctr"
+segments = ["variant", "surface"]
+baseline = "before"
+"""
+
+
+async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    topics = settings.kafka.topics
+    names = [getattr(topics, name) for name in topics.__struct_fields__]
+    await create_topics(settings.kafka.brokers, names, PARTITIONS)
+    async with _worker(path), _exporter(settings, args.port) as (exporter, port):
+        _announce(settings, path, port, args.rate)
+        traffic = asyncio.create_task(_produce(settings, args.rate))
+        if args.seconds is not None:
+            asyncio.get_running_loop().call_later(args.seconds, stop.set)
+        try:
+            await _show(exporter, stop, traffic)
+        finally:
+            traffic.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await traffic
+        print("streamer: demo ended; everything was stopped", flush=True)
+    return 0
+
+
+def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
+    print(
+        f"streamer demo: Kafka (embedded) {settings.kafka.brokers}, "
+        f"Redis (embedded) {settings.redis.url}, settings {path}\n"
+        f"  metrics   http://127.0.0.1:{port}/metrics\n"
+        f"  page      http://127.0.0.1:{port}/\n"
+        f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
+        f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
+        f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
+        f"            event times are moved to now: once over the past 24 h, then {rate:g} events/s"
+        " live.\n            User ids, click times, dwell, conversions and sessions are synthetic.",
+        flush=True,
+    )
+
+
+@contextlib.asynccontextmanager
+async def _worker(path: str) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(
+        *worker_command(), env=worker_environment(path), stdout=DEVNULL, start_new_session=True
+    )
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), 15)
+        except TimeoutError:
+            process.kill()
+
+
+@contextlib.asynccontextmanager
+async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
+    garbage_collector.calm()
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
+    runner = web.AppRunner(application(exporter), access_log=None)
+    await runner.setup()
+    try:
+        yield exporter, await listen(runner, settings.exporter.host, port)
+    finally:
+        await runner.cleanup()
+
+
+# Traffic -----------------------------------------------------------------------------------------
+
+
+async def _produce(settings: Settings, rate: float) -> None:
+    """The real log once over the past day, then lap after lap from now on."""
+    producer = AIOKafkaProducer(
+        bootstrap_servers=settings.kafka.brokers, linger_ms=20, max_batch_size=256 * 1024
+    )
+    await producer.start()
+    now_ms = int(time.time() * 1000)
+    try:
+        for event in replay(_legs(now_ms, rate)):
+            if event["ts"] > now_ms:
+                await _wait_until(event["ts"])
+            kind, value = next(open_bandit.lines([event]))
+            topic, key = getattr(settings.kafka.topics, kind), event["user_id"].encode()
+            await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
+    finally:
+        await producer.stop()
+
+
+def _legs(now_ms: int, rate: float) -> Iterator[Leg]:
+    """The past day, then laps of ``rate`` events per second, each begun when it is asked for."""
+    log = open_bandit.events(0)
+    span_ms = log[-1]["ts"] - log[0]["ts"]
+    yield Leg(log, now_ms - DAY_MS, span_ms / DAY_MS)
+    for lap in itertools.count(1):
+        speed = span_ms / (len(log) / rate * 1000)
+        yield Leg(open_bandit.events(lap), int(time.time() * 1000), speed)
+
+
+async def _wait_until(ms: int) -> None:
+    ahead_seconds = ms / 1000 - time.time()
+    if ahead_seconds > 0:
+        await asyncio.sleep(max(ahead_seconds, _BURST_SECONDS))
+
+
+# What it shows -----------------------------------------------------------------------------------
+
+
+async def _show(exporter: Exporter, stop: asyncio.Event, traffic: asyncio.Task[None]) -> None:
+    """A live table on a terminal, else a line now and then, until it is time to stop."""
+    console = Console()
+    is_terminal = console.is_terminal and sys.stdout.isatty() and "CI" not in os.environ
+    live = Live(console=console, refresh_per_second=4) if is_terminal else contextlib.nullcontext()
+    pause = _REFRESH_SECONDS if is_terminal else _PLAIN_SECONDS
+    with live as screen:
+        while not stop.is_set():
+            if traffic.done():
+                traffic.result()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause)
+            result = await exporter.read()
+            if screen is not None:
+                screen.update(table_of(result))
+            else:
+                print(line_of(result), flush=True)
+    console.print(table_of(await exporter.read()))
+
+
+def _value(result: Readout, name: str, **labels: str) -> float | None:
+    for reading in result.readings:
+        if reading.name == f"streamer_{name}" and all(
+            reading.labels.get(k) == v for k, v in labels.items()
+        ):
+            return reading.value
+    return None
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else f"{100 * value:.2f} %"
+
+
+def table_of(result: Readout) -> Table:
+    """Click-through rates of both policies in every window, and whom they reach."""
+    title = "Open Bandit, live: click-through and users by policy (variant)"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.show_edge = False  # so that it fits 80 columns
+    for heading in ("window", "policy"):
+        table.add_column(heading)
+    for heading in ("shown", "clicks", "CTR", "CTR attr.", "dwell p50", "users", "hit rate"):
+        table.add_column(heading, justify="right")
+    for window in _WINDOWS:
+        for variant in ("all", "random", "bts"):
+            where = {"window": window, "variant": variant, "surface": "all"}
+            dwell = _value(result, "window_dwell_seconds", quantile="0.5", **where)
+            attributed = _value(result, "ctr_attributed_ratio", maturity="provisional", **where)
+            table.add_row(
+                window if variant == "all" else "",
+                variant,
+                _number(_value(result, "window_impressions", **where)),
+                _number(_value(result, "window_clicks", **where)),
+                _percent(_value(result, "ctr_ratio", **where)),
+                _percent(attributed),
+                "–" if dwell is None else f"{dwell:.1f} s",
+                _number(_value(result, "window_users", **where)),
+                _percent(_value(result, "hit_rate_ratio", **where)),
+            )
+        table.add_section()
+    return table
+
+
+def line_of(result: Readout) -> str:
+    """One line: events so far, and the CTR of the last five minutes by policy."""
+    events = sum(r.value for r in result.readings if r.name == "streamer_events_total")
+    parts = [f"{events:,.0f} events"]
+    for variant in ("all", "random", "bts"):
+        where = {"window": "5m", "variant": variant, "surface": "all"}
+        shown = _number(_value(result, "window_impressions", **where))
+        ctr = _percent(_value(result, "ctr_ratio", **where))
+        parts.append(f"{variant} {ctr} of {shown}")
+    return "streamer: " + "; CTR 5m ".join(parts[:2]) + ", " + ", ".join(parts[2:])

@@ -1,0 +1,64 @@
+"""``streamer export``: serve what the store holds."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+
+from aiohttp import web
+from msgspec.structs import replace
+
+from streamer.errors import StoreAccessError, StoreError
+from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.server.app import application
+from streamer.server.authentication import tls_context
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Store
+from streamer.worker import garbage_collector
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = load(args.config, os.environ)
+    host = args.host or settings.exporter.host
+    settings = replace(settings, exporter=replace(settings.exporter, host=host))
+    port = settings.exporter.port if args.port is None else args.port
+    asyncio.run(_serve(settings, host, port))
+    return 0
+
+
+async def _serve(settings: Settings, host: str, port: int) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    garbage_collector.calm()
+    context = tls_context(settings.exporter)
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
+    runner = web.AppRunner(application(exporter), access_log=None)
+    try:
+        await _require_access(exporter.store)
+        await runner.setup()
+        bound = await listen(runner, host, port, context)
+        scheme = "http" if context is None else "https"
+        print(f"streamer: {scheme}://{host}:{bound}/metrics", flush=True)
+        await stop.wait()
+    finally:
+        await runner.cleanup()
+        await exporter.store.close()
+
+
+async def _require_access(store: Store) -> None:
+    """StoreAccessError where Redis refuses us. One that is only away comes back, and `/readyz`
+    tells until then."""
+    try:
+        await store.partitions()
+        await store.reports()
+    except StoreAccessError:
+        raise
+    except StoreError:
+        return

@@ -1,0 +1,178 @@
+"""``streamer inspect``: what is stored of each partition, in words."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from streamer.cli.verify import verify
+from streamer.errors import StoreError, UsageError
+from streamer.ingest.hash_key import key_text
+from streamer.metrics.rings import TOTAL_RING, rings_of
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.state.manifest import Manifest, decode
+from streamer.state.redis.store import RedisStore
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = load(args.config, os.environ)
+    if args.hash_key:
+        print(asyncio.run(_hash_key(settings)))
+        return 0
+    if args.verify:
+        return asyncio.run(_verify(settings, args.partition, args.json))
+    found = asyncio.run(_read(settings, args.partition))
+    if args.json:
+        json.dump(found, sys.stdout, indent=2)
+        print()
+    else:
+        _print(found)
+    return 0
+
+
+async def _hash_key(settings: Settings) -> str:
+    """The key of the prefix; StoreError where there is none."""
+    store = RedisStore(settings.redis)
+    try:
+        key = await store.hash_key()
+    finally:
+        await store.close()
+    if key is None:
+        raise StoreError(f"{store.keys.hash_key} is not in Redis: the first worker makes it")
+    return key_text(key)
+
+
+async def _read(settings: Settings, number: int | None) -> list[dict[str, Any]]:
+    store = RedisStore(settings.redis)
+    try:
+        return [await _partition(settings, store, n) for n in await _numbers(store, number)]
+    finally:
+        await store.close()
+
+
+async def _numbers(store: RedisStore, number: int | None) -> Sequence[int]:
+    """The partitions asked for."""
+    count = await store.partitions() or 0
+    if number is not None and not 0 <= number < count:
+        raise UsageError(f"no partition {number}: the state has {count}, numbered from 0")
+    return range(count) if number is None else [number]
+
+
+async def _verify(settings: Settings, number: int | None, is_json: bool) -> int:
+    store = RedisStore(settings.redis)
+    try:
+        found = [await verify(store, n) for n in await _numbers(store, number)]
+    finally:
+        await store.close()
+    if is_json:
+        json.dump([asdict(verified) for verified in found], sys.stdout, indent=2)
+        print()
+    else:
+        print("\n".join(map(str, found)) or "nothing is stored yet")
+    return int(any(verified.damage for verified in found))
+
+
+async def _partition(settings: Settings, store: RedisStore, number: int) -> dict[str, Any]:
+    stored = await store.read(number)
+    owner = await store.owner(number)
+    reports = await store.reports()
+    workers = [r.worker for r in reports if r.is_present and r.owned.get(number) == "owned"]
+    about: dict[str, Any] = {"partition": number, "claim": owner, "workers": workers}
+    if not stored.manifest:
+        return {**about, "commit": None}
+    manifest = decode(stored.manifest)
+    return {
+        **about,
+        "commit": manifest.commit,
+        "committed": _moment(stored.seen_ms),
+        "manifest_bytes": len(stored.manifest),
+        "stream_time": _moment(manifest.stream_ms),
+        "topics": {kind: _topic(manifest, kind) for kind in manifest.topics},
+        "windows": _windows(settings, manifest),
+        "tables": {
+            name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
+            for name, refs in manifest.tables.items()
+        },
+        "segments": len(manifest.segments["tuples"]),
+        "dead_letters": manifest.dead_letters,
+        "dead_letters_omitted": manifest.dead_letters_omitted,
+    }
+
+
+def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
+    topic = manifest.topics[kind]
+    return {
+        "next_offset": topic.next_offset,
+        "arrival": _moment(topic.arrival_ms),
+        "accepted": topic.accepted,
+        "duplicates": topic.duplicates,
+        "late": topic.late,
+        "rejected": topic.rejected,
+        "lost": topic.lost,
+        "lost_ranges": topic.gaps,
+        "restarts": topic.restarts,
+    }
+
+
+def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]]:
+    windows: dict[str, dict[str, Any]] = {}
+    stored = [pane for panes in manifest.panes.values() for pane in panes]
+    for number, ring in enumerate(rings_of(settings), 1):
+        panes = [p & 0xFFFFFFFF for p in stored if p >> 32 == number]
+        windows[ring.label] = {
+            "panes": len(panes),
+            "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
+            "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
+        }
+    totals = sum(p >> 32 == TOTAL_RING for p in stored)
+    windows["since start"] = {"panes": totals, "oldest": None, "newest": None}
+    return windows
+
+
+def _moment(epoch_ms: int) -> str | None:
+    if epoch_ms <= 0:
+        return None
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _print(found: list[dict[str, Any]]) -> None:
+    console = Console()
+    if not found:
+        console.print("nothing is stored yet")
+    for about in found:
+        if about["commit"] is None:
+            console.print(f"partition {about['partition']}: nothing committed yet")
+            continue
+        owner = ", ".join(about["workers"]) or "no live worker"
+        console.print(
+            f"partition {about['partition']}: commit {about['commit']} at {about['committed']}, "
+            f"stream time {about['stream_time']}, owner {owner} (claim {about['claim']})"
+        )
+        table = Table(
+            "topic", "next offset", "arrival clock", "accepted", "dup", "late", "rejected"
+        )
+        for kind, t in about["topics"].items():
+            rejected = ", ".join(f"{k} {n}" for k, n in t["rejected"].items()) or "0"
+            cells = (t["next_offset"], t["arrival"], t["accepted"], t["duplicates"], t["late"])
+            table.add_row(kind, *map(str, cells), rejected)
+        console.print(table)
+        for kind, t in about["topics"].items():
+            for first, last in t["lost_ranges"]:
+                console.print(f"  {kind}: records {first} to {last} were lost")
+            if t["restarts"]:
+                console.print(f"  {kind}: the log was truncated or recreated {t['restarts']} times")
+        for label, w in about["windows"].items():
+            console.print(f"  window {label}: {w['panes']} panes, {w['oldest']} … {w['newest']}")
+        for name, t in about["tables"].items():
+            console.print(f"  table {name}: {t['rows']} rows in {t['blobs']} blobs")

@@ -1,0 +1,57 @@
+"""The command ``streamer``: runs the module of a command, and reports errors in one line."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from streamer.cli.arguments import parse, parser
+from streamer.errors import StreamerError, UsageError
+
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+"""What shells report for a process that SIGPIPE ended."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    is_debug = "--debug" in arguments
+    try:
+        if not arguments:  # help, but no success: a script that lost its command should notice
+            parser().print_help(sys.stderr)
+            return UsageError.exit_code
+        args = parse(arguments)
+        module = importlib.import_module(f"streamer.cli.{args.command}")
+        code = int(module.main(args))
+        sys.stdout.flush()
+        return code
+    except StreamerError as error:
+        return _failed(str(error), error.exit_code, is_debug)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return EXIT_BROKEN_PIPE
+    except Exception as error:
+        message = f"unexpected {type(error).__name__}: {error} (--debug shows where)"
+        return _failed(message, 1, is_debug)
+
+
+def _failed(message: str, code: int, is_debug: bool) -> int:
+    if is_debug:
+        traceback.print_exc()
+    line = " ".join(message.split())
+    with contextlib.suppress(BrokenPipeError):
+        print(f"streamer: {line}", file=sys.stderr, flush=True)
+    return code
+
+
+def _forget_stdout() -> None:
+    """Nobody reads any more: let the flush at exit go nowhere, without a complaint."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,316 @@
+"""``streamer produce``: lines of files into the Kafka topics, keyed by user, in file order; or
+made-up traffic until it is stopped.
+
+Whoever reads the topics while they are written must not see one run ahead of another by more
+than ``max_skew``: an idle topic takes its watermark from the others. So lines are sent in rounds
+that cover at most so much event time, and a round begins when the one before is acknowledged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from streamer.cli.progress import progress
+from streamer.cli.refused import Refused
+from streamer.errors import BrokerError, UsageError
+from streamer.ingest.dead_letters import DeadLetter
+from streamer.ingest.keys import KeyReader, partition_of
+from streamer.ingest.record import RecordDecoder, reason_of_no_topic
+from streamer.ingest.rejections import Explainer
+from streamer.kafka.admin import TopicDescription, create_topics, describe_topics, quiet
+from streamer.kafka.client import client_settings
+from streamer.kafka.topics import admin_client
+from streamer.settings.durations import duration_ms
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import load
+from streamer.settings.model import Kafka, Settings
+from streamer.sources.files import NO_TOPIC, FileSource, Line
+from streamer.sources.live import LiveTraffic
+
+_BATCH_BYTES = 256 * 1024
+_IN_FLIGHT = 64
+"""Batches sent and not acknowledged, at most."""
+_TICK_SECONDS = 0.02
+"""With ``--speed``: lines due within it are sent together."""
+_NOT_IN_KAFKA = -1
+"""Partition and offset of a dead letter that was never in a topic of events."""
+
+
+def main(args: argparse.Namespace) -> int:
+    """Send all lines; returns when Kafka has acknowledged them."""
+    settings = load(args.config, os.environ)
+    source, speed = _source(args, settings), 1.0 if args.synthetic else args.speed
+    retention_ms = duration_ms(args.retention, "--retention") if args.retention else -1
+    if "debug" not in args:
+        quiet()
+    sender = asyncio.run(_produce(settings, source, speed, args.create, retention_ms))
+    if sender is None:
+        return 0
+    print(f"streamer: {sender.lines:,} lines in Kafka", file=sys.stderr)
+    if sender.buried:
+        topic = settings.kafka.topics.dead_letters
+        print(
+            f"streamer: {sender.buried:,} of them belong to no topic and are in {topic!r}: "
+            "a line says with `type` which one it belongs to",
+            file=sys.stderr,
+        )
+    accepted = sender.lines - sender.refused.total
+    return sender.refused.report(sender.lines, accepted, args.strict)
+
+
+def _source(args: argparse.Namespace, settings: Settings) -> FileSource | LiveTraffic | None:
+    """What is to be sent; None where only topics are to be created."""
+    if args.synthetic and (args.files or args.speed):
+        raise UsageError("--synthetic makes its own lines, in live time: no FILE, no --speed")
+    if args.retention and not args.create:
+        raise UsageError("--retention is of the topics that --create makes: give both")
+    if args.synthetic:
+        return LiveTraffic(args.synthetic, settings, time.time_ns() // 1_000_000)
+    if args.files:
+        return FileSource(args.files, settings)
+    if not args.create:
+        raise UsageError("nothing to send: name a FILE (- is standard input), or use --synthetic")
+    return None
+
+
+async def _produce(
+    settings: Settings,
+    source: FileSource | LiveTraffic | None,
+    speed: float | None,
+    create: int | None,
+    retention_ms: int,
+) -> Sender | None:
+    described = await _topics(settings, create, retention_ms)
+    if source is None:
+        return None
+    stop = _stopped() if isinstance(source, LiveTraffic) else None
+    producer = await _connected(settings.kafka)
+    try:
+        sender = Sender(settings, producer, described["impressions"].partitions)
+        pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
+        is_first = True
+        with progress("produce", source) as show:
+            for lines in source:
+                if is_first:
+                    is_first = not refuse_old(lines, settings, described, now_ms)
+                await sender.send(lines, pace)
+                show(len(lines))
+                if stop is not None and stop.is_set():
+                    break
+        await sender.drain()
+        return sender
+    except (KafkaError, OSError) as error:
+        text = str(error) or type(error).__name__
+        raise BrokerError(f"cannot write to Kafka: {text}") from error
+    finally:
+        await producer.stop()
+
+
+def _stopped() -> asyncio.Event:
+    """Set by SIGTERM and Ctrl-C: the way to end what has no end."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
+async def _topics(
+    settings: Settings, create: int | None, retention_ms: int
+) -> dict[str, TopicDescription]:
+    """Facts of the four topics by kind; BrokerError where they do not fit."""
+    topics = settings.kafka.topics
+    kinds = {kind: str(getattr(topics, kind)) for kind in (*KINDS, "dead_letters")}
+    async with admin_client(settings.kafka) as client:
+        described = await describe_topics(client, kinds.values())
+        missing = [name for name in kinds.values() if name not in described]
+        if missing and create is not None:
+            await create_topics(client, missing, create, retention_ms)
+            described |= await _appeared(client, missing)
+            missing = [name for name in missing if name not in described]
+    if missing:
+        raise BrokerError(
+            f"no topic {', '.join(map(repr, missing))} at {settings.kafka.brokers}: "
+            "create it, correct kafka.topics, or use --create PARTITIONS"
+        )
+    counts = {kinds[kind]: described[kinds[kind]].partitions for kind in KINDS}
+    if len(set(counts.values())) > 1:
+        raise BrokerError(
+            f"topics need equal partition counts; they have {counts}: recreate them so"
+        )
+    return {kind: described[name] for kind, name in kinds.items()}
+
+
+async def _appeared(client: Any, names: list[str]) -> dict[str, TopicDescription]:
+    """Descriptions of topics just created, which brokers know a moment later."""
+    described: dict[str, TopicDescription] = {}
+    for _ in range(50):
+        described = await describe_topics(client, names)
+        if all(name in described and described[name].partitions for name in names):
+            break
+        await asyncio.sleep(0.1)
+    return described
+
+
+async def _connected(kafka: Kafka) -> Any:
+    """A started producer; without idempotence where the broker knows none."""
+    options = {
+        **client_settings(kafka),
+        "acks": "all",
+        "compression_type": "lz4",
+        "max_batch_size": _BATCH_BYTES,
+    }
+    producer = AIOKafkaProducer(**options, enable_idempotence=True)
+    try:
+        await producer.start()
+        return producer
+    except (KafkaError, OSError):
+        await producer.stop()
+    producer = AIOKafkaProducer(**options)
+    try:
+        await producer.start()
+    except (KafkaError, OSError) as error:
+        await producer.stop()
+        text = str(error) or type(error).__name__
+        raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
+    print(
+        "streamer: this broker refuses idempotent producers: a retry could write a line twice",
+        file=sys.stderr,
+    )
+    return producer
+
+
+def refuse_old(
+    lines: list[Line], settings: Settings, described: dict[str, TopicDescription], now_ms: int
+) -> bool:
+    """BrokerError where a topic would stamp or delete old records; whether a line had a time."""
+    oldest_ms = next((record_ms for _, record_ms, _ in lines if record_ms), None)
+    if oldest_ms is None:
+        return False
+    age_ms = now_ms - oldest_ms
+    for kind in KINDS:
+        topic = described[kind]
+        if topic.is_stamped_by_broker and age_ms > settings.time.max_skew_ms:
+            raise BrokerError(
+                f"the first line is {age_ms // 1000} s old, but topic {topic.name!r} has "
+                "message.timestamp.type=LogAppendTime, so it would count as late: "
+                "use topics with CreateTime, or `streamer replay`"
+            )
+        retention_ms = topic.limit("retention.ms")
+        deletes = "delete" in topic.settings.get("cleanup.policy", "delete")
+        if deletes and retention_ms is not None and age_ms > retention_ms:
+            raise BrokerError(
+                f"the first line is {age_ms // 1000} s old, but topic {topic.name!r} has "
+                f"retention.ms={retention_ms}, so Kafka would delete it: "
+                "set retention.ms=-1, or use `streamer replay`"
+            )
+    return True
+
+
+class Pace:
+    """When lines are due: event time runs ``speed`` times as fast as the clock (None: at once)."""
+
+    def __init__(self, speed: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.speed, self._clock = speed, clock
+        self._start = 0.0
+        self._first_ms = 0
+
+    def wait_seconds(self, record_ms: int) -> float:
+        """Seconds until a line is due."""
+        if self.speed is None or not record_ms:
+            return 0.0
+        if not self._first_ms:
+            self._start, self._first_ms = self._clock(), record_ms
+        due = self._start + (record_ms - self._first_ms) / 1000 / self.speed
+        return due - self._clock()
+
+
+class Sender:
+    """Sends lines in batches, one open batch for each topic-partition."""
+
+    def __init__(self, settings: Settings, producer: Any, partitions: int) -> None:
+        self.lines = self.buried = 0
+        self.refused = Refused(settings)
+        self._topics = settings.kafka.topics
+        self._names = {kind: str(getattr(self._topics, kind)) for kind in KINDS}
+        self._producer, self._partitions = producer, partitions
+        self._keys, self._judge = KeyReader(settings), RecordDecoder(settings)
+        self._explainer = Explainer(settings)
+        self._open: dict[tuple[str, int], Any] = {}
+        self._sent: list[asyncio.Future[Any]] = []
+        self._round_ms, self._skew_ms = 0, settings.time.max_skew_ms
+
+    async def send(self, lines: list[Line], pace: Pace) -> None:
+        """Put lines into batches, and send those that are full or due."""
+        for kind, record_ms, raw in lines:
+            if record_ms > self._round_ms + self._skew_ms:
+                await self.drain()
+                self._round_ms = record_ms
+            if pace.speed is not None:
+                seconds = pace.wait_seconds(record_ms)
+                if seconds > _TICK_SECONDS:
+                    await self.drain()
+                    await asyncio.sleep(seconds)
+            if kind == NO_TOPIC:
+                await self._bury(record_ms, raw)
+                continue
+            reason = self._judge.refusal(kind, raw)
+            if reason is not None:
+                self.refused.add(kind, raw, reason)
+            key = self._keys.read(raw)
+            await self._put(
+                self._names[kind], partition_of(key, self._partitions), key, raw, record_ms
+            )
+        self.lines += len(lines)
+
+    async def _bury(self, record_ms: int, raw: bytes) -> None:
+        self.buried += 1
+        reason = reason_of_no_topic(raw)
+        self.refused.add(NO_TOPIC, raw, reason)
+        refusal = self._explainer.explain(NO_TOPIC, raw, reason)
+        letter = DeadLetter(NO_TOPIC, _NOT_IN_KAFKA, _NOT_IN_KAFKA, refusal, raw)
+        await self._put(self._topics.dead_letters, 0, None, raw, record_ms, letter.headers())
+
+    async def _put(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes,
+        record_ms: int,
+        headers: list[tuple[str, bytes]] | None = None,
+    ) -> None:
+        place = (topic, partition)
+        while True:
+            batch = self._open.get(place)
+            if batch is None:
+                batch = self._open[place] = self._producer.create_batch()
+            if batch.append(key=key, value=value, timestamp=record_ms, headers=headers or []):
+                return
+            await self._send(place)
+
+    async def _send(self, place: tuple[str, int]) -> None:
+        batch = self._open.pop(place)
+        self._sent.append(await self._producer.send_batch(batch, place[0], partition=place[1]))
+        if len(self._sent) >= _IN_FLIGHT:
+            await self._acknowledged()
+
+    async def _acknowledged(self) -> None:
+        sent, self._sent = self._sent, []
+        await asyncio.gather(*sent)
+
+    async def drain(self) -> None:
+        """Send what is left, and wait until Kafka has acknowledged everything."""
+        places = list(self._open)
+        sent = [self._send(place) for place in places]
+        await asyncio.gather(*sent)
+        await self._acknowledged()

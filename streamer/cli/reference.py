@@ -1,0 +1,249 @@
+"""The generated pages of ``docs/``: metrics, settings, commands.
+
+python -m streamer.cli.reference            writes them
+python -m streamer.cli.reference --check    exits 1 and names those that are not current
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import inspect
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamer.cli import arguments, generated
+from streamer.cli.metrics import Entry, entries
+from streamer.settings import alerts, experiments, model
+from streamer.settings.section import Section
+
+DOCS = Path(__file__).parents[2] / "docs"
+_NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
+_SOURCES = {
+    "P": "recommender-evaluation primer",
+    "G": "Gorse, evaluation page",
+    "J": "Jurity, metric page",
+    "L": "learning-to-rank notes",
+}
+
+
+def pages() -> dict[str, str]:
+    """File name → text of every generated page."""
+    return {
+        "metrics.md": metrics_page(),
+        "settings.md": settings_page(),
+        "commands.md": commands_page(),
+    }
+
+
+# Metrics ---------------------------------------------------------------------------------------
+
+
+def metrics_page() -> str:
+    """The catalogue."""
+    sources = ", ".join(f"**{key}** {name}" for key, name in _SOURCES.items())
+    intro = f"""# Metrics
+
+{_NOTE}
+All series of `/metrics`, `/api/readings` and `streamer replay`. *window* series have the label
+`window`; *window* and *total* series of a family have one label for each dimension, where `all`
+stands for a rollup, `other` for values beyond the bound, `unknown` for a missing value.
+A ratio whose denominator is 0 is absent, never 0; its support is a series of its own.
+
+Every metric is shown in the rollups that `metrics.detailed` names, by default the total. The other
+rollups of `metrics.rollups`, by default each dimension alone, show what is marked *brief*, and in
+brackets which series of it. Metrics of slates are brief for single dimensions only: where
+dimensions cross they need `metrics.detailed`.
+
+`maturity`: `provisional` counts all panes of the window, `mature` only those whose feedback can no
+longer come. What the metrics of users, sessions and dwell mean to the letter is in
+[engagement.md](engagement.md). Sources: {sources}.
+"""
+    families: dict[str, list[Entry]] = {}
+    for entry in entries():
+        families.setdefault(entry.family, []).append(entry)
+    return intro + "".join(_family(name, some) for name, some in families.items())
+
+
+def _family(name: str, some: Sequence[Entry]) -> str:
+    head = ("name", "kind", "formula", "unit", "when empty", "meaning")
+    rows = []
+    for entry in some:
+        labels = f"{{{','.join(entry.labels)}}}" if entry.labels else ""
+        is_of_windows = entry.family not in ("acceptance", "experiments", "alerts")
+        kind = f"{entry.scope} {entry.kind}" if is_of_windows else entry.kind
+        doc = entry.doc + (f" Source: {entry.source}." if entry.source else "")
+        if entry.brief:
+            kind += f", *brief*{entry.brief.removeprefix('brief')}"
+        rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
+    return f"\n## {name.title()}\n\n{_table(head, rows)}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    escaped = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in escaped)
+
+
+_EXAMPLES: dict[str, Section] = {
+    "experiments": experiments.Experiment(
+        name="",
+        dimension="",
+        control="A",
+        split={"A": 1, "B": 1},
+        start=experiments.date_of(0),
+    ),
+    "alerts": alerts.Alert(name=""),
+}
+"""Tables of which there are none by default."""
+
+
+# Settings --------------------------------------------------------------------------------------
+
+
+def settings_page() -> str:
+    """Every setting, its default and its meaning, from the structs of ``model.py``."""
+    intro = f"""# Settings
+
+{_NOTE}
+All in one TOML file (`-c streamer.toml`); every key is optional. Unknown keys are errors. An
+environment variable overrides a key: `STREAMER_KAFKA__BROKERS=…` (section, two underscores, key;
+lists and tables as TOML), or a list of tables: `STREAMER_EXPERIMENTS=[…]`. The name of a key with
+one underscore in place of two is an error; other variables are not looked at. Durations are a
+whole number and one of `ms s m h d`.
+"""
+    docs = field_docs()
+    defaults = model.Settings()
+    parts = []
+    for title, section in _sections("", model.Settings, defaults):
+        kind = type(section)
+        meaning = (kind.__doc__ or "").partition(": ")[2]
+        rows = [
+            (
+                f"`{field.encode_name}`",
+                f"`{_toml(section, field.name)}`",
+                docs[kind.__name__, field.name],
+            )
+            for field in msgspec.structs.fields(kind)
+            if not _is_table(getattr(section, field.name))
+        ]
+        parts.append(f"\n## {title}\n\n{meaning[:1].upper()}{meaning[1:]}\n\n")
+        parts.append(_table(("key", "default", "meaning"), rows))
+    return intro + "".join(parts)
+
+
+def _sections(path: str, kind: type[Section], value: Any) -> Iterator[tuple[str, Section]]:
+    """(title, defaults) of every table below ``value``."""
+    for field in msgspec.structs.fields(kind):
+        name = f"{path}{field.name}"
+        inner = getattr(value, field.name)
+        if isinstance(inner, Section):
+            yield f"[{name}]", inner
+            yield from _sections(f"{name}.", type(inner), inner)
+        elif isinstance(inner, tuple) and inner and isinstance(inner[0], Section):
+            yield f"[[{name}]]", inner[0]
+        elif name in _EXAMPLES:
+            example = _EXAMPLES[name]
+            yield f"[[{name}]]", example
+            yield from _sections(f"{name}.", type(example), example)
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value has tables of its own on the page."""
+    first = value[0] if isinstance(value, tuple) and value else value
+    return isinstance(first, Section)
+
+
+def _toml(section: Section, name: str) -> str:
+    value = getattr(section, name)
+    kinds = {field.name: field for field in msgspec.structs.fields(type(section))}
+    if kinds[name].required:
+        return "required"
+    return "not set" if value is None else _literal(value)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, dict):
+        pairs = ", ".join(f"{key} = {_literal(v)}" for key, v in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return str(value)
+
+
+def field_docs() -> dict[tuple[str, str], str]:
+    """(class, field) → the docstring that follows the field in ``model.py``."""
+    docs: dict[tuple[str, str], str] = {}
+    modules = (model, experiments, alerts)
+    for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, text in zip(node.body, node.body[1:], strict=False):
+            if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+                continue
+            if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                docs[node.name, field.target.id] = " ".join(str(text.value.value).split())
+    return docs
+
+
+# Commands --------------------------------------------------------------------------------------
+
+
+def subcommands() -> dict[str, argparse.ArgumentParser]:
+    """Name → parser of every command."""
+    return arguments.commands(arguments.parser())
+
+
+def commands_page() -> str:
+    """Every command and its arguments, from the parser."""
+    parts = [
+        f"""# Commands
+
+{_NOTE}
+An error is one line on stderr (`--debug` shows its traceback). Exit codes: 0 done, 1 failed,
+2 usage or settings, 130 interrupted. `streamer` alone prints its help on stderr: usage, so 2.
+"""
+    ]
+    for name, command in subcommands().items():
+        parts.append(f"\n## streamer {name}\n\n{_sentence(command.description)}\n\n")
+        rows = [
+            (f"`{_usage(action)}`", _sentence(action.help))
+            for action in command._actions
+            if not isinstance(action, argparse._HelpAction)
+        ]
+        parts.append(_table(("argument", "meaning"), rows))
+    return "".join(parts)
+
+
+def _sentence(text: str | None) -> str:
+    text = text or ""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '…')) else '.'}"
+
+
+def _usage(action: argparse.Action) -> str:
+    value = str(action.metavar or action.dest.upper()) if action.nargs != 0 else ""
+    if not action.option_strings:
+        return {"+": f"{value}…", "*": f"[{value}…]"}.get(str(action.nargs), f"[{value}]")
+    return f"{', '.join(action.option_strings)} {value}".strip()
+
+
+# -----------------------------------------------------------------------------------------------
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the pages, or with ``--check`` compare them."""
+    is_check = generated.parser("streamer.cli.reference", __doc__ or "").parse_args(argv).check
+    files = {DOCS / name: text for name, text in pages().items()}
+    return generated.keep(files, "streamer.cli.reference", is_check, folder="docs")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

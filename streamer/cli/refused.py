@@ -1,0 +1,93 @@
+"""Reports of what was refused: how many records for which reason, one of them explained, and what
+to do. ``replay``, ``produce`` and ``check`` say the same; none of them shows an id."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from streamer.ingest.rejections import NOTHING, Explainer, Refusal, printable
+from streamer.settings.model import Settings
+
+_LOOKED_AT = 100
+"""Records of one topic and reason whose fields are looked at."""
+_NAMES, _GROUPS = 20, 10
+"""Names of fields, and topics with reasons, that are shown at most."""
+
+
+@dataclass
+class _Group:
+    """Records of one topic that were refused for one reason; the first of them explained."""
+
+    refusal: Refusal
+    sample: str
+    count: int = 0
+    names: dict[str, None] = field(default_factory=dict)
+    """Names of their fields, as they come."""
+
+
+class Refused:
+    """Counts refusals, and explains the first one of each topic and reason."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._explainer = Explainer(settings)
+        self._groups: dict[tuple[str, str], _Group] = {}
+
+    def add(self, kind: str, raw: bytes | None, reason: str) -> None:
+        """Count a record of a topic ("": of none)."""
+        group = self._groups.get((kind, reason))
+        if group is None:
+            refusal = self._explainer.explain(kind, raw, reason, hides_values=True)
+            sample = self._explainer.shape(raw) if refusal.found == NOTHING else ""
+            group = self._groups[kind, reason] = _Group(refusal, sample)
+        group.count += 1
+        if group.count <= _LOOKED_AT and len(group.names) < _NAMES:
+            group.names.update(dict.fromkeys(self._explainer.names_seen(raw)))
+
+    @property
+    def total(self) -> int:
+        """Records refused."""
+        return sum(group.count for group in self._groups.values())
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Reason → records refused for it."""
+        found: Counter[str] = Counter()
+        for (_, reason), group in self._groups.items():
+            found[reason] += group.count
+        return found
+
+    def findings(self) -> list[tuple[str, str, str]]:
+        """(topic, what was found, what to do) of each topic and reason, the most frequent first."""
+        groups = sorted(self._groups.items(), key=lambda entry: -entry[1].count)
+        return [(kind, *self._finding(group)) for (kind, _), group in groups[:_GROUPS]]
+
+    def _finding(self, group: _Group) -> tuple[str, str]:
+        refusal = group.refusal
+        at = f" at {refusal.field}" if refusal.field not in ("", refusal.reason) else ""
+        what = f"{group.count:,} {refusal.reason}{at}: "
+        what += f"found {refusal.found}; expected {refusal.expected}"
+        advice = "docs/events.md says more; dead letters hold such records whole"
+        if refusal.found == NOTHING and refusal.field:
+            names = [printable(name, 50) for name in group.names][:_NAMES]
+            what += f"; fields seen: {', '.join(names) or 'none'}; sample: {group.sample}"
+            nearest = self._explainer.nearest(group.names)
+            if nearest:
+                pairs = ", ".join(f'{ours} = "{printable(its)}"' for ours, its in nearest.items())
+                advice = f"map names in [events.fields], perhaps {pairs}"
+        return what, advice
+
+    def report(self, lines: int, accepted: int, is_strict: bool) -> int:
+        """Tell on stderr what was refused of so many lines; the exit code: 1 where nothing was
+        accepted, or anything refused and ``is_strict``."""
+        for kind, what, advice in self.findings():
+            print(f"streamer: refused, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr)
+        if lines and not accepted:
+            print(f"streamer: none of {lines:,} lines was accepted", file=sys.stderr)
+            return 1
+        if self.total and is_strict:
+            refused = f"{self.total:,} of {lines:,} lines were refused"
+            print(f"streamer: {refused}: --strict allows none", file=sys.stderr)
+            return 1
+        return 0

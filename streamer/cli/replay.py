@@ -1,0 +1,112 @@
+"""``streamer replay``: the engine over NDJSON files, then the final readout."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+
+import msgspec
+
+from streamer.cli.progress import progress
+from streamer.cli.refused import Refused
+from streamer.errors import StreamerError
+from streamer.ingest.rejections import Explainer
+from streamer.server.prometheus_text import render
+from streamer.settings import limits
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.sources.files import FileSource
+from streamer.sources.replay import Dead, Replay
+
+
+def main(args: argparse.Namespace) -> int:
+    """Read the files to their end, then print what was asked for."""
+    settings = load(args.config, os.environ)
+    source = FileSource(args.files, settings)
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+    refused = Refused(settings)
+    with _dead_letters(args.dead_letters, settings) as write:
+
+        def on_dead(dead: Dead) -> None:
+            refused.add(dead.topic, dead.value, dead.reason)
+            if write is not None:
+                write(dead)
+
+        replay = Replay(settings, args.partitions, on_dead, args.hash_key)
+        with progress("replay", source) as show:
+            for lines in source:
+                replay.feed(lines)
+                show(len(lines))
+        replay.finish()
+    result = replay.readout()
+    if args.prom:
+        sys.stdout.write(render(result))
+    elif args.json:
+        sys.stdout.write(json.dumps(result.as_json()) + "\n")
+    else:
+        from streamer.cli.summary import summarise
+
+        summarise(settings, result)
+    sys.stdout.flush()
+    return refused.report(replay.lines, replay.accepted, args.strict)
+
+
+@contextlib.contextmanager
+def _dead_letters(path: str | None, settings: Settings) -> Iterator[Callable[[Dead], None] | None]:
+    """Gives a function that writes one dead line to the file; None without a file."""
+    if path is None:
+        yield None
+        return
+
+    def failed(error: OSError) -> StreamerError:
+        return StreamerError(f"cannot write dead letters: {error.strerror}; at {path}")
+
+    try:
+        file = open(path, "wb")  # noqa: SIM115  # closed below, where its errors are told apart
+    except OSError as error:
+        raise failed(error) from error
+
+    explainer = Explainer(settings)
+
+    def write(dead: Dead) -> None:
+        try:
+            file.write(_json_line(dead, settings, explainer))
+        except OSError as error:
+            raise failed(error) from error
+
+    try:
+        yield write
+    finally:
+        try:
+            file.close()
+        except OSError as error:
+            raise failed(error) from error
+
+
+def _json_line(dead: Dead, settings: Settings, explainer: Explainer) -> bytes:
+    """One JSON line; ``value`` is the line unchanged, or ``value_base64`` where it is not UTF-8.
+
+    A line that belongs to no topic has the topic "", and partition and offset -1.
+    Of a line longer than ``limits.MAX_LINE_BYTES`` only that much was read: ``cut`` says so.
+    """
+    letter: dict[str, str | int | bool] = {
+        "topic": getattr(settings.kafka.topics, dead.topic) if dead.topic else "",
+        "partition": dead.partition,
+        "offset": dead.offset,
+        **asdict(explainer.explain(dead.topic, dead.value, dead.reason)),
+    }
+    try:
+        letter["value"] = dead.value.decode()
+    except UnicodeDecodeError:
+        letter["value_base64"] = base64.b64encode(dead.value).decode()
+    if len(dead.value) >= limits.MAX_LINE_BYTES:
+        letter["cut"] = True
+    return msgspec.json.encode(letter) + b"\n"

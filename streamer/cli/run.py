@@ -1,0 +1,184 @@
+"""``streamer run``: one or more worker processes, each a Faust worker."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL
+from pathlib import Path
+
+from streamer.cli.finding import WARN
+from streamer.cli.series import series_finding
+from streamer.errors import StreamerError
+from streamer.ingest.keying import topics_not_by_user, why_no_users
+from streamer.ingest.sampling import look_at_keys
+from streamer.kafka.admin import quiet
+from streamer.kafka.topics import partition_count, require_count
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.state.manifest import fingerprint, require_key, require_same
+from streamer.state.reader import manifests_of
+from streamer.state.redis.store import RedisStore
+from streamer.state.worker_report import SUPERVISED
+
+_FIRST_LOOK_SECONDS = 5.0
+_RESTART_SECONDS = 1.0
+_STOP_SECONDS = 30.0
+
+
+def main(args: argparse.Namespace) -> int:
+    settings = load(args.config, os.environ)
+    if "debug" not in args:
+        quiet()
+    asyncio.run(preflight(settings))
+    say_series(settings)
+    return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
+
+
+def say_series(settings: Settings) -> None:
+    """Print how many series to expect, on stderr where they are too many."""
+    finding = series_finding(settings, {})
+    if finding.level == WARN:
+        print(f"streamer: {finding.what}: {finding.fix}", file=sys.stderr, flush=True)
+    else:
+        print(f"streamer: {finding.what}", flush=True)
+
+
+async def preflight(settings: Settings) -> None:
+    """What would make every worker fail is said once, in one line."""
+    store = RedisStore(settings.redis)
+    try:
+        await store.check()
+        await store.try_writing()
+        count = await partition_count(settings.kafka)
+        stored = await store.partitions()
+        if stored is not None:
+            require_count(stored, count)
+            await require_same_state(settings, store, stored)
+    finally:
+        await store.close()
+
+
+async def require_same_state(settings: Settings, store: RedisStore, count: int) -> None:
+    """SettingsError where a partition was written with other settings that its state depends on,
+    StoreError where it was counted under another hash key."""
+    ours = fingerprint(settings, Catalogue(settings).layout)
+    manifests, damaged = await manifests_of(store, count)
+    for number, damage in damaged.items():
+        said = f"partition {number}: {damage}; a worker counts it again from Kafka"
+        print(f"streamer: {said}", file=sys.stderr, flush=True)
+    for manifest in manifests.values():
+        require_same(manifest.fingerprint, ours, settings.redis.prefix)
+    require_key(manifests, await store.hash_key())
+
+
+def worker_command() -> list[str]:
+    """The command of one worker process."""
+    faust = [sys.executable, "-m", "faust", "-A", "streamer.app:app"]
+    return [*faust, "--quiet", "worker", "--without-web", "--loglevel", "warn"]
+
+
+def worker_environment(config: str | None) -> dict[str, str]:
+    """The environment of a worker: ours, and where the settings are."""
+    env = dict(os.environ)
+    env.pop("STREAMER_CONFIG", None)
+    if config is not None:
+        env["STREAMER_CONFIG"] = str(Path(config).resolve())
+    return env
+
+
+async def _supervise(settings: Settings, config: str | None, workers: int) -> int:
+    """Keep the workers running; a signal stops them cleanly."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(_keep_running(settings, config, stop))
+        group.create_task(_watch_keys(settings, stop))
+        print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
+    return 0
+
+
+async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Event) -> None:
+    while not stop.is_set():
+        process = await asyncio.create_subprocess_exec(
+            *worker_command(),
+            env=worker_environment(config) | {SUPERVISED: "1"},
+            stdout=DEVNULL,
+            start_new_session=True,
+        )
+        ended = asyncio.create_task(process.wait())
+        stopped = asyncio.create_task(stop.wait())
+        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        if ended.done():
+            if stop.is_set():
+                return
+            print(
+                f"streamer: worker {process.pid} ended with {process.returncode}; starting another",
+                file=sys.stderr,
+                flush=True,
+            )
+            await _until_it_can_run(settings, stop)
+            continue
+        process.terminate()
+        try:
+            await asyncio.wait_for(ended, _STOP_SECONDS)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
+    """Look whether the topics are keyed by user, soon after the start and now and then, until it
+    is known that they are not."""
+    if settings.kafka.keyed_by == "user":
+        return
+    store = RedisStore(settings.redis)
+    pause = _FIRST_LOOK_SECONDS
+    try:
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), pause)
+                return
+            is_known = False
+            try:
+                found = await look_at_keys(settings)
+                await store.set_keyed(found)
+                if topics := topics_not_by_user(settings, await store.keyed()):
+                    print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
+                    return
+                is_known = len(found) == len(KINDS)
+            except StreamerError:
+                pass  # looked at again; the workers say it
+            except Exception as error:  # whatever it is: the workers go on
+                said = f"cannot look how topics are keyed: {type(error).__name__}: {error}"
+                print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+            pause = limits.KEYING_SECONDS if is_known else min(2 * pause, limits.KEYING_SECONDS)
+    finally:
+        await store.close()
+
+
+async def _until_it_can_run(settings: Settings, stop: asyncio.Event) -> None:
+    """Wait until a worker has what it needs, and say once what is missing: a worker without it
+    would end at once, again and again, each time with pages of text."""
+    said, delay_seconds = "", _RESTART_SECONDS
+    while not stop.is_set():
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), delay_seconds)
+        try:
+            await preflight(settings)
+            return
+        except StreamerError as error:
+            if str(error) != said:
+                said = str(error)
+                print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+        delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)

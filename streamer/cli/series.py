@@ -1,0 +1,35 @@
+"""What ``streamer check`` and ``streamer run`` say of the number of series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamer.cli.finding import OK, WARN, Finding
+from streamer.query.series_estimate import ASSUMED, expected_series
+from streamer.settings.model import Settings
+from streamer.state.manifest import Manifest
+
+
+def series_finding(settings: Settings, manifests: Mapping[int, Manifest]) -> Finding:
+    """How many series to expect, and a warning where ``exporter.series_warning`` is passed."""
+    expected = expected_series(settings, values_seen(settings, manifests))
+    what = f"series: at most {expected:,} on /metrics ({ASSUMED}"
+    if manifests:
+        what += "; of dimensions without named values those that are stored"
+    what += ")"
+    bound = settings.exporter.series_warning
+    if expected <= bound:
+        return Finding(OK, what)
+    fix = (
+        "name the values of dimensions and lower max_values, take crossings out of "
+        "metrics.rollups and metrics.detailed, or raise the bound"
+    )
+    return Finding(WARN, f"{what}, more than exporter.series_warning = {bound:,}", fix)
+
+
+def values_seen(settings: Settings, manifests: Mapping[int, Manifest]) -> list[set[str]] | None:
+    """For each dimension its values in what is stored; None where nothing is."""
+    segments = [s for manifest in manifests.values() for s in manifest.header().segments]
+    if not segments:
+        return None
+    return [{s[i] for s in segments} for i in range(len(settings.dimensions))]

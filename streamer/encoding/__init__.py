@@ -1,0 +1,1 @@
+"""How counted integers lie in arrays: types, limbs, and codes of segments."""

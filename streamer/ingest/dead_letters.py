@@ -1,0 +1,194 @@
+"""Dead letters: refused records, unchanged, acknowledged by Kafka before the commit counts them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import (
+    InvalidTimestampError,
+    KafkaError,
+    MessageSizeTooLargeError,
+    RecordListTooLargeError,
+)
+
+from streamer.errors import BrokerError
+from streamer.ingest.rejections import Refusal
+from streamer.kafka.client import client_settings
+from streamer.settings.model import Settings
+
+logger = logging.getLogger("streamer")
+CUT_BYTES = 100_000
+"""What is kept of a letter that Kafka refuses for its size."""
+_KEPT_BYTES = (CUT_BYTES, 10_000, 1000, 0)
+"""And what is kept of it if that is refused as well; 0: some headers only."""
+_TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+_FIRST_BACK_MS, _LAST_BACK_MS = 3_600_000, 2**45
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that does not count; ``topic`` is the Kafka topic it came from, "" if none."""
+
+    topic: str
+    partition: int
+    offset: int
+    refusal: Refusal
+    value: bytes | None
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        """Why it does not count, and which record it is."""
+        why = self.refusal
+        return [
+            *self.least_headers(),
+            ("streamer.field", why.field.encode()),
+            ("streamer.found", why.found.encode()),
+            ("streamer.expected", why.expected.encode()),
+        ]
+
+    def least_headers(self) -> list[tuple[str, bytes]]:
+        """Those without which a letter means nothing: for a topic that takes nothing longer."""
+        return [
+            ("streamer.reason", self.refusal.reason.encode()),
+            ("streamer.topic", self.topic.encode()),
+            ("streamer.partition", str(self.partition).encode()),
+            ("streamer.offset", str(self.offset).encode()),
+        ]
+
+    def key(self) -> bytes:
+        """Which record it is: Kafka takes no null value without a key, compacted topics nothing."""
+        return f"{self.topic}/{self.partition}/{self.offset}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """A letter as it is sent: whole, or the first bytes of it."""
+
+    letter: DeadLetter
+    kept_bytes: int | None = None
+
+    def value(self) -> bytes | None:
+        whole = self.letter.value
+        return whole if self.kept_bytes is None else (whole or b"")[: self.kept_bytes]
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        headers = self.letter.headers() if self.kept_bytes != 0 else self.letter.least_headers()
+        if self.kept_bytes is not None:
+            whole = self.letter.value or b""
+            cut = f"{len(whole)} bytes, crc32 {zlib.crc32(whole):08x}"
+            headers.append(("streamer.cut", cut.encode()))
+        return headers
+
+    def smaller(self) -> _Parcel | None:
+        """The same letter with less of it; None where only headers are left."""
+        size = len(self.value() or b"")
+        kept = next((n for n in _KEPT_BYTES if n < size), None)
+        return None if kept is None else _Parcel(self.letter, kept)
+
+
+class DeadLetters:
+    """Sends to the dead-letter topic; at least once, identified by the headers."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._producer: AIOKafkaProducer | None = None
+        self._lock = asyncio.Lock()
+        self._is_single = False
+        self._back_ms = 0
+
+    async def send(self, letters: Sequence[DeadLetter]) -> None:
+        """Send and wait until Kafka has them; BrokerError where it has not."""
+        waiting = [_Parcel(letter) for letter in letters]
+        try:
+            async with self._lock:
+                while waiting:
+                    waiting = await self._after(await self._try(waiting))
+        except (KafkaError, OSError) as error:
+            topic = self.settings.kafka.topics.dead_letters
+            raise BrokerError(f"cannot write dead letters to {topic!r}: {error!r}") from error
+
+    async def _started(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            batches = {"max_batch_size": 1} if self._is_single else {"linger_ms": 5}
+            producer = AIOKafkaProducer(
+                **client_settings(self.settings.kafka), acks="all", **batches
+            )
+            try:
+                await producer.start()
+            except BaseException:
+                await producer.stop()
+                raise
+            self._producer = producer
+        return self._producer
+
+    async def _try(self, parcels: Iterable[_Parcel]) -> list[tuple[_Parcel, KafkaError | None]]:
+        """One after the other into the producer's batches, then wait for all answers; returns
+        what is to be sent again, and Kafka's error: for its size or for its time."""
+        producer, topic = await self._started(), self.settings.kafka.topics.dead_letters
+        sent: list[_Parcel] = []
+        answers: list[asyncio.Future[object]] = []
+        refused: list[tuple[_Parcel, KafkaError | None]] = []
+        for parcel in parcels:
+            now_ms = time.time_ns() // 1_000_000
+            try:
+                answers.append(
+                    await producer.send(
+                        topic,
+                        parcel.value(),
+                        key=parcel.letter.key(),
+                        headers=parcel.headers(),
+                        timestamp_ms=now_ms - self._back_ms,
+                    )
+                )
+                sent.append(parcel)
+            except MessageSizeTooLargeError as error:  # our own bound
+                refused.append((_smaller(parcel, error), None))
+        for parcel, answer in zip(
+            sent, await asyncio.gather(*answers, return_exceptions=True), strict=True
+        ):
+            if isinstance(answer, InvalidTimestampError):
+                refused.append((parcel, answer))
+            elif isinstance(answer, _TOO_LARGE):
+                alone = _smaller(parcel, answer) if self._is_single else parcel
+                refused.append((alone, answer))
+            elif isinstance(answer, BaseException):
+                raise answer
+        return refused
+
+    async def _after(self, refused: list[tuple[_Parcel, KafkaError | None]]) -> list[_Parcel]:
+        """What to send now. Kafka refuses whole batches, for one letter in them or for all of
+        them: so from then on each letter has its own."""
+        errors = [error for _, error in refused]
+        late = next((e for e in errors if isinstance(e, InvalidTimestampError)), None)
+        if late is not None:
+            self._back_ms = max(_FIRST_BACK_MS, 2 * self._back_ms)
+            if self._back_ms > _LAST_BACK_MS:
+                self._back_ms = 0
+                raise late
+            logger.warning(
+                "Kafka refuses dead letters for their time: is the clock of this machine right? "
+                "they are dated back by %d h",
+                self._back_ms // _FIRST_BACK_MS,
+            )
+        if not self._is_single and any(isinstance(e, _TOO_LARGE) for e in errors):
+            self._is_single = True
+            await self.close()
+        return [parcel for parcel, _ in refused]
+
+    async def close(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+
+def _smaller(parcel: _Parcel, error: KafkaError) -> _Parcel:
+    """Less of a letter; the error where there is no less."""
+    smaller = parcel.smaller()
+    if smaller is None:
+        raise error
+    return smaller

@@ -1,0 +1,103 @@
+"""Whether topics are keyed by user: then all events of a user are on one partition number.
+
+Users are counted, compared and joined within a partition. Where a topic is keyed by something else
+one user counts as several, and no number of users is true.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streamer.errors import StreamerError
+from streamer.ingest.keys import PARTITIONERS
+from streamer.settings import limits
+from streamer.settings.model import Settings
+
+Places = Iterable[tuple[bytes, int]]
+"""Users with the partition numbers on which they were seen."""
+
+
+@dataclass(frozen=True)
+class Keying:
+    """What a sample of a topic says. ``is_by_user``: None where it says too little; of ``users``
+    that were looked at ``split`` are on several partition numbers."""
+
+    is_by_user: bool | None
+    users: int
+    split: int
+
+
+def keying_of(places: Mapping[str, Places], partitions: int) -> dict[str, Keying]:
+    """Kind → whether its topic is keyed by user, by where users of a sample were seen.
+
+    A topic is not, where more than ``limits.SPLIT_USERS`` of its users were seen on several
+    partition numbers, or on another one than in the impressions (if those are). It is, where a
+    known partitioner puts nearly all of them where they were seen.
+
+    >>> seen = [(user, 0) for user in (b"a", b"b", b"c")]
+    >>> keying_of({"impressions": [*seen, (b"a", 1), (b"b", 1)]}, 2)["impressions"]
+    Keying(is_by_user=False, users=3, split=2)
+    """
+    found: dict[str, Keying] = {}
+    first: dict[bytes, set[int]] = {}
+    for kind in sorted(places, key=lambda kind: kind != "impressions"):
+        numbers = _numbers(places[kind])
+        split = sum(len(at | first.get(user, at)) > 1 for user, at in numbers.items())
+        found[kind] = Keying(_judged(numbers, split, partitions), len(numbers), split)
+        if kind == "impressions" and found[kind].is_by_user is not False:
+            first = numbers
+    return found
+
+
+def _numbers(places: Places) -> dict[bytes, set[int]]:
+    numbers: dict[bytes, set[int]] = defaultdict(set)
+    for user, number in places:
+        numbers[user].add(number)
+    return dict(numbers)
+
+
+def _judged(numbers: Mapping[bytes, set[int]], split: int, partitions: int) -> bool | None:
+    if partitions == 1:
+        return True
+    few = max(1, limits.SPLIT_USERS * len(numbers))
+    if split > few:
+        return False
+    if len(numbers) < limits.SAMPLED_USERS:
+        return None
+    for place in PARTITIONERS.values():
+        if sum(at != {place(user, partitions)} for user, at in numbers.items()) <= few:
+            return True
+    return None
+
+
+def topics_not_by_user(settings: Settings, keyed: Mapping[str, bool]) -> list[str]:
+    """Names of the topics that are not keyed by user; none where ``kafka.keyed_by`` says they are.
+
+    ``keyed``: what was found, by kind.
+    """
+    if settings.kafka.keyed_by == "user":
+        return []
+    topics = settings.kafka.topics
+    return [str(getattr(topics, kind)) for kind, is_by_user in keyed.items() if not is_by_user]
+
+
+def why_no_users(topics: Iterable[str]) -> str:
+    """Why users are not counted, and what to do.
+
+    >>> why_no_users(["clicks"])[:64]
+    "users are not counted: not keyed by user: topic 'clicks'; key pr"
+    """
+    named = ", ".join(f"topic {name!r}" for name in topics)
+    return (
+        f"users are not counted: not keyed by user: {named}; key producers by user_id, with one "
+        'partitioner, and start with another redis.prefix; kafka.keyed_by = "user" asserts that '
+        "all events of a user are on one partition number"
+    )
+
+
+def require_users(settings: Settings, keyed: Mapping[str, bool]) -> None:
+    """StreamerError where users are not counted."""
+    if topics := topics_not_by_user(settings, keyed):
+        raise StreamerError(why_no_users(topics))

@@ -1,0 +1,166 @@
+"""The last records of each topic, decoded: what ``streamer check`` looks at."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from streamer.errors import BrokerError
+from streamer.ingest.keying import keying_of
+from streamer.ingest.keys import PARTITIONERS, KeyReader
+from streamer.ingest.record import RecordDecoder
+from streamer.kafka.admin import TopicDescription
+from streamer.kafka.client import client_settings
+from streamer.kafka.topics import partition_count
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+
+RECORDS = 200
+"""Of each partition."""
+_SECONDS = 10.0
+_WAIT_MS = 50
+"""Other requests to a broker wait behind a fetch that waits for records."""
+
+
+@dataclass
+class Sample:
+    """What was found in the last records of one topic."""
+
+    topic: str
+    partitions: int
+    records: int = 0
+    refused: list[tuple[bytes | None, str]] = field(default_factory=list)
+    """Records that would be rejected, with the reason."""
+    users: set[tuple[bytes, int]] = field(default_factory=set)
+    """Users seen, with the partition they were seen on."""
+    starts: dict[int, int] = field(default_factory=dict)
+    """Partition → its first offset."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """Partition → the offset after its last record."""
+    unread_ms: dict[int, int] = field(default_factory=dict)
+    """Partition → timestamp of the first record that no worker has read, where there is one."""
+
+    def partitioner(self) -> str | None:
+        """The partitioner that explains where all users are; None where none does."""
+        for name, place in PARTITIONERS.items():
+            if all(place(user, self.partitions) == at for user, at in self.users):
+                return name
+        return None
+
+
+async def sample_topics(
+    settings: Settings,
+    topics: dict[str, TopicDescription],
+    read: Mapping[tuple[str, int], int] | None,
+) -> dict[str, Sample]:
+    """A sample of each topic, by kind; BrokerError where they cannot be read.
+
+    ``read``: (kind, partition) → the next offset of the stored state, where there is one; None:
+    nobody asks for what is unread.
+    """
+    if not topics:
+        return {}
+    consumer = AIOKafkaConsumer(
+        **client_settings(settings.kafka),
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=_WAIT_MS,
+    )
+    samples = {}
+    try:
+        await consumer.start()
+        for kind, topic in topics.items():
+            samples[kind] = await _sample(settings, consumer, kind, topic)
+            if read is not None:
+                await _look_at_unread(consumer, samples[kind], kind, read)
+        return samples
+    except (KafkaError, OSError) as error:
+        text = str(error) or type(error).__name__
+        raise BrokerError(f"cannot read the topics: {text}") from error
+    finally:
+        await consumer.stop()
+
+
+async def look_at_keys(settings: Settings) -> dict[str, bool]:
+    """Kind → whether its topic is keyed by user, of those whose last records say enough;
+    BrokerError where they cannot be read."""
+    count = await partition_count(settings.kafka)
+    names = {kind: str(getattr(settings.kafka.topics, kind)) for kind in KINDS}
+    described = {kind: TopicDescription(name, count, {}) for kind, name in names.items()}
+    samples = await sample_topics(settings, described, None)
+    found = keying_of({kind: sample.users for kind, sample in samples.items()}, count)
+    return {kind: f.is_by_user for kind, f in found.items() if f.is_by_user is not None}
+
+
+async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicDescription) -> Sample:
+    places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+    sample = Sample(topic.name, topic.partitions)
+    judge, keys = RecordDecoder(settings), KeyReader(settings)
+    for place, records in (await _last_records(consumer, places)).items():
+        sample.records += len(records)
+        for record in records:
+            reason = judge.refusal(kind, record.value)
+            if reason is not None:
+                sample.refused.append((record.value, reason))
+        users = {keys.read(r.value) for r in records if r.value is not None}
+        sample.users |= {(user, place.partition) for user in users if user is not None}
+    return sample
+
+
+async def _look_at_unread(
+    consumer: Any, sample: Sample, kind: str, read: Mapping[tuple[str, int], int]
+) -> None:
+    """Fill ``starts``, ``ends`` and ``unread_ms``."""
+    places = [TopicPartition(sample.topic, number) for number in range(sample.partitions)]
+    consumer.assign(places)
+    ends = await consumer.end_offsets(places)
+    starts = await consumer.beginning_offsets(places)
+    sample.starts = {place.partition: start for place, start in starts.items()}
+    sample.ends = {place.partition: end for place, end in ends.items()}
+    nexts = {p: max(starts[p], read.get((kind, p.partition), 0)) for p in places}
+    unread = {place for place in places if nexts[place] < ends[place]}
+    if not unread:
+        return
+    consumer.assign(list(unread))
+    for place in unread:
+        consumer.seek(place, nexts[place])
+    deadline = time.monotonic() + _SECONDS
+    while unread and time.monotonic() < deadline:
+        found = await consumer.getmany(*unread, timeout_ms=500, max_records=1)
+        for place, records in found.items():
+            sample.unread_ms[place.partition] = records[0].timestamp
+            unread.discard(place)
+
+
+async def _last_records(
+    consumer: Any, places: list[TopicPartition]
+) -> dict[TopicPartition, list[Any]]:
+    consumer.assign(places)
+    ends = await consumer.end_offsets(places)
+    starts = await consumer.beginning_offsets(places)
+    found: dict[TopicPartition, list[Any]] = {p: [] for p in places if ends[p] > starts[p]}
+    if not found:
+        return found
+    consumer.assign(list(found))
+    for place in found:
+        consumer.seek(place, max(starts[place], ends[place] - RECORDS))
+    deadline = time.monotonic() + _SECONDS
+    unread = set(found)
+    while unread and time.monotonic() < deadline:
+        for place, records in (await consumer.getmany(timeout_ms=500)).items():
+            found[place] += records
+        for place in list(unread):
+            if await _position(consumer, place) >= ends[place]:
+                unread.discard(place)
+    return {place: records[-RECORDS:] for place, records in found.items() if records}
+
+
+async def _position(consumer: Any, place: TopicPartition) -> int:
+    return int(await asyncio.wait_for(consumer.position(place), _SECONDS))

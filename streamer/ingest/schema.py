@@ -1,0 +1,47 @@
+"""The wire schema: one msgspec type a topic, built from the settings.
+
+Field names can be mapped (``[events.fields]``) and every configured dimension is a field of each
+event.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from streamer.settings import limits
+from streamer.settings.event_fields import COMMON_FIELDS, FIELDS, ITEM_FIELDS, LINE_TYPES, Id
+from streamer.settings.model import Settings
+
+REASONS = (
+    *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
+    *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
+    *("session_id", "action", "dimension", "future", "reference", "held_out"),
+)
+"""Every reason for which a record can be rejected."""
+REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
+"""Fields whose reason is not their own name."""
+
+
+def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
+    """The struct of one topic's events: required fields, optional ones, then the dimensions."""
+    names = settings.events.fields
+    line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
+    fields: list[tuple[str, Any, Any]] = [*COMMON_FIELDS, *FIELDS[kind]]
+    if kind == "impressions":
+        item = msgspec.defstruct(
+            "Item",
+            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS],
+            rename=names,
+            gc=False,
+            kw_only=True,
+        )
+        shown = Annotated[list[item], Meta(min_length=1, max_length=limits.MAX_ITEMS)]  # type: ignore[valid-type]
+        fields.append(("items", shown | None, None))
+    fields.append(("type", Literal[line_type] | None, None))
+    fields += [(name, str | None, None) for name in settings.dimension_names]
+    return msgspec.defstruct(
+        f"{line_type.title()}Event", fields, rename=names, gc=False, kw_only=True
+    )

@@ -1,0 +1,1 @@
+"""Kafka: clients, topics, the Faust transport, and what is remembered of logs."""

@@ -1,0 +1,93 @@
+"""A chunk: what one fetch gave of one topic-partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from streamer._core import Core
+from streamer.encoding.arrays import I64
+from streamer.kafka.raw_batches import RawBatches
+
+Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]]]
+"""What the core says it was fed: how many records, the last of them, and skipped ranges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one topic, in offset order."""
+
+    kind: str
+    offset: I64
+    record_ms: I64
+    values: Sequence[bytes | None]
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def feed(self, core: Core, check_crcs: bool) -> Fed:
+        """Into the core, from the topic's next offset on."""
+        return core.feed_records(self.kind, self.offset, self.record_ms, self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """Record batches of one topic as Kafka sent them, with the aborted transactions that go with
+    them (producer id, first offset), and how many records they hold at most."""
+
+    kind: str
+    data: bytes
+    aborted: Sequence[tuple[int, int]]
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def feed(self, core: Core, check_crcs: bool) -> Fed:
+        """Into the core, from the topic's next offset on."""
+        return core.feed_batches(self.kind, self.data, self.aborted, check_crcs)
+
+
+@dataclass(slots=True)
+class Chunk:
+    """Records of one topic-partition, in offset order.
+
+    ``epoch`` counts the seeks of the partition: a chunk fetched before the last one is stale.
+    """
+
+    topic: str
+    partition: int
+    epoch: int
+    content: Records | Batches
+    first_ms: int
+    """Timestamp of the first record."""
+    end_offset: int
+    """Where the next fetch begins."""
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    @property
+    def kind(self) -> str:
+        return self.content.kind
+
+
+def chunk_of(topic: str, partition: int, epoch: int, kind: str, fetched: Sequence[Any]) -> Chunk:
+    """A chunk of what a consumer gave: ``RawBatches``, or records (objects with offset, timestamp
+    and value)."""
+    first = fetched[0]
+    if type(first) is RawBatches:
+        content = Batches(kind, first.data, first.aborted, first.records)
+        return Chunk(topic, partition, epoch, content, first.first_ms, first.next_offset)
+    n = len(fetched)
+    records = Records(
+        kind,
+        np.fromiter(map(attrgetter("offset"), fetched), np.int64, n),
+        np.fromiter(map(attrgetter("timestamp"), fetched), np.int64, n),
+        list(map(attrgetter("value"), fetched)),
+    )
+    return Chunk(topic, partition, epoch, records, first.timestamp, fetched[-1].offset + 1)

@@ -1,0 +1,181 @@
+"""How a metric is declared: a function of window sums, with what the documentation needs.
+
+A metric yields ``Series``: extra labels and one value a segment, NaN or masked where it is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from streamer.encoding.arrays import I64, Bools
+from streamer.encoding.limbs import joined
+from streamer.metrics.layout import Stat
+from streamer.settings import limits
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values of one label set (beyond window and dimensions), a row for each segment. ``suffix``:
+    which series of a histogram it is."""
+
+    labels: Mapping[str, str]
+    values: Values
+    present: Bools
+    suffix: str = ""
+
+
+class Sums(Protocol):
+    """Sums of a window (or of the totals), one row for each segment shown."""
+
+    def __call__(self, name: str) -> I64:
+        """A statistic: (segments,) or (segments, width)."""
+        ...
+
+    def overall(self, name: str) -> I64:
+        """The statistic over all segments: () or (width,)."""
+        ...
+
+    def users(self, stat: int) -> I64:
+        """A statistic of ``metrics.user_sums``, scaled to all users: (segments,)."""
+        ...
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        """Over those panes only that are mature for the horizon; None where there is none."""
+        ...
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """What several metrics are made of."""
+        ...
+
+    @property
+    def user_sample_ratio(self) -> float:
+        """Share of the users that statistics of users are made of."""
+        ...
+
+    @property
+    def settings(self) -> Any: ...
+
+
+Formula = Callable[[Sums], Iterator[Series]]
+
+
+@dataclass(frozen=True)
+class Brief:
+    """Series that are shown in every rollup of at most so many dimensions: those with these
+    labels, or all."""
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    dimensions: int = limits.MAX_DIMENSIONS
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: ``name`` without prefix; ``kind`` counter, gauge or histogram; ``scope`` window or
+    total."""
+
+    name: str
+    kind: str
+    scope: str
+    formula: str
+    unit: str
+    empty: str
+    source: str
+    doc: str
+    labels: tuple[str, ...]
+    series: Formula
+    brief: Brief | None = None
+    """What is shown in rollups that are not detailed; None: nothing."""
+
+    def shown(self, sums: Sums, dimensions: int, is_detailed: bool) -> Iterator[Series]:
+        """The series for a rollup of so many dimensions."""
+        if is_detailed:
+            yield from self.series(sums)
+        elif self.brief is not None and dimensions <= self.brief.dimensions:
+            only = self.brief.labels.items()
+            yield from (series for series in self.series(sums) if only <= series.labels.items())
+
+
+@dataclass(frozen=True)
+class Family:
+    """Metrics that share statistics, which the core counts: what is read from the sums."""
+
+    name: str
+    stats: Callable[[Any], tuple[Stat, ...]]
+    metrics: tuple[Metric, ...]
+
+
+class Declarations:
+    """Collects the metrics of one module."""
+
+    def __init__(self) -> None:
+        self.metrics: list[Metric] = []
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        formula: str,
+        unit: str,
+        empty: str,
+        source: str = "",
+        labels: tuple[str, ...] = (),
+        scope: str = "window",
+        kind: str = "",
+        brief: Brief | None = None,
+    ) -> Callable[[Formula], Formula]:
+        """Declare the decorated function as a metric: of a window a gauge, else a counter."""
+
+        def declare(series: Formula) -> Formula:
+            of_scope = "counter" if scope == "total" else "gauge"
+            doc = " ".join((series.__doc__ or "").split())
+            self.metrics.append(
+                Metric(
+                    *(name, kind or of_scope, scope, formula, unit, empty, source, doc, labels),
+                    *(series, brief),
+                )
+            )
+            return series
+
+        return declare
+
+
+def ratio(above: Values, below: Values, **labels: str) -> Series:
+    """above / below, absent where below is 0."""
+    present = below != 0
+    values = np.divide(above, below, out=np.zeros(len(below)), where=present)
+    return Series(labels, values, present)
+
+
+def count(values: I64, present: Bools | None = None, **labels: str) -> Series:
+    """A count, absent where it is 0 (or where ``present`` is false)."""
+    return Series(labels, values, values != 0 if present is None else present)
+
+
+def histogram(
+    classes: Sequence[I64], bounds_seconds: Sequence[int], sum_ms: I64
+) -> Iterator[Series]:
+    """The series of a Prometheus histogram of times: cumulative counts up to each bound and up to
+    infinity, the sum in seconds and the count; absent where nothing was counted.
+
+    ``classes``: counts above the bound before and up to each bound, and beyond them all.
+    """
+    total: I64 = np.sum(classes, axis=0)
+    present, running = total != 0, np.zeros_like(total)
+    for label, counted in zip((*map(float, bounds_seconds), "+Inf"), classes, strict=True):
+        running = running + counted
+        yield Series({"le": str(label)}, running, present, "_bucket")
+    yield Series({}, sum_ms / 1000, present, "_sum")
+    yield Series({}, total, present, "_count")
+
+
+def money(high: I64, low: I64) -> Values:
+    """Currency units of a sum of micros in two limbs; exact integers until the division."""
+    return np.array([micros / 1_000_000 for micros in joined(high, low)], np.float64)

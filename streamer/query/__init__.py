@@ -1,0 +1,1 @@
+"""From snapshots of partitions to windows and readings. Pure."""

@@ -1,0 +1,171 @@
+"""The sums of an alert's two series over all partitions: windows and days by groups of users, and
+totals of windows of the past four weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.encoding.limbs import VALUE_BITS, joined
+from streamer.encoding.segments import Label
+from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, AlertSeries
+from streamer.query.windows import ALL, OTHER, Segment, values_shown
+from streamer.settings import limits
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import SeriesView, View
+from streamer.stats.alerting.past import Totals
+from streamer.stats.random_groups import GROUPS, GroupSums
+
+_STATS = 3 * GROUPS
+_PANES, _DAYS = 1 << 32, 2 << 32
+"""The rings of panes (or chunks) and of days."""
+Sums = Mapping[Segment, I64]
+"""Statistics of the finest segments, as the core has them."""
+
+
+class AlertPanes:
+    """What is stored of one alert's metric: ``series`` by groups of users, ``weeks`` by time."""
+
+    def __init__(
+        self, settings: Settings, series: AlertSeries, weeks: AlertSeries, views: Sequence[View]
+    ) -> None:
+        self.series = series
+        self._views = _held(views, series)
+        self._weeks = _held(views, weeks)
+        self.shown = dict(zip(settings.dimension_names, values_shown(settings, views), strict=True))
+        self.stream_ms = max((view.header.stream_ms for view in views), default=0)
+
+    @cached_property
+    def since_ms(self) -> int:
+        """From when on every partition counts the metric."""
+        return max((view.since_ms for view in self._views), default=0)
+
+    @cached_property
+    def oldest_day(self) -> int | None:
+        """The first day, from 1970, of which anything is kept; None if there is none."""
+        held = [
+            pane - _DAYS
+            for view in self._views
+            for pane, (codes, _) in view.panes.items()
+            if pane >= _DAYS and len(codes)
+        ]
+        return min(held, default=None)
+
+    @cached_property
+    def has_lost_days(self) -> bool:
+        """Whether days before the first one may have been counted, and are not kept any more:
+        traffic may have paused for less than four weeks at the time that is leaving."""
+        oldest = self.oldest_day
+        left = self.series.rings[1].oldest(self.stream_ms)
+        return oldest is not None and oldest < left + 7 * limits.BASELINE_WEEKS
+
+    @cached_property
+    def first_day(self) -> int | None:
+        """The first day that was counted as a whole: the day on which the first events were is
+        not; None if there is none."""
+        if self.oldest_day is None:
+            return None
+        return max(self.oldest_day + (not self.has_lost_days), -(-self.since_ms // DAY_MS))
+
+    def window(self, last: int) -> Sums:
+        """The window whose last pane is ``last``."""
+        return self._sums(_PANES, range(last - limits.PANES_OF_ALERTS + 1, last + 1))
+
+    def day(self, day: int) -> Sums:
+        return self._sums(_DAYS, range(day, day + 1))
+
+    def totals(self, last: int) -> Mapping[Segment, Totals]:
+        """Σx and Σy of the window whose last pane is ``last``, within four weeks."""
+        found: dict[Segment, Totals] = {}
+        first = last - limits.PANES_OF_ALERTS + 1
+        for number, segments in enumerate(self._segments_of_weeks):
+            sums = np.zeros((len(segments), 3), np.int64)
+            for chunk in range(first // CHUNK, last // CHUNK + 1):
+                slots = slice(max(0, first - chunk * CHUNK), last + 1 - chunk * CHUNK)
+                sums += self._chunk(number, chunk)[:, :, slots].sum(axis=2)
+            for place in np.flatnonzero(sums.any(axis=1)).tolist():
+                low, y, high = sums[place].tolist()
+                x = (high << VALUE_BITS) + low
+                before = found.get(segments[place], (0, 0))
+                found[segments[place]] = before[0] + x, before[1] + y
+        return found
+
+    @cached_property
+    def _chunks(self) -> dict[tuple[int, int], I64]:
+        return {}
+
+    def _chunk(self, number: int, chunk: int) -> I64:
+        """(labels, sides, panes) of a chunk of one partition."""
+        if (number, chunk) not in self._chunks:
+            sums = _of_panes(self._weeks[number], _PANES, range(chunk, chunk + 1))
+            self._chunks[number, chunk] = sums.reshape(-1, 3, CHUNK)
+        return self._chunks[number, chunk]
+
+    @cached_property
+    def _segments(self) -> list[list[Segment]]:
+        """The segment of each label of each partition."""
+        return [[self._segment(label) for label in view.labels] for view in self._views]
+
+    @cached_property
+    def _segments_of_weeks(self) -> list[list[Segment]]:
+        return [[self._segment(label) for label in view.labels] for view in self._weeks]
+
+    def _segment(self, label: Label) -> Segment:
+        """Values as readers see them, of all dimensions."""
+        return tuple(
+            ALL if name not in label else label[name] if label[name] in shown else OTHER
+            for name, shown in self.shown.items()
+        )
+
+    def _sums(self, ring: int, panes: range) -> Sums:
+        found: dict[Segment, I64] = {}
+        for view, segments in zip(self._views, self._segments, strict=True):
+            sums = _of_panes(view, ring, panes)
+            for number in np.flatnonzero(sums.any(axis=1)).tolist():
+                segment = segments[number]
+                found[segment] = found.get(segment, 0) + sums[number]
+        return found
+
+
+def _held(views: Sequence[View], series: AlertSeries) -> list[SeriesView]:
+    return [view.alert_series[series.shape] for view in views if series.shape in view.alert_series]
+
+
+def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:
+    """(labels, statistics) of some panes."""
+    flat = np.zeros(len(view.labels) * _STATS, np.int64)
+    for pane in panes:
+        if ring | pane in view.panes:
+            codes, values = view.panes[ring | pane]
+            np.add.at(flat, (codes >> 14) * _STATS + (codes & 0x3FFF), values)
+    return flat.reshape(-1, _STATS)
+
+
+def grouped(window: Sums, segment: Segment) -> GroupSums:
+    """The sums of one segment, or of all where it is everything."""
+    if all(value == ALL for value in segment):
+        chosen = list(window.values())
+    else:
+        chosen = [window[segment]] if segment in window else []
+    if not chosen:
+        return GroupSums()
+    sums = np.sum(chosen, axis=0)
+    return GroupSums(tuple(above(sums)), tuple(max(0, y) for y in sums[BELOW:HIGH].tolist()))
+
+
+def total_of(window: Mapping[Segment, Totals], segment: Segment) -> Totals:
+    """The totals of one segment, or of all where it is everything."""
+    if all(value == ALL for value in segment):
+        x, y = (sum(part) for part in zip((0, 0), *window.values(), strict=True))
+    else:
+        x, y = window.get(segment, (0, 0))
+    return x, max(0, y)
+
+
+def above(sums: I64) -> list[int]:
+    """The numerators by group."""
+    return joined(sums[HIGH:], sums[ABOVE:BELOW])

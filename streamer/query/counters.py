@@ -1,0 +1,215 @@
+"""What is counted beside the families: acceptance, joins, bounds, stream time.
+
+Declared as the metrics are, so that the catalogue lists them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streamer.ingest.keying import topics_not_by_user
+from streamer.query.alerts import Watched
+from streamer.query.experiments import ExperimentReadout
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import Header
+
+FEEDBACK = ("clicks", "conversions")
+"""Topics whose events join impressions."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What counters are read from: headers of all partitions, experiments, what alerts watch."""
+
+    settings: Settings
+    headers: Sequence[Header]
+    stream_ms: int
+    experiments: Sequence[ExperimentReadout] = ()
+    watched: Sequence[Watched] = ()
+    keyed: Mapping[str, bool] = field(default_factory=dict)
+    """Kind → whether its topic is keyed by user."""
+
+
+Sample = tuple[tuple[str, ...], int | float]
+"""Label values, and the value."""
+
+
+@dataclass(frozen=True)
+class Counter:
+    """One of them; ``name`` without prefix; ``kind`` counter or gauge."""
+
+    name: str
+    family: str
+    kind: str
+    labels: tuple[str, ...]
+    formula: str
+    unit: str
+    empty: str
+    doc: str
+    samples: Callable[[Known], Iterator[Sample]]
+
+
+COUNTERS: list[Counter] = []
+_ALWAYS = "shown at 0"
+Samples = Callable[[Known], Iterator[Sample]]
+
+
+def declaring(into: list[Counter], family: str) -> Callable[..., Callable[[Samples], None]]:
+    """What declares the decorated functions as counters (and gauges) of a list; their docstrings
+    are the HELP texts."""
+
+    def named(
+        name: str, *labels: str, formula: str, unit: str, empty: str = _ALWAYS
+    ) -> Callable[[Samples], None]:
+        def declare(samples: Samples) -> None:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            doc = " ".join((samples.__doc__ or "").split())
+            into.append(Counter(name, family, kind, labels, formula, unit, empty, doc, samples))
+
+        return declare
+
+    return named
+
+
+_declare = declaring(COUNTERS, "acceptance")
+
+
+@_declare(
+    "events_total", "topic", formula="accepted + duplicates + late + rejected", unit="records"
+)
+def _events(known: Known) -> Iterator[Sample]:
+    """Records seen: accepted, duplicates, late and rejected."""
+    for kind in KINDS:
+        topics = [h.topics[kind] for h in known.headers]
+        outcomes = [t.accepted + t.duplicates + t.late + sum(t.rejected.values()) for t in topics]
+        yield (kind,), sum(outcomes)
+
+
+@_declare("accepted_total", "topic", formula="accepted events", unit="events")
+def _accepted(known: Known) -> Iterator[Sample]:
+    """Events that count."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].accepted for h in known.headers)
+
+
+@_declare(
+    "duplicates_total",
+    "topic",
+    formula="events whose event_id was accepted within dedup_horizon",
+    unit="events",
+)
+def _duplicates(known: Known) -> Iterator[Sample]:
+    """Copies of an accepted event_id within the horizon."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].duplicates for h in known.headers)
+
+
+@_declare(
+    "late_total", "topic", formula="events with arrival clock - ts > max_lateness", unit="events"
+)
+def _late(known: Known) -> Iterator[Sample]:
+    """Events later than max_lateness; dead-lettered."""
+    for kind in KINDS:
+        yield (kind,), sum(h.topics[kind].late for h in known.headers)
+
+
+@_declare(
+    *("rejected_total", "topic", "reason"),
+    formula="records that are no events, by reason",
+    unit="records",
+    empty="absent for a reason not seen",
+)
+def _rejected(known: Known) -> Iterator[Sample]:
+    """Records refused and dead-lettered, by reason."""
+    for kind in KINDS:
+        counts = [h.topics[kind].rejected for h in known.headers]
+        for reason in sorted({reason for count in counts for reason in count}):
+            yield (kind, reason), sum(count.get(reason, 0) for count in counts)
+
+
+@_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")
+def _unattributed(known: Known) -> Iterator[Sample]:
+    """Feedback that joined no impression, when none can come any more."""
+    for kind in FEEDBACK:
+        yield (kind,), sum(h.unattributed[kind] for h in known.headers)
+
+
+@_declare("unsettled", "topic", formula="accepted feedback - settled feedback", unit="events")
+def _unsettled(known: Known) -> Iterator[Sample]:
+    """Feedback whose dimensions may still change; not in the totals yet."""
+    for kind in FEEDBACK:
+        yield (kind,), sum(h.unsettled[kind] for h in known.headers)
+
+
+@_declare(
+    *("label_values_capped_total", "dimension"),
+    formula="accepted events with a value that its partition does not keep",
+    unit="events",
+)
+def _capped(known: Known) -> Iterator[Sample]:
+    """Accepted events with a value beyond the bound of the dimension."""
+    for i, name in enumerate(known.settings.dimension_names):
+        yield (name,), sum(h.capped[i] for h in known.headers)
+
+
+@_declare("join_gap_total", formula="records below the watermark of an idle topic", unit="records")
+def _join_gap(known: Known) -> Iterator[Sample]:
+    """Records older than the watermark that their topic had while it was idle."""
+    yield (), sum(h.join_gap for h in known.headers)
+
+
+@_declare(
+    "settled_moved_total",
+    formula="settled feedback that joined another impression later",
+    unit="events",
+)
+def _settled_moved(known: Known) -> Iterator[Sample]:
+    """Feedback that was counted since the start under one segment and moved to another: its request
+    id came back for another slate. Windows follow it, totals do not."""
+    yield (), sum(h.settled_moved for h in known.headers)
+
+
+@_declare("user_sample_ratio", formula="share of the users, by hash", unit="ratio")
+def _user_sample(known: Known) -> Iterator[Sample]:
+    """Share of the users that metrics of users are computed from, in the partition with the
+    smallest share; 1: all of them."""
+    yield (), 2.0 ** -max((h.sample_bits for h in known.headers), default=0)
+
+
+@_declare(
+    "users_behind_seconds",
+    formula="stream time since the metrics of users were brought up to date",
+    unit="seconds",
+)
+def _users_behind(known: Known) -> Iterator[Sample]:
+    """How far the metrics of users are behind all others, in the partition that is furthest; 0:
+    they are of the same commit."""
+    yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
+
+
+@_declare(
+    "identity_exact",
+    formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0 "
+    "and topics are keyed by user, else 0",
+    unit="0 or 1",
+)
+def _identity(known: Known) -> Iterator[Sample]:
+    """1 while no bound was hit, no record was lost and no join clock was passed."""
+    exact = not topics_not_by_user(known.settings, known.keyed) and all(
+        h.join_gap == 0
+        and h.settled_moved == 0
+        and h.dropped == 0
+        and h.sample_bits == 0
+        and h.day_sample_bits == 0
+        and all(t.lost == 0 and t.restarts == 0 for t in h.topics.values())
+        for h in known.headers
+    )
+    yield (), int(exact)
+
+
+@_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")
+def _stream_time(known: Known) -> Iterator[Sample]:
+    """Stream time: the newest event, in epoch seconds."""
+    yield (), known.stream_ms / 1000

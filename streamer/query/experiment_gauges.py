@@ -1,0 +1,222 @@
+"""Experiments as gauges: the readout of every experiment, as of now.
+
+Every lift is the one that the verdict is about: where there are days before the start to compare
+with, what was there before is taken out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from streamer.query.counters import Counter, Known, Sample, declaring
+from streamer.query.experiments import ExperimentReadout, deciding
+from streamer.stats.experiments.estimate import Estimate, Inference
+from streamer.stats.experiments.verdict import Scale
+
+GAUGES: list[Counter] = []
+_declare = declaring(GAUGES, "experiments")
+_OF_ARM = ("experiment", "metric", "arm")
+_OF_LIFT = (*_OF_ARM, "interval")
+_UNDEFINED = "absent where it is not defined, and before the first day"
+_NO_RELATIVE = "absent where too few users count for a relative interval, and before the first day"
+
+
+def _running(known: Known) -> Iterator[ExperimentReadout]:
+    return (found for found in known.experiments if found.last is not None)
+
+
+def _lifts(known: Known, scale: Scale) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
+    """(labels, lift in that scale) of every comparison."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for comparison in metric.found.comparisons:
+                labels = (found.experiment.name, metric.name, comparison.arm)
+                lifts = deciding(comparison)
+                yield labels, lifts.relative if scale is Scale.RELATIVE else lifts.absolute
+
+
+def _inferences(
+    known: Known, scale: Scale
+) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
+    """The same for each kind of interval."""
+    for labels, lift in _lifts(known, scale):
+        for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
+            if inference is not None:
+                yield (*labels, interval), lift, inference
+
+
+@_declare(
+    "experiment_users",
+    *("experiment", "arm"),
+    formula="users with an impression in the arm and in no other one",
+    unit="users",
+    empty="absent before the first day",
+)
+def _users(known: Known) -> Iterator[Sample]:
+    """Users that are compared."""
+    for found in _running(known):
+        for arm, users in found.users.items():
+            yield (found.experiment.name, arm), users
+
+
+@_declare(
+    "experiment_mixed_users",
+    "experiment",
+    formula="users with impressions in several arms",
+    unit="users",
+    empty="absent before the first day",
+)
+def _mixed(known: Known) -> Iterator[Sample]:
+    """Users seen in several arms; they are left out of the comparison, of its past days too."""
+    for found in _running(known):
+        yield (found.experiment.name,), found.mixed_users
+
+
+@_declare(
+    "experiment_outside_outcomes",
+    *("experiment", "reason"),
+    formula="feedback, conversions and viewings: before_exposure of their user, or unexposed users",
+    unit="events",
+    empty='absent before the first day, and with outcomes = "attributed"',
+)
+def _outside(known: Known) -> Iterator[Sample]:
+    """Outcomes that count towards no arm; those of users in several arms are not among them."""
+    for found in _running(known):
+        if found.outside is not None:
+            yield (found.experiment.name, "before_exposure"), found.outside.before_exposure
+            yield (found.experiment.name, "unexposed"), found.outside.unexposed
+
+
+@_declare(
+    "experiment_user_sample_ratio",
+    "experiment",
+    formula="share of the users, by hash",
+    unit="ratio",
+    empty="absent before the first day",
+)
+def _sample(known: Known) -> Iterator[Sample]:
+    """Share of the users that experiments look at, in the partition with the smallest; 1: all."""
+    for found in _running(known):
+        yield (found.experiment.name,), found.user_sample_ratio
+
+
+@_declare(
+    "experiment_srm_pvalue",
+    *("experiment", "interval"),
+    formula="fixed: Pearson's chi-squared; anytime: 1 / Bayes factor",
+    unit="probability",
+    empty="absent before the first day",
+)
+def _split(known: Known) -> Iterator[Sample]:
+    """How likely so uneven a split of the users is under the planned shares; anytime holds
+    whenever one looks."""
+    for found in _running(known):
+        split = found.metrics[0].found.split
+        yield (found.experiment.name, "fixed"), split.p_value_fixed
+        yield (found.experiment.name, "anytime"), split.p_value
+
+
+@_declare(
+    "experiment_value",
+    *_OF_ARM,
+    formula="sum of the numerators / sum of the denominators, over the users of the arm",
+    unit="as the metric",
+    empty=_UNDEFINED,
+)
+def _value(known: Known) -> Iterator[Sample]:
+    """The metric in an arm, from the start of the experiment on."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for arm in metric.found.arms:
+                if arm.value is not None:
+                    yield (found.experiment.name, metric.name, arm.name), arm.value
+
+
+def _gauge(
+    name: str,
+    doc: str,
+    read: Callable[[Estimate, Inference], float | None],
+    *,
+    formula: str,
+    unit: str = "ratio",
+    scale: Scale = Scale.RELATIVE,
+) -> None:
+    """Declare one value of every lift, beside each kind of its interval."""
+    empty = _NO_RELATIVE if scale is Scale.RELATIVE else _UNDEFINED
+
+    def samples(known: Known) -> Iterator[Sample]:
+        for labels, lift, inference in _inferences(known, scale):
+            value = read(lift, inference)
+            assert value is not None
+            yield labels, value
+
+    samples.__doc__ = doc
+    _declare(name, *_OF_LIFT, formula=formula, unit=unit, empty=empty)(samples)
+
+
+_gauge(
+    "experiment_lift_ratio",
+    "Relative lift of an arm over the control (the same beside both intervals).",
+    lambda lift, _: lift.value,
+    formula="value of the arm / value of the control - 1",
+)
+_gauge(
+    "experiment_lower_ratio",
+    "Lower end of the lift's interval: fixed holds at one look, anytime at every look.",
+    lambda _, inference: inference.low,
+    formula="lower end of the interval of the lift",
+)
+_gauge(
+    "experiment_upper_ratio",
+    "Upper end of the lift's interval.",
+    lambda _, inference: inference.high,
+    formula="upper end of the interval of the lift",
+)
+_gauge(
+    "experiment_pvalue",
+    "p-value of the lift, corrected over the arms of the metric.",
+    lambda _, inference: inference.p_adjusted,
+    formula="probability of as large a lift, if there were none; Holm over the arms",
+    unit="probability",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference",
+    "Value of an arm minus that of the control (the same beside both intervals).",
+    lambda lift, _: lift.value,
+    formula="value of the arm - value of the control",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference_lower",
+    "Lower end of the difference's interval; it is above 0 exactly where that of the lift is.",
+    lambda _, inference: inference.low,
+    formula="lower end of the interval of the difference",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
+)
+_gauge(
+    "experiment_difference_upper",
+    "Upper end of the difference's interval.",
+    lambda _, inference: inference.high,
+    formula="upper end of the interval of the difference",
+    unit="as the metric",
+    scale=Scale.ABSOLUTE,
+)
+
+
+@_declare(
+    "experiment_verdict",
+    *(*_OF_ARM, "verdict"),
+    formula="1 for the verdict that holds",
+    unit="1",
+    empty="absent for the other verdicts",
+)
+def _verdict(known: Known) -> Iterator[Sample]:
+    """The verdict on an arm, by one metric."""
+    for found in _running(known):
+        for metric in found.metrics:
+            for comparison in metric.found.comparisons:
+                labels = (found.experiment.name, metric.name, comparison.arm)
+                yield (*labels, str(comparison.verdict.outcome)), 1

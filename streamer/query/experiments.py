@@ -1,0 +1,331 @@
+"""Experiments as readers see them: sums of all partitions, compared, as of a day or a range."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from streamer.encoding import limbs
+from streamer.encoding.limbs import Columns
+from streamer.formatting import counted
+from streamer.metrics.per_user import ExperimentMeasures, UserRatio
+from streamer.settings import limits
+from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+from streamer.stats.experiments import power, readout
+from streamer.stats.experiments.estimate import Estimate
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.sums import ArmSums, BeforeSums
+from streamer.stats.experiments.trials import USERS, Trial, cumulated
+from streamer.stats.experiments.verdict import Scale
+
+EFFECTS = (0.01, 0.02, 0.05, 0.1)
+"""Relative lifts for which the days until they would be found are forecast."""
+MANY_MIXED = 0.01
+"""Share of users seen in several arms from which on that is a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Whole days from now until a relative lift would be found with the plan's power, looking at
+    any time; None: not in sight."""
+
+    effect: float
+    days: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Outcomes (feedback, conversions, viewings) that count towards no arm: before the first
+    exposure of their user, and of users without one. Those of users in several arms are not among
+    them."""
+
+    before_exposure: int
+    unexposed: int
+
+
+@dataclass(frozen=True, slots=True)
+class MetricReadout:
+    """One metric of an experiment; ``waits`` has an entry for each comparison. ``capped_at``: what
+    a user counts for at most, in the metric's unit; None where nobody is capped by a quantile."""
+
+    name: str
+    direction: str
+    margin: float | None
+    capped_at: float | None
+    found: readout.Readout
+    waits: Sequence[Sequence[Wait]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentReadout:
+    """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
+    first day has begun. ``counted_since_ms``: where something is counted only since then.
+    ``outside`` is None where outcomes are attributed."""
+
+    experiment: Experiment
+    first: datetime.date
+    last: datetime.date | None
+    users: Mapping[str, int]
+    mixed_users: int
+    outside: Outside | None
+    user_sample_ratio: float
+    counted_since_ms: int | None
+    metrics: Sequence[MetricReadout]
+
+    @property
+    def mixed_ratio(self) -> float:
+        """Share of the users with an impression in an arm who had one in another arm, too."""
+        exposed = self.mixed_users + sum(self.users.values())
+        return self.mixed_users / exposed if exposed else 0.0
+
+    @property
+    def warnings(self) -> list[str]:
+        """What must be looked into before anything is believed."""
+        if self.mixed_ratio < MANY_MIXED:
+            return []
+        return [
+            f"{counted(self.mixed_users, 'user')} ({self.mixed_ratio:.1%} of all who were in an "
+            "arm) were seen in several arms and are left out. If one arm makes users switch, or "
+            "loses their identity, the users who are left cannot be compared: check that users "
+            "keep their arm."
+        ]
+
+
+@dataclass(frozen=True)
+class StoredExperiment:
+    """What is known of one experiment: its settings, and its sums in every partition."""
+
+    experiment: Experiment
+    trial: Trial
+    ratios: Mapping[str, UserRatio]
+    parts: Sequence[Columns]
+    stream_ms: int
+    sample_bits: int
+    since_ms: int
+
+    @property
+    def last_day(self) -> int | None:
+        """The last day that has begun, since 1970-01-01; None before the first."""
+        day = min(self.stream_ms // DAY_MS, self.trial.days.stop - 1)
+        return day if day >= self.trial.days.start else None
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether something is counted only since some time in the experiment."""
+        return self.since_ms > self.trial.first_day * DAY_MS
+
+    def read(self, day: int | None = None) -> ExperimentReadout:
+        """The readout as of the end of a day, or of the last one."""
+        last = self.last_day if day is None else day
+        return self.of_parts(self.parts, self.trial.days.start, last)
+
+    def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
+        """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
+        growth = None if last is None else self._growth(parts, first, last)
+        sums = cumulated(self.trial, parts, first - 1 if last is None else last)
+        return ExperimentReadout(
+            experiment=self.experiment,
+            first=date_of(first),
+            last=None if last is None else date_of(last),
+            users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
+            mixed_users=sums[0]["mixed"],
+            outside=self._outside(sums[0]),
+            user_sample_ratio=2.0**-self.sample_bits,
+            counted_since_ms=self.since_ms if self.is_partial else None,
+            metrics=[self._metric(metric, sums, growth) for metric in self.experiment.metrics],
+        )
+
+    def _outside(self, sums: Mapping[str, int]) -> Outside | None:
+        if self.trial.exposure.is_attributed:
+            return None
+        return Outside(sums["early"], sums["unexposed"])
+
+    def _capped_at(self, metric: ExperimentMetric, sums: Mapping[str, int]) -> float | None:
+        if metric.cap is None or metric.cap >= 1:
+            return metric.cap
+        units = sums.get(f"{metric.name} cap")
+        return None if units is None else units / self.ratios[metric.name].unit
+
+    def _metric(
+        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], growth: Growth | None
+    ) -> MetricReadout:
+        plan = plan_of(self.experiment)
+        rule = Rule(higher_is_better=metric.direction == "higher", margin=metric.margin)
+        by_arm = {
+            arm: arm_sums(self.trial, self.ratios[metric.name], of_arm)
+            for arm, of_arm in zip(self.trial.arms, sums[1:], strict=True)
+        }
+        found = readout.compare(plan, rule, by_arm)
+        control = found.arms[0].value
+        waits = [_waits(plan, control, comparison, growth) for comparison in found.comparisons]
+        capped_at = self._capped_at(metric, sums[0])
+        return MetricReadout(metric.name, metric.direction, metric.margin, capped_at, found, waits)
+
+    def _growth(self, parts: Sequence[Columns], first: int, last: int) -> Growth | None:
+        """How the users of all arms have grown since the first day; None where that is not known
+        yet, or nobody comes any more."""
+        days = self.stream_ms / DAY_MS - first
+        half = int(days) // 2
+        if last != self.last_day or not half or self.stream_ms >= self.trial.days.stop * DAY_MS:
+            return None
+        then, now = users_of(self.trial, parts, first + half - 1), users_of(self.trial, parts, last)
+        return Growth(half, then, days, now) if now else None
+
+
+def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
+    """Users of all arms up to the end of a day."""
+    chosen = []
+    for found in parts:
+        place, stat = np.divmod(found["key"], trial.stats)
+        at = place % len(trial.days)
+        is_asked = (stat == USERS) & (at <= day - trial.days.start) & (place >= len(trial.days))
+        rows = np.flatnonzero(is_asked)
+        chosen.append((found, rows, np.zeros_like(rows)))
+    return limbs.summed(chosen, 1)[0]
+
+
+def plan_of(experiment: Experiment) -> Plan:
+    """The statistical plan that the settings ask for."""
+    split = {arm: experiment.split[arm] for arm in experiment.arms}
+    return Plan(experiment.control, split, experiment.alpha, experiment.expected_users)
+
+
+def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
+    """The sums of one arm, as the statistics take them."""
+    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
+    main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
+    nonzero = held.pop("nz")
+    before = BeforeSums(**held) if held else None
+    return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
+
+
+def _waits(
+    plan: Plan, control: float | None, comparison: readout.Comparison, growth: Growth | None
+) -> list[Wait]:
+    """``control``: the value of the control. Users of all arms grow alike."""
+    lift = deciding(comparison).absolute
+    if lift.stderr is None or lift.anytime is None or growth is None or not control or control < 0:
+        return []
+    by = power.anytime(lift.anytime.alpha, plan.rho2)
+    waits = []
+    for effect in EFFECTS:
+        users = comparison.users
+        needed = power.users_needed(effect * control, lift.stderr, users, by, plan.power)
+        of_all = None if needed is None else ceil(needed / users * growth.users)
+        waits.append(Wait(effect, None if of_all is None else growth.days_to(of_all)))
+    return waits
+
+
+def stored_experiments(
+    settings: Settings, measures: ExperimentMeasures, views: Sequence[View]
+) -> dict[str, StoredExperiment]:
+    """Name → what is known of it, of all experiments. Sums that were made under other settings are
+    not read."""
+    stream_ms = max((view.header.stream_ms for view in views), default=0)
+    bits = max((view.header.day_sample_bits for view in views), default=0)
+    found = {}
+    for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
+        since = [
+            view.header.counted_since_ms.get(name, view.header.stream_ms)
+            for view in views
+            for name in measures.needs(trial)
+        ]
+        parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
+        found[experiment.name] = StoredExperiment(
+            experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)
+        )
+    return found
+
+
+# As a document ---------------------------------------------------------------------------------
+
+
+def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, Any]:
+    """The JSON of a readout."""
+    experiment = stored.experiment
+    return {
+        "name": experiment.name,
+        "dimension": experiment.dimension,
+        "control": experiment.control,
+        "split": {arm: experiment.split[arm] for arm in experiment.arms},
+        "start": experiment.start.isoformat(),
+        "end": None if experiment.end is None else experiment.end.isoformat(),
+        "alpha": experiment.alpha,
+        "covariate_days": experiment.covariate_days,
+        "first": found.first.isoformat(),
+        "last": None if found.last is None else found.last.isoformat(),
+        "users": dict(found.users),
+        "mixed_users": found.mixed_users,
+        "outcomes": experiment.outcomes,
+        "outside": msgspec.to_builtins(found.outside),
+        "mixed_user_ratio": found.mixed_ratio,
+        "warnings": found.warnings,
+        "user_sample_ratio": found.user_sample_ratio,
+        "counted_since_ms": found.counted_since_ms,
+        "metrics": [_metric_document(metric) for metric in found.metrics],
+    }
+
+
+def _metric_document(metric: MetricReadout) -> dict[str, Any]:
+    return {
+        "name": metric.name,
+        "direction": metric.direction,
+        "margin": metric.margin,
+        "capped_at": metric.capped_at,
+        "split_test": msgspec.to_builtins(metric.found.split),
+        "arms": msgspec.to_builtins(metric.found.arms),
+        "comparisons": [
+            msgspec.to_builtins(comparison) | {"waits": msgspec.to_builtins(list(waits))}
+            for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
+        ],
+    }
+
+
+def history(stored: StoredExperiment) -> list[dict[str, Any]]:
+    """For each day the lifts as they stood at its end, with both intervals: in the scale, relative
+    or absolute, in which they are shown on the last day."""
+    last = stored.last_day
+    if last is None:
+        return []
+    stored = replace(stored, parts=[limbs.merged(stored.parts)])
+    scales = {
+        (metric.name, c.arm): c.verdict.scale
+        for metric in stored.read().metrics
+        for c in metric.found.comparisons
+    }
+    found = []
+    first = max(stored.trial.days.start, last + 1 - limits.MAX_HISTORY_DAYS)
+    for day in range(first, last + 1):
+        as_of = stored.read(day)
+        metrics = {
+            metric.name: {
+                c.arm: msgspec.to_builtins(getattr(deciding(c), scales[metric.name, c.arm]))
+                for c in metric.found.comparisons
+            }
+            for metric in as_of.metrics
+        }
+        found.append(
+            {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
+        )
+    return found
+
+
+def deciding(comparison: readout.Comparison) -> readout.Comparison | readout.AdjustedLifts:
+    """The lifts that the verdict is about: adjusted by the days before, if there are."""
+    return comparison.adjusted or comparison
+
+
+def shown(comparison: readout.Comparison) -> Estimate:
+    """The one of them that is shown beside the verdict."""
+    lifts = deciding(comparison)
+    is_relative = comparison.verdict.scale is Scale.RELATIVE
+    return lifts.relative if is_relative else lifts.absolute

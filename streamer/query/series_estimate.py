@@ -1,0 +1,91 @@
+"""How many series settings lead to, before there is any data: an upper estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import Ring, rings_of
+from streamer.query.readings import readout
+from streamer.settings.model import Settings
+
+_LATE_MS = 10**13
+"""A time at which every window is full."""
+BESIDES = ("other", "unknown")
+"""Values that a dimension may have beside its own."""
+ASSUMED = (
+    "dimensions with the values that the settings name, else max_values of them, and other and "
+    "unknown; all positions; every window full; without experiments, alerts and what the "
+    "processor reports of itself"
+)
+"""What the estimate rests on, in words."""
+
+
+class _Full:
+    """One segment in which every statistic has something. Is the metrics' ``Sums``."""
+
+    user_sample_ratio = 1.0
+
+    def __init__(self, settings: Settings, layout: Layout, ring: Ring | None) -> None:
+        self.settings, self._layout, self._ring = settings, layout, ring
+        self.memo: dict[str, Any] = {}
+
+    def __call__(self, name: str) -> I64:
+        width = self._layout.width[name]
+        return np.ones(1 if width == 1 else (1, width), np.int64)
+
+    def overall(self, name: str) -> I64:
+        first: I64 = self(name)[0]
+        return first
+
+    def users(self, stat: int) -> I64:
+        return np.ones(1, np.int64)
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        if self._ring is None:
+            return None
+        bound_ms = _LATE_MS - horizon_ms - self.settings.time.max_lateness_ms
+        newest = bound_ms // self._ring.pane_ms - 1
+        return self(name) if newest >= self._ring.oldest(_LATE_MS) else None
+
+
+def expected_series(
+    settings: Settings, seen: Sequence[set[str]] | None = None, catalogue: Catalogue | None = None
+) -> int:
+    """Series at most, under what ``ASSUMED`` says. ``seen``: for each dimension the values that
+    were stored, which count where the settings name none."""
+    catalogue = catalogue or Catalogue(settings)
+    values = _values(settings, seen)
+    scopes = [("total", None), *(("window", ring) for ring in rings_of(settings))]
+    found = len(readout(settings, catalogue, []).readings)
+    for rollup in settings.rollups:
+        segments = prod(values[name] for name in set(rollup))
+        for scope, ring in scopes:
+            full = _Full(settings, catalogue.layout, ring)
+            found += segments * sum(
+                1
+                for metric in catalogue.metrics
+                if metric.scope == scope
+                for _ in metric.shown(full, len(set(rollup)), settings.is_detailed(rollup))
+            )
+    return found
+
+
+def _values(settings: Settings, seen: Sequence[set[str]] | None) -> Mapping[str, int]:
+    """Dimension → how many values it may have."""
+    found = {}
+    for i, dimension in enumerate(settings.kept_dimensions):
+        if dimension.values:
+            n = len(dimension.values)
+        elif seen is not None and seen[i]:
+            n = len(seen[i] - set(BESIDES))
+        else:
+            n = dimension.max_values
+        found[dimension.name] = n + len(BESIDES)
+    return found

@@ -1,0 +1,229 @@
+"""Windows: unions of panes, summed for each segment and rolled up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import TOTAL_RING, Ring
+from streamer.metrics.user_sums import USERS, first_key, parts_of, users_stats
+from streamer.query.pane_sums import PaneSums
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+
+ALL = "all"
+OTHER = "other"
+
+Segment = tuple[str, ...]
+
+
+class Numbering:
+    """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
+
+    def __init__(self, settings: Settings, views: Sequence[View]) -> None:
+        self._shown = values_shown(settings, views)
+        self.segments: list[Segment] = []
+        self._numbers: dict[Segment, int] = {}
+        self._raw: dict[Segment, int] = {}
+        self._groups: dict[tuple[bool, ...], dict[Segment, int]] = {}
+        self.maps = [self._map(view.header.segments) for view in views]
+        self.size = len(self.segments)
+        """How many of the segments events have; those after them are groups with ``all``."""
+        self.group_maps = [self._map(view.header.groups) for view in views]
+
+    def groups_of(self, kept: Sequence[bool]) -> dict[Segment, int]:
+        """The segment groups of a rollup that keeps these dimensions, and their numbers."""
+        rollup = tuple(kept)
+        if rollup not in self._groups:
+            numbers = sorted({n for numbers in self.group_maps for n in numbers.tolist()})
+            self._groups[rollup] = {
+                self.segments[n]: n
+                for n in numbers
+                if all((v != ALL) == keep for v, keep in zip(self.segments[n], kept, strict=True))
+            }
+        return self._groups[rollup]
+
+    def _map(self, segments: Sequence[Segment]) -> I64:
+        numbers = []
+        for texts in segments:
+            number = self._raw.get(texts)
+            if number is None:
+                segment = tuple(
+                    text if text in shown else OTHER
+                    for text, shown in zip(texts, self._shown, strict=True)
+                )
+                number = self._raw[texts] = self._numbers.setdefault(segment, len(self.segments))
+                if number == len(self.segments):
+                    self.segments.append(segment)
+            numbers.append(number)
+        return np.array(numbers, np.int64)
+
+
+def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
+    """Per dimension: the named values, and the smallest hashes of what the partitions keep."""
+    shown = []
+    for i, dimension in enumerate(settings.kept_dimensions):
+        ranked = sorted({(h, text) for view in views for text, h in view.header.kept[i]})
+        kept = [text for _, text in ranked[: dimension.max_values]]
+        shown.append({*kept, *dimension.values, "unknown", OTHER, ALL})
+    return shown
+
+
+def sum_users(
+    views: Sequence[View], numbering: Numbering, stats: int, ring: int, oldest: int
+) -> I64:
+    """Sums over users of a ring's panes from ``oldest`` on, without an end: (statistics, segment
+    groups); scaled up where a partition holds a sample of its users."""
+    groups = len(numbering.segments)
+    flat = np.zeros(stats * groups, np.int64)
+    for view, numbers in zip(views, numbering.group_maps, strict=True):
+        if ring in view.users:
+            key, value = view.users[ring]
+            start = np.searchsorted(key, first_key(oldest))
+            _, group, stat = parts_of(key[start:])
+            place = stat * groups + numbers[group]
+            np.add.at(flat, place, value[start:] << view.header.sample_bits)
+    return flat.reshape(stats, groups)
+
+
+class Window:
+    """One window, or the totals: sums of every segment, from which rollups are taken."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        layout: Layout,
+        views: Sequence[View],
+        numbering: Numbering,
+        number: int,
+        ring: Ring | None,
+        now_ms: int,
+        kept: PaneSums,
+    ) -> None:
+        self.settings, self.layout, self.now_ms, self._kept = settings, layout, now_ms, kept
+        self._views, self.numbering, self._ring = views, numbering, ring
+        self._number = number if ring else TOTAL_RING
+        self._oldest = ring.oldest(now_ms) if ring else 0
+        sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
+        self.used: I64 = np.flatnonzero(sums.any(axis=0))
+        self._held: I64 = np.flatnonzero(sums[:, self.used].any(axis=1))
+        self.segments = [numbering.segments[i] for i in self._held.tolist()]
+        self.matrix = sums[self._held]
+        self._mature: dict[int, I64 | None] = {}
+
+    def _sum(self, newest: int, what: str) -> I64:
+        """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
+        first, last = self._number << 32 | max(self._oldest, 0), self._number << 32 | newest
+        return self._kept.sum((self._number, what), first, last)
+
+    @cached_property
+    def users(self) -> I64:
+        """Sums over users: (statistics, segment groups as the numbering has them)."""
+        stats = users_stats(len(self.settings.user_feedback_kinds))
+        if self._ring is None:
+            return np.zeros((stats, len(self.numbering.segments)), np.int64)
+        return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
+
+    @cached_property
+    def user_sample_ratio(self) -> float:
+        """Share of the users in the sums over users, in the partition with the smallest."""
+        return float(2.0 ** -max((v.header.sample_bits for v in self._views), default=0))
+
+    @cached_property
+    def overall(self) -> I64:
+        total: I64 = self.matrix.sum(axis=0)
+        return total
+
+    def mature(self, horizon_ms: int) -> I64 | None:
+        """Sums over mature panes only; None where the window has none that holds anything."""
+        if horizon_ms not in self._mature:
+            self._mature[horizon_ms] = self._mature_sum(horizon_ms)
+        return self._mature[horizon_ms]
+
+    def _mature_sum(self, horizon_ms: int) -> I64 | None:
+        if self._ring is None:
+            return None
+        bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
+        newest = bound_ms // self._ring.pane_ms - 1
+        if newest < self._oldest:
+            return None
+        sums = self._sum(newest, f"mature {horizon_ms}")[self._held]
+        return sums if sums.any() else None
+
+    def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
+        return Rolled(self, rollup)
+
+
+class Rolled:
+    """A window under one rollup: dimensions outside it are ``all``. Is the metrics' ``Sums``."""
+
+    def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
+        self.window = window
+        names = window.settings.dimension_names
+        kept = [name in rollup for name in names]
+        groups: dict[Segment, int] = {}
+        rows = [
+            groups.setdefault(
+                tuple(v if keep else ALL for v, keep in zip(s, kept, strict=True)), len(groups)
+            )
+            for s in window.segments
+        ]
+        self._group, self._groups = np.array(rows, np.int64), len(groups)
+        known = window.numbering.groups_of(kept)
+        for segment, number in known.items():
+            if window.users[USERS, number]:
+                groups.setdefault(segment, len(groups))
+        self.segments = list(groups)
+        self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
+        self._matrix = self._grouped(window.matrix)
+        self._mature: dict[int, I64 | None] = {}
+        self.memo: dict[str, Any] = {}
+
+    def _grouped(self, matrix: I64) -> I64:
+        if len(self.segments) == self._groups == len(matrix):
+            return matrix
+        if len(self.segments) == self._groups == 1:
+            total: I64 = matrix.sum(axis=0, keepdims=True)
+            return total
+        result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
+        used = self.window.used
+        sums = np.zeros((len(self.segments), len(used)), np.int64)
+        np.add.at(sums, self._group, matrix[:, used])
+        result[:, used] = sums
+        return result
+
+    @property
+    def settings(self) -> Settings:
+        return self.window.settings
+
+    @property
+    def user_sample_ratio(self) -> float:
+        return self.window.user_sample_ratio
+
+    def _pick(self, matrix: I64, name: str) -> I64:
+        span = self.window.layout.span(name)
+        picked = matrix[..., span]
+        return picked[..., 0] if self.window.layout.width[name] == 1 else picked
+
+    def __call__(self, name: str) -> I64:
+        return self._pick(self._matrix, name)
+
+    def overall(self, name: str) -> I64:
+        return self._pick(self.window.overall, name)
+
+    def users(self, stat: int) -> I64:
+        if not self.window.users.shape[1]:
+            return np.zeros(len(self.segments), np.int64)
+        return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        if horizon_ms not in self._mature:
+            matrix = self.window.mature(horizon_ms)
+            self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
+        mature = self._mature[horizon_ms]
+        return None if mature is None else self._pick(mature, name)

@@ -1,1 +1,0 @@
-"""Reading: panes of all partitions, merged into windows and shown as readings. Pure."""

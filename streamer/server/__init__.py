@@ -1,0 +1,1 @@
+"""The exporter: Prometheus text, JSON and a page over what the store holds."""

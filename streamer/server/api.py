@@ -1,0 +1,233 @@
+"""The JSON API of the exporter: readings, health, experiments."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from streamer.ingest.keying import require_users
+from streamer.metrics.catalogue import PREFIX
+from streamer.query.alerts import Windows
+from streamer.query.experiments import StoredExperiment, document, history, stored_experiments
+from streamer.server.documents import Documents, UnknownValueError
+from streamer.server.exporter import Exporter
+from streamer.server.scrape import accepts_gzip
+
+_EXTRA_LABELS = (
+    *(
+        "quantile",
+        "le",
+        "upto_seconds",
+        "feedback",
+        "maturity",
+        "position",
+        "topic",
+        "reason",
+        "dimension",
+    ),
+    *("k", "over", "definition", "convention"),
+    *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
+)
+
+
+class Api:
+    """Documents of what an exporter has read."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter, self.settings = exporter, exporter.settings
+        self._lock = asyncio.Lock()
+        self._documents = {is_at: Documents(self.settings) for is_at in (False, True)}
+        self._made: dict[str, tuple[int, Any]] = {}
+        """Experiment → its document, and the updates of the reader when it was made."""
+
+    def add_routes(self, app: web.Application) -> None:
+        """Answer below ``/api``."""
+        app.router.add_get("/api/readings", self.readings)
+        app.router.add_get("/api/health", self.health)
+        app.router.add_get("/api/experiments", self.experiments)
+        app.router.add_get("/api/experiments/{name}", self.experiment)
+        app.router.add_get("/api/alerts", self.alerts)
+        app.router.add_get("/api/explain", self.explain)
+
+    async def readings(self, request: web.Request) -> web.Response:
+        """All readings, or those that the query's name and labels match."""
+        query = {key: request.query.getall(key) for key in request.query}
+        at = query.pop("at", [None])[-1]
+        if at not in (None, "stream"):
+            return _error(400, f"at = {at!r}: only 'stream' is known")
+        names = {"name", "window", *self.settings.dimension_names, *_EXTRA_LABELS}
+        unknown = set(query) - names
+        if unknown:
+            text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
+            return _error(400, text)
+        result = await self.exporter.read(at == "stream")
+        is_gzip = accepts_gzip(request)
+        try:
+            body = await self._documents[at == "stream"].body(result, query, is_gzip)
+        except UnknownValueError as error:
+            return _error(400, str(error))
+        headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if is_gzip else {})
+        return web.Response(body=body, content_type="application/json", headers=headers)
+
+    async def health(self, request: web.Request) -> web.Response:
+        """Whether what is shown follows the logs, and how far it is behind."""
+        if refused := _without_parameters(request):
+            return refused
+        result = await self.exporter.read()
+        reports = self.exporter.reports
+        present = [report for report in reports if report.is_present]
+        lags: dict[str, int] = {}
+        for (kind, _), records in self.exporter.lags.items():
+            lags[kind] = lags.get(kind, 0) + records
+        single = {
+            b.name: b.values[i]
+            for b in result.blocks
+            if not b.extra
+            for i in b.present
+            if not b.labels[i]
+        }
+        return _json(
+            {
+                "is_ready": self.exporter.health.is_ready,
+                "problems": self.exporter.health.problems,
+                "now_ms": self.exporter.now_ms,
+                "stream_time_ms": result.stream_ms,
+                "partitions": self.exporter.reader.count,
+                "owned": sum(p == "owned" for r in present for p in r.owned.values()),
+                "lag_records": lags,
+                "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
+                "identity_exact": bool(single.get(f"{PREFIX}identity_exact", 1)),
+                "workers": [
+                    {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
+                    for r in reports
+                ],
+                "dimensions": self.settings.dimension_names,
+                "windows": list(self.settings.windows.lengths_ms),
+            }
+        )
+
+    async def experiments(self, request: web.Request) -> web.Response:
+        """The experiments of the settings."""
+        if refused := _without_parameters(request):
+            return refused
+        listed = [
+            {
+                "name": e.name,
+                "dimension": e.dimension,
+                "control": e.control,
+                "arms": e.arms,
+                "start": e.start,
+                "end": e.end,
+            }
+            for e in self.settings.experiments
+        ]
+        return _json({"experiments": listed})
+
+    async def experiment(self, request: web.Request) -> web.Response:
+        """The readout of one experiment, and how its lifts stood at the end of each day."""
+        name = request.match_info["name"]
+        known = [e.name for e in self.settings.experiments]
+        if name not in known:
+            text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
+            return _error(404, text)
+        if refused := _without_parameters(request):
+            return refused
+        async with self._lock:
+            await self.exporter.refresh()
+            reader = self.exporter.reader
+            require_users(self.settings, reader.keyed)
+            updates, made = self._made.get(name, (-1, None))
+            if updates != reader.updates:
+                measures = self.exporter.catalogue.experiment_measures
+                stored = stored_experiments(self.settings, measures, reader.views)[name]
+                made = await asyncio.to_thread(_document, stored)
+                self._made[name] = reader.updates, made
+            return _json(made)
+
+    async def alerts(self, request: web.Request) -> web.Response:
+        """What is said of every segment that an alert watches."""
+        if refused := _without_parameters(request):
+            return refused
+        found = (await self.exporter.read()).watched
+        names = self.settings.dimension_names
+        listed = [
+            {
+                "alert": w.alert.name,
+                "metric": w.alert.metric,
+                "window": w.alert.window,
+                "drop": w.alert.drop,
+                "direction": w.alert.direction,
+                "segment": dict(zip(names, w.segment, strict=True)),
+                **msgspec.to_builtins(w.change),
+                "same_time": w.same_time,
+                "before": w.before,
+                "traffic": msgspec.to_builtins(w.traffic),
+                "reference": msgspec.to_builtins(w.reference),
+                "reference_from": w.reference_from,
+            }
+            for w in found
+        ]
+        return _json({"alerts": listed})
+
+    async def explain(self, request: web.Request) -> web.Response:
+        """Why a metric that an alert watches moved: the change from its baseline by segment."""
+        query = dict(request.query)
+        metric, window = query.get("metric", ""), query.get("window", "")
+        fitting = [
+            alert
+            for alert in self.settings.alerts
+            if query.get("alert", alert.name) == alert.name
+            and metric in ("", alert.metric, alert.metric.removesuffix("_ratio"))
+            and window in ("", alert.window)
+        ]
+        unknown = set(query) - {"alert", "metric", "window"}
+        if unknown or not fitting:
+            known = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
+            said = f"unknown parameter {min(unknown)!r}" if unknown else "no alert watches that"
+            text = f"{said}: alert, metric and window say which; [[alerts]] has {known or 'none'}"
+            return _error(400 if unknown else 404, text)
+        alert = max(fitting, key=lambda a: len(a.segments))
+        await self.exporter.refresh()
+        reader = self.exporter.reader
+        measures = self.exporter.catalogue.alert_measures
+        windows = Windows(self.settings, alert, measures, reader.views, self.exporter.at_ms)
+        return _json(
+            {
+                "alert": alert.name,
+                "metric": alert.metric,
+                "window": alert.window,
+                "baseline": alert.baseline,
+                "compared": windows.compared,
+                "traffic": [
+                    {"segment": name, "now": now, "usual": usual}
+                    for name, now, usual in windows.explained_traffic()
+                ],
+                "segments_by": alert.segments,
+                **await asyncio.to_thread(lambda: windows.explained().document(windows.unit)),
+            }
+        )
+
+
+def _without_parameters(request: web.Request) -> web.Response | None:
+    """The refusal of a parameter that would change nothing."""
+    if not request.query:
+        return None
+    text = f"unknown parameter {min(request.query)!r}: {request.path} takes none"
+    return _error(400, text)
+
+
+def _document(stored: StoredExperiment) -> dict[str, Any]:
+    return document(stored, stored.read()) | {"history": history(stored)}
+
+
+def _json(document: Any) -> web.Response:
+    response = web.Response(body=msgspec.json.encode(document), content_type="application/json")
+    response.enable_compression()
+    return response
+
+
+def _error(status: int, text: str) -> web.Response:
+    return web.json_response({"error": text}, status=status)

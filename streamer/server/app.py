@@ -1,0 +1,79 @@
+"""The exporter's web application: ``/metrics``, JSON and a page. Any number may run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.openmetrics.exposition import generate_latest as openmetrics
+
+from streamer.errors import StreamerError
+from streamer.notices import Notices
+from streamer.server.api import Api
+from streamer.server.authentication import guards, is_open
+from streamer.server.exporter import Exporter
+from streamer.server.failures import add_headers, errors, gate
+from streamer.server.host_names import host_guard
+from streamer.server.scrape import Bodies, form_of
+from streamer.server.web import add_pages
+
+
+class Pages:
+    """Answers of an exporter, but for the API and the web page."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter = exporter
+        self._bodies = {is_at: Bodies() for is_at in (False, True)}
+        self._process = ProcessCollector(registry=None)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        at_stream = request.query.get("at") == "stream"
+        result = await self.exporter.read(at_stream)
+        form = form_of(
+            ",".join(request.headers.getall("Accept", [])),
+            ",".join(request.headers.getall("Accept-Encoding", [])),
+        )
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self.exporter)
+        registry.register(self._process)
+        tail = openmetrics(registry) if form.is_openmetrics else generate_latest(registry)  # type: ignore[no-untyped-call]
+        body = await self._bodies[at_stream].body(result, form, tail)
+        return web.Response(body=body, headers=form.headers)
+
+    async def healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(self, request: web.Request) -> web.Response:
+        try:
+            await self.exporter.read()
+        except StreamerError as error:
+            return web.Response(status=503, text=f"not ready: {error}\n")
+        if not self.exporter.health.is_ready:
+            text = "\n".join(["not ready:", *self.exporter.health.problems]) + "\n"
+            return web.Response(status=503, text=text)
+        return web.Response(text="ready\n")
+
+    async def first_load(self, app: web.Application) -> AsyncIterator[None]:
+        """Read before the first question, and follow the ends of Kafka's logs."""
+        with contextlib.suppress(Exception):  # /readyz says so
+            await self.exporter.read()
+        async with self.exporter.ends.followed(lambda: self.exporter.reader.count):
+            yield
+        await self.exporter.store.close()
+
+
+def application(exporter: Exporter, notices: Notices | None = None) -> web.Application:
+    """The web application over an exporter. ``notices``: where trouble is logged."""
+    settings, pages = exporter.settings.exporter, Pages(exporter)
+    middlewares = [errors(notices or Notices()), host_guard(settings, is_open), *guards(settings)]
+    app = web.Application(middlewares=[*middlewares, gate()])
+    app.on_response_prepare.append(add_headers)
+    app.router.add_get("/metrics", pages.metrics)
+    Api(exporter).add_routes(app)
+    app.router.add_get("/healthz", pages.healthz)
+    app.router.add_get("/readyz", pages.readyz)
+    add_pages(app)
+    app.cleanup_ctx.append(pages.first_load)
+    return app

@@ -1,0 +1,134 @@
+"""What an exporter shows: the state in the store, and readings made of it when somebody asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from streamer.errors import CodecError, StreamerError
+from streamer.kafka.log_ends import LogEnds
+from streamer.metrics.catalogue import PREFIX, Catalogue
+from streamer.query.pane_sums import PaneSums
+from streamer.query.readings import Readout, readout
+from streamer.server.failures import place_of
+from streamer.server.lag import Standstill, lag_records
+from streamer.server.processor import (
+    Health,
+    build_info,
+    health,
+    keyed_metric,
+    log_metrics,
+    processor_metrics,
+)
+from streamer.server.single_flight import SingleFlight
+from streamer.settings.model import Settings
+from streamer.state.reader import Reader
+from streamer.state.store import Store
+from streamer.state.worker_report import WorkerReport
+
+_CLOSE_MS = 60_000
+"""Stream time within this of the store's clock, when it last moved, is live traffic."""
+
+
+class Exporter:
+    """Reads the store at scrape time; readings are computed in a thread."""
+
+    def __init__(self, settings: Settings, store: Store, ends: LogEnds | None = None) -> None:
+        self.settings, self.store, self.ends = settings, store, ends or LogEnds()
+        self.catalogue = Catalogue(settings)
+        self.reader = Reader(store)
+        self.reports: list[WorkerReport] = []
+        self.health = Health()
+        self.lags: dict[tuple[str, int], int] = {}
+        """(kind, partition) → records that are not counted yet; empty where Kafka was not asked."""
+        self.standstill = Standstill()
+        self.readout_seconds = 0.0
+        self._live: int | None = None
+        self._last: dict[bool, tuple[tuple[int, int | None], Readout]] = {}
+        """Whether at stream time → the last readout, and what it was of."""
+        self.now_ms = 0
+        """Time of the store's clock, which is that of commits, when it was read last."""
+        self.at_ms = 0
+        """Time at which windows were read last."""
+        self._turns = SingleFlight()
+        self._sums = PaneSums()
+
+    async def refresh(self) -> None:
+        """Bring what is known of the store up to date; StreamerError where it cannot be read."""
+        await self._turns.share("refresh", self._refresh)
+
+    async def _refresh(self) -> None:
+        prefix = self.settings.redis.prefix
+        with _damage_at(f"{prefix}:*"):
+            await self.reader.refresh()
+        with _damage_at(f"{prefix}:workers"):
+            now_ms, self.reports = await self.store.now_ms(), await self.store.reports()
+        self.now_ms = now_ms
+        present = [report for report in self.reports if report.is_present]
+        stored = self.reader.stored
+        manifests = {number: manifest for number, (manifest, _) in stored.items()}
+        self.lags = lag_records(self.ends, manifests, present)
+        committed_ms = {number: seen_ms for number, (_, seen_ms) in stored.items()}
+        self.standstill.look(now_ms, self.lags, committed_ms)
+        self.health = health(self.reader, self.reports, self.standstill, self.ends)
+        self._live = self._live_ms(now_ms)
+        self.at_ms = max(self.reader.stream_ms, self._live or 0)
+
+    async def read(self, at_stream: bool = False) -> Readout:
+        """The present readings, computed again where anything but a part of a second has passed;
+        StreamerError where the store cannot be read."""
+        kind = "at stream time" if at_stream else "live"
+        return await self._turns.share(kind, lambda: self._read(at_stream))
+
+    async def _read(self, at_stream: bool) -> Readout:
+        started = time.perf_counter()
+        await self._refresh()
+        live_ms = None if at_stream else self._live
+        state = (self.reader.updates, live_ms and live_ms // 1000)
+        last = self._last.get(at_stream)
+        if last is not None and last[0] == state:
+            return last[1]
+        views, keyed = self.reader.views, self.reader.keyed
+        result = await asyncio.to_thread(
+            readout, self.settings, self.catalogue, views, live_ms, self._sums, keyed
+        )
+        self._last[at_stream] = state, result
+        self.readout_seconds = time.perf_counter() - started
+        return result
+
+    def _live_ms(self, now_ms: int) -> int | None:
+        """Stream time plus the time that live traffic has been silent, if it was live and all of
+        it has been read: so that windows drain."""
+        reader = self.reader
+        is_live = abs(reader.moved_ms - reader.stream_ms) <= _CLOSE_MS
+        if not is_live or not self.lags or any(self.lags.values()):
+            return None
+        return reader.stream_ms + max(0, now_ms - reader.moved_ms)
+
+    def collect(self) -> Iterator[Metric]:
+        """For a Prometheus registry: the processor's metrics, and this exporter's own."""
+        yield from processor_metrics(self.reader, self.reports, self.health)
+        yield from log_metrics(self.lags, self.standstill)
+        yield keyed_metric(self.settings, self.reader.keyed)
+        yield build_info()
+        name, text = f"{PREFIX}readout_seconds", "Time the last readout took."
+        yield GaugeMetricFamily(name, text, value=self.readout_seconds)
+
+
+@contextlib.contextmanager
+def _damage_at(keys: str) -> Iterator[None]:
+    """CodecError for whatever stored bytes raise that the codec took, or that no codec reads."""
+    try:
+        yield
+    except CodecError as error:
+        raise CodecError(f"{error}; at {keys}") from error
+    except StreamerError:
+        raise
+    except Exception as error:
+        raise CodecError(
+            f"what is stored at {keys} is damaged ({place_of(error)}): restore Redis from a backup"
+        ) from error

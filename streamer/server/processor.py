@@ -1,0 +1,204 @@
+"""The processor's own metrics and its health, from what workers report and what is stored."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+
+from streamer import __version__
+from streamer.formatting import partitions_in_words
+from streamer.kafka.log_ends import LogEnds
+from streamer.metrics.catalogue import PREFIX
+from streamer.server.lag import Standstill
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.state.manifest import Manifest
+from streamer.state.reader import Reader
+from streamer.state.worker_report import COMMIT_BUCKETS_SECONDS, WorkerReport
+
+_BOUNDS = [*map(str, COMMIT_BUCKETS_SECONDS), "+Inf"]
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether what an exporter shows follows the logs, and what keeps it from that."""
+
+    problems: tuple[str, ...] = ()
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.problems
+
+
+def health(
+    reader: Reader, reports: list[WorkerReport], standstill: Standstill, ends: LogEnds
+) -> Health:
+    """Health by the workers' reports, the stored state and the logs."""
+    present = [report for report in reports if report.is_present]
+    problems = [
+        f"{report.worker}: partition {number}: {text}"
+        for report in present
+        for number, text in sorted(report.problems.items())
+    ]
+    problems += [
+        f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
+        for report in reports
+        if report.unreadable
+    ]
+    owned = {n for report in present for n, phase in report.owned.items() if phase == "owned"}
+    problems += [
+        f"{report.worker}: has been silent for {report.silent_seconds} s"
+        for report in reports
+        if report.silent_seconds and not report.is_present and not owned.issuperset(report.owned)
+    ]
+    if present and not reader.count:
+        problems.append("workers are there, but nothing is stored")
+    needed = set(range(reader.count)) if reports else reader.claimed
+    if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
+        problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker has it")
+    if behind := reader.behind:
+        what = (
+            "the store holds less than is shown (an older state, or one that is counted again "
+            "after damage): shown is the last whole copy, until workers have read as far"
+        )
+        problems.append(f"{partitions_in_words(behind)}: {what}")
+    problems += [
+        f"partition {number}: records have waited for {seconds:.0f} s without a commit"
+        for number, seconds in sorted(standstill.seconds.items())
+        if seconds > limits.STANDSTILL_SECONDS
+    ]
+    problems += [
+        f"partition {number}: {damage}; shown is what was read of it before"
+        for number, damage in sorted(reader.damaged.items())
+    ]
+    if ends.problem is not None:
+        problems.append(f"the lag is unknown: Kafka: {ends.problem}")
+    return Health(tuple(problems))
+
+
+def processor_metrics(reader: Reader, reports: list[WorkerReport], now: Health) -> Iterator[Metric]:
+    """Metrics of the workers, of the logs and of the stored state."""
+    present = [report for report in reports if report.is_present]
+    yield from _workers(present)
+    yield from _logs(reader.manifests)
+    yield from _state(reader, len(present), now)
+
+
+def keyed_metric(settings: Settings, keyed: Mapping[str, bool]) -> Metric:
+    """How the topics are keyed, as far as that was looked at."""
+    found = GaugeMetricFamily(
+        f"{PREFIX}topic_keyed_by_user",
+        "1 where all sampled users are on one partition number each, as in the impressions; 0 once "
+        "they were not: users are not counted then.",
+        labels=["topic"],
+    )
+    for kind, is_by_user in keyed.items():
+        found.add_metric([kind], is_by_user or settings.kafka.keyed_by == "user")
+    return found
+
+
+def build_info() -> Metric:
+    """Which version runs, on which Python."""
+    labels = {"version": __version__, "python": platform.python_version()}
+    text = "1, with the versions of streamer and of Python."
+    return InfoMetricFamily(f"{PREFIX}build", text, value=labels)
+
+
+def log_metrics(lags: Mapping[tuple[str, int], int], standstill: Standstill) -> Iterator[Metric]:
+    """How far the stored state is behind the logs; nothing where that is not known."""
+    lag = GaugeMetricFamily(
+        f"{PREFIX}consumer_lag_records",
+        "Records up to the last stable offset of the log that are not in the stored state.",
+        labels=["topic", "partition"],
+    )
+    for (kind, number), records in lags.items():
+        lag.add_metric([kind, str(number)], records)
+    still = GaugeMetricFamily(
+        f"{PREFIX}partition_standstill_seconds",
+        "How long records of a partition have waited without a commit; 0 where none wait.",
+        labels=["partition"],
+    )
+    for number, seconds in sorted(standstill.seconds.items()):
+        still.add_metric([str(number)], seconds)
+    yield from (lag, still)
+
+
+def _workers(reports: list[WorkerReport]) -> Iterator[Metric]:
+    owner = GaugeMetricFamily(
+        f"{PREFIX}partition_owner_info",
+        "1 for the worker that has the partition, with its phase.",
+        labels=["partition", "worker", "phase"],
+    )
+    seconds = HistogramMetricFamily(
+        f"{PREFIX}commit_seconds", "Time of one commit to the store.", labels=["worker"]
+    )
+    fenced = CounterMetricFamily(
+        f"{PREFIX}fenced", "Commits refused because the partition was not ours.", labels=["worker"]
+    )
+    for report in reports:
+        for number, phase in report.owned.items():
+            owner.add_metric([str(number), report.worker, phase], 1)
+        running = 0
+        buckets = []
+        for bound, count in zip(_BOUNDS, report.commit_buckets, strict=True):
+            running += count
+            buckets.append((bound, float(running)))
+        seconds.add_metric([report.worker], buckets, report.commit_seconds_sum)
+        fenced.add_metric([report.worker], report.fenced)
+    yield from (owner, seconds, fenced)
+
+
+def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
+    dead = CounterMetricFamily(f"{PREFIX}dead_letters", "Records sent to the dead-letter topic.")
+    dead.add_metric([], sum(m.dead_letters for m in manifests.values()))
+    omitted = CounterMetricFamily(
+        f"{PREFIX}dead_letters_omitted",
+        "Refused records that were counted by reason and not sent to the dead-letter topic: a "
+        "fetch held so many in so few bytes.",
+    )
+    omitted.add_metric([], sum(m.dead_letters_omitted for m in manifests.values()))
+    lost = CounterMetricFamily(
+        f"{PREFIX}lost_records",
+        "Records that left the log before they were read, or whose batch cannot be read.",
+        labels=["topic"],
+    )
+    restarts = CounterMetricFamily(
+        f"{PREFIX}log_restarts",
+        "Times a log was truncated, or its topic recreated, since it was read.",
+        labels=["topic"],
+    )
+    topics = {kind for m in manifests.values() for kind in m.topics}
+    for kind in sorted(topics):
+        lost.add_metric([kind], sum(m.topics[kind].lost for m in manifests.values()))
+        restarts.add_metric([kind], sum(m.topics[kind].restarts for m in manifests.values()))
+    yield from (dead, omitted, lost, restarts)
+
+
+def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:
+    committed = GaugeMetricFamily(
+        f"{PREFIX}last_commit_timestamp_seconds",
+        "When a partition was committed last, by the store's clock.",
+        labels=["partition"],
+    )
+    for number, seen_ms in reader.committed_ms.items():
+        committed.add_metric([str(number)], seen_ms / 1000)
+    yield committed
+    for name, text, value in (
+        (
+            "ready",
+            "1 when every partition has a worker and none waits (as /readyz).",
+            now.is_ready,
+        ),
+        ("workers", "Workers that have reported lately.", workers),
+        ("partitions", "Partitions of each topic, as the state began.", reader.count),
+    ):
+        yield GaugeMetricFamily(PREFIX + name, text, value=float(value))

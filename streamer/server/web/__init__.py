@@ -1,0 +1,87 @@
+"""The web page of the exporter: files of this folder, served with a strict policy.
+
+The page loads nothing from other hosts and sets all text as text: what events carry is data. Its
+modules ask the JSON API of the same exporter.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+
+from aiohttp import ETag, web
+
+TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
+"""Kinds of files that are served, by suffix."""
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+    )
+)
+"""Content-Security-Policy of every file: the browser itself refuses markup made of text."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",  # asked for again each time; 304 where it is the same
+}
+
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+def add_pages(app: web.Application) -> None:
+    """Serve the page at ``/`` and its files below ``/web/``.
+
+    The files are read once: no path of a request ever leads to the disk.
+    """
+    for name, body in _contents().items():
+        path = "/" if name == "index.html" else f"/web/{name}"
+        app.router.add_get(path, _handler(body, TYPES[_suffix(name)]))
+
+
+@functools.cache
+def _contents() -> dict[str, bytes]:
+    """Name → bytes of every file of the page."""
+    folder = files(__name__)
+    return {
+        each.name: each.read_bytes()
+        for each in sorted(folder.iterdir(), key=lambda each: each.name)
+        if _suffix(each.name) in TYPES
+    }
+
+
+def _suffix(name: str) -> str:
+    """The last part of a name, with its dot.
+
+    >>> _suffix("style.css"), _suffix("style")
+    ('.css', '')
+    """
+    _, dot, last = name.rpartition(".")
+    return dot + last if dot else ""
+
+
+def _handler(body: bytes, content_type: str) -> Handler:
+    tag = hashlib.sha256(body).hexdigest()[:32]
+
+    async def serve(request: web.Request) -> web.Response:
+        known = request.if_none_match or ()
+        if any(each.value in (tag, "*") for each in known):
+            answer = web.Response(status=304, headers=HEADERS)
+        else:
+            answer = web.Response(
+                body=body, content_type=content_type, charset="utf-8", headers=HEADERS
+            )
+        answer.etag = ETag(tag)
+        return answer
+
+    return serve

@@ -1,0 +1,1 @@
+"""Settings: their types, bounds and validation. Nothing here knows what they are used for."""

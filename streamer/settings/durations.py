@@ -1,0 +1,26 @@
+"""Lengths of time: as written in settings, and of panes."""
+
+from __future__ import annotations
+
+import re
+
+from streamer.errors import SettingsError
+from streamer.settings import limits
+
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
+
+
+def duration_ms(text: str, where: str) -> int:
+    """Milliseconds of ``"90s"``, ``"5m"``, ``"24h"``; SettingsError otherwise."""
+    match = _DURATION.match(text)
+    if match is None or int(match[1]) == 0:
+        raise SettingsError(
+            f"bad duration {text!r}: a positive whole number and one of ms, s, m, h, d; at {where}"
+        )
+    return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def pane_length_ms(window_ms: int) -> int:
+    """Length of one pane of a window: a sixtieth, at least one second."""
+    return max(limits.MIN_PANE_MS, window_ms // limits.PANES_PER_WINDOW)

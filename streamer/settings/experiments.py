@@ -1,0 +1,89 @@
+"""Settings of experiments: who is compared with whom, since when, by which metrics."""
+
+from __future__ import annotations
+
+import datetime
+from functools import cached_property
+
+from streamer.settings import limits
+from streamer.settings.section import Section
+
+DAY_MS = 86_400_000
+"""Days are those of UTC."""
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+def day_of(date: datetime.date) -> int:
+    """Days since 1970-01-01.
+
+    >>> day_of(datetime.date(1970, 1, 3))
+    2
+    """
+    return (date - _EPOCH).days
+
+
+def date_of(day: int) -> datetime.date:
+    """What ``day_of`` was made of."""
+    return _EPOCH + datetime.timedelta(days=day)
+
+
+class ExperimentMetric(Section, frozen=True):
+    """[[experiments.metrics]]: a metric by which arms are compared."""
+
+    name: str
+    """A metric that is a ratio of two sums over the events or slates of users: `ctr_ratio`,
+    `clicks_per_user`, `ndcg_ratio@10`, …; docs/experiments.md lists them."""
+    direction: str = "higher"
+    """`higher` or `lower`: which is better."""
+    margin: float | None = None
+    """Of a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
+    cap: float | None = None
+    """Of a metric per user: what a user counts for at most. 1 or more is an amount; below 1 it is a
+    quantile over the users of all arms whose value is above 0, rounded up to two significant
+    digits, e.g. `0.999`."""
+
+
+class Experiment(Section, frozen=True):
+    """[[experiments]]: an A/B test (or A/B/C/…) whose arms are values of a dimension."""
+
+    name: str
+    """Its name in commands, pages and labels."""
+    dimension: str
+    """The dimension whose values are the arms."""
+    control: str
+    """The arm that the others are compared with."""
+    split: dict[str, float]
+    """Arm = expected share of the users, in any unit: `{ A = 1, B = 1 }`."""
+    start: datetime.date
+    """First day, as `2026-11-02` (without quotes); days are those of UTC."""
+    end: datetime.date | None = None
+    """Last day, included; without it the experiment goes on."""
+    metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
+    """By what the arms are compared; without it `ctr_ratio`."""
+    alpha: float = 0.05
+    """Share of the experiments without an effect in which one may be claimed."""
+    covariate_days: int = 0
+    """Days before the start in which a user's own behaviour is measured, to take out of the
+    comparison what was there before (CUPED); 0: none."""
+    outcomes: str = "exposed"
+    """Which events count towards an arm. `exposed`: everything a user does from the first
+    impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
+    does."""
+    expected_users: int = 5000
+    """Users at which the interval that holds at any time is at its narrowest."""
+
+    @cached_property
+    def arms(self) -> tuple[str, ...]:
+        """The control first."""
+        return (self.control, *(arm for arm in self.split if arm != self.control))
+
+    @cached_property
+    def days(self) -> range:
+        """The days that count, since 1970-01-01."""
+        last = limits.MAX_EVENT_MS // DAY_MS - 1
+        return range(day_of(self.start), (last if self.end is None else day_of(self.end)) + 1)
+
+    @cached_property
+    def covariates(self) -> range:
+        """The days of the covariates."""
+        return range(self.days.start - self.covariate_days, self.days.start)

@@ -1,0 +1,82 @@
+"""Rules of ``[events.fields]`` and of the names of dimensions: what event has which fields."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from streamer.errors import SettingsError
+from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.nearest import nearest
+
+if TYPE_CHECKING:
+    from streamer.settings.model import Settings
+
+_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+RESERVED_DIMENSIONS = frozenset(
+    {
+        *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
+        *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
+        *("experiment", "metric", "arm", "interval", "verdict"),
+        *("alert", "status", "baseline", "severity"),
+        *("worker", "phase", "job", "instance", "alertname"),
+    }
+)
+"""Labels that streamer or Prometheus sets itself."""
+_ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names(kind)))
+
+
+def validate_fields(s: Settings) -> None:
+    """SettingsError where a name of a dimension, or a mapped field, cannot be."""
+    for i, dimension in enumerate(s.dimensions):
+        _validate_dimension(dimension.name, f"at dimensions[{i}]")
+    known = (*_ALL_FIELDS, *s.dimension_names)
+    for ours, theirs in s.events.fields.items():
+        at = f"events.fields.{ours}"
+        if ours not in known:
+            close = nearest(ours, known)
+            meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+            swapped = f" It is {theirs} = {ours!r}: our name first." if theirs in known else ""
+            raise SettingsError(
+                f"{at} = {theirs!r}: no field of events, and no dimension, is called {ours!r}: "
+                f"{meant}{swapped}"
+            )
+        if not theirs or "." in theirs or theirs.startswith(("$", "/")):
+            raise SettingsError(
+                f"{at} = {theirs!r}: the name of a field at the top of the event; a path into a "
+                "nested object (with dots) is not supported: flatten the events first"
+            )
+    _validate_names(s)
+
+
+def _validate_dimension(name: str, at: str) -> None:
+    if _NAME.match(name) is None:
+        raise SettingsError(f"bad name {name!r}: a-z, 0-9 and _; {at}")
+    whose = ""
+    if name in RESERVED_DIMENSIONS:
+        whose = "the name of a label that streamer or Prometheus sets itself"
+    elif name.startswith("__"):
+        whose = "a name that Prometheus keeps for itself (it begins with __)"
+    elif name in _ALL_FIELDS:
+        whose = "the name of a field of events"
+    if whose:
+        other = f"event_{name.strip('_')}"
+        mapped = "" if name in _ALL_FIELDS else f", and [events.fields] {other} = {name!r}"
+        raise SettingsError(
+            f"dimension {name!r} has {whose}: use another name, as {other!r}{mapped}; {at}"
+        )
+
+
+def _validate_names(s: Settings) -> None:
+    """Two fields of one event cannot be read from one name."""
+    for kind in KINDS:
+        taken: dict[str, str] = {}
+        for ours in (*field_names(kind), *s.dimension_names):
+            theirs = s.events.fields.get(ours, ours)
+            other = taken.setdefault(theirs, ours)
+            if other != ours:
+                mapped = ours if ours in s.events.fields else other
+                raise SettingsError(
+                    f"events.fields.{mapped} = {theirs!r}: {other!r} and {ours!r} of {kind} would "
+                    f"both be read from {theirs!r}: give each a name of its own"
+                )

@@ -1,0 +1,236 @@
+"""Every bound of streamer, with its reason.
+
+Bounds of one record are fixed; bounds of memory can be set in ``[limits]`` of the settings.
+Where a memory bound is hit a counter rises and ``streamer_identity_exact`` turns 0.
+"""
+
+from __future__ import annotations
+
+# One record -------------------------------------------------------------------------------
+MAX_RECORD_BYTES = 1_000_000
+"""Kafka's own default bound of a message; a longer value is almost surely not an event."""
+MAX_DEPTH = 8
+"""Nesting of a record: an event needs 3; parsers recurse."""
+MAX_EVENT_MS = 4_102_444_800_000
+"""2100-01-01: pane numbers of one second stay below 2**32."""
+MIN_SECONDS, MAX_SECONDS = 946_684_800, 4_102_444_800
+"""2000-01-01 and 2100-01-01 in epoch seconds: a number between them is no time in milliseconds,
+which would be in January or February 1970."""
+MAX_FOUND_CHARS = 100
+"""Characters of a refused value that an explanation shows: it goes into headers and messages."""
+MAX_ID_CHARS = 256
+"""Length of user, item, request, session and event ids, in characters."""
+MAX_LABEL_CHARS = 64
+"""Length of a dimension value: it becomes a Prometheus label."""
+LABEL_PATTERN = r"^[A-Za-z0-9_.:\-]{1,64}\Z"
+"""Alphabet of a dimension value: what no exposition format has to escape."""
+RESERVED_LABELS = frozenset({"all", "other"})
+"""Dimension values with a meaning of their own: the rollup and the values beyond the bound."""
+MAX_POSITION = 10_000
+"""A slate of more positions is not one that a person saw."""
+MAX_ITEMS = 1000
+"""Elements of ``items`` and of ``reference`` in one impression, and members of a slate: metrics of
+pairs cost the square of it."""
+MAX_SCORE = 1e6
+"""Magnitude of a score: sums of losses keep nine decimals."""
+MAX_VALUE = 1e12
+"""Value of one conversion, in currency units: 1e18 micros, a quarter of 2**62. Sums are kept in two
+limbs, of which 2**34 such values fit."""
+MAX_DWELL_MS = 24 * 3600 * 1000
+"""Time on one item: a day; more is a client that never closed."""
+
+MAX_LABEL_TEXTS = 500_000
+"""Texts of label sets that an exporter keeps (a cache: emptied when full)."""
+# Labels and panes -------------------------------------------------------------------------
+POSITION_CLASSES = 50
+"""Positions 1..50 have series of their own; deeper ones share ``other``."""
+MAX_DIMENSIONS = 6
+"""Segments multiply with every dimension."""
+MAX_DIMENSION_VALUES = 2000
+"""Upper bound of ``max_values`` and of the values named in the settings."""
+MAX_FEEDBACK_KINDS = 16
+"""Configured feedback kinds: each has columns in every pane."""
+MAX_WINDOWS = 8
+MAX_ROLLUPS = 32
+MAX_K = 16
+MAX_CUTOFF = 1000
+"""Largest cut-off k: no slate is longer."""
+MAX_GAIN = 1000.0
+"""Largest gain of a kind of feedback."""
+MAX_EXPONENTIAL_GAIN = 30.0
+"""The same where gains are exponents of two."""
+MAX_EXPERIMENTS = 64
+MAX_ARMS = 16
+MAX_EXPERIMENT_METRICS = 32
+MAX_ALERTS = 32
+MIN_ALERT_WINDOW_MS, MAX_ALERT_WINDOW_MS = 600_000, 86_400_000
+PANES_OF_ALERTS = 6
+"""Panes of an alert's window: it moves on by a sixth of itself."""
+BASELINE_DAYS = 7
+"""Past days whose same time of day is a baseline."""
+BASELINE_WEEKS = 4
+"""Past weeks whose same weekday and time is a baseline, once all of them are known."""
+REFERENCE_DAYS = 400
+"""Days whose sums are kept for comparisons with a reference week."""
+MAX_ALERT_PANES = 90_000
+"""Panes of all alerts in a partition: an alert of an hour has 1,700, one of ten minutes 8,000, and
+their names stand in the manifest, some 9 bytes each."""
+MAX_ALERT_LABELS = 200
+"""Combinations of values that an alert watches in a partition; more are `other`. Each takes half a
+kilobyte a pane, of which there are 1,700 where the window is an hour."""
+MAX_HISTORY_DAYS = 400
+"""Days of an experiment whose lifts are shown as they stood: the last ones."""
+MAX_COVARIATE_DAYS = 90
+MAX_SKEW_MS = 31 * 24 * 3600 * 1000
+MAX_SESSION_GAP_MS = 6 * 3600 * 1000
+"""Sessions that nobody ends are counted so far ahead; a short window has a pane a second."""
+PANES_PER_WINDOW = 60
+MIN_PANE_MS = 1000
+PANE_STEP_MS = 500
+"""Panes are multiples of it, so that pane numbers of their common divisor stay small."""
+MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
+
+# A partition in memory (defaults of [limits]) -----------------------------------------------
+MAX_SEGMENTS = 20_000
+"""Distinct combinations of dimension values in one partition."""
+MAX_OPEN_IMPRESSIONS = 8_000_000
+"""Shown items that feedback can still join, about 90 bytes each; also a bound of impressions with
+feedback and, where conversions have a gain, of the members of their slates: 240 bytes each."""
+MAX_OPEN_FEEDBACK = 2_000_000
+"""Feedback kept because it can still move, or because a conversion may need it."""
+MAX_USER_ITEMS = 4_000_000
+"""(user, item, segment) touched within the longest window; beyond it a sample of the users. About
+45 bytes each."""
+MAX_USER_DAYS = 4_000_000
+"""(user, day, values of dimensions) within the days of each experiment, each with the sums that
+metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it
+a sample of the users. About 75 bytes each, and 8 for every sum."""
+MAX_USER_ROWS = 100_000
+"""Rows of one user in each of the two tables above, so that a robot does not fill them."""
+MAX_OPEN_SESSIONS = 2_000_000
+"""Sessions that an event can still join, and viewings that a dwell time can."""
+MAX_SESSION_MS = 31 * 24 * 3600 * 1000
+"""Longer sessions count as this long in quantiles (means are exact)."""
+MAX_EVENT_IDS = 8_000_000
+"""Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
+LABEL_CACHE = 65_536
+"""Dimension values of which it is remembered whether an event may have them (a cache)."""
+
+# One fetch ---------------------------------------------------------------------------------
+MAX_INFLATED_BYTES = 64 << 20
+"""Bytes of one record batch, inflated: brokers take 1 MB of it by default, compressed. A larger one
+is skipped and counted as lost."""
+REJECTED_RECORDS, FETCHED_BYTES_A_REJECTED_RECORD = 1000, 8
+"""Rejected records that are kept of a fetch for their dead letters: so many, and one more for so
+many fetched bytes, which are fewer than those of an event, compressed."""
+MAX_REJECTED_RECORDS = 200_000
+"""The most of them: what a fetch of compressed events holds."""
+REJECTED_BYTES, REJECTED_BYTES_A_FETCHED_BYTE = 16 << 20, 4
+"""Their bytes: so many, and so many more for each fetched one."""
+
+# Processing -------------------------------------------------------------------------------
+GATHER_ROWS = 5_000
+"""Rows gathered before one apply: fewer than one fetch gives of a busy partition, which would wait
+for the next one otherwise; many enough that what Python does for an apply does not count."""
+FLUSH_MS = 500
+"""Longest time between an event's arrival and its commit, when nothing is slow."""
+MAX_FLUSH_MS = 10_000
+"""Ends of logs are looked for and workers report at every flush."""
+HOLD_BACK_MS = 600_000
+"""A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
+MAX_INBOX_RECORDS = 1_600_000
+"""Records waiting in one worker before fetching pauses, shared by its topic-partitions: five
+fetches of each of 16. A pause costs a fetch; at 400,000 all of them cost a third of the speed."""
+USER_REFRESH_SECONDS = 1.0
+"""Sums over users are brought up to date no more often while events come."""
+USER_REFRESH_PARTS, USER_REFRESH_PARTS_IDLE = 20, 3
+"""Bringing the sums over users up to date takes at most one in so many parts of a worker's time: of
+one that has to catch up, and of one that waits for events."""
+COMMIT_ROWS = 200_000
+"""Rows applied after which a commit is due whatever the time; none more while one is under way."""
+MAX_DEAD_LETTERS = 50_000
+"""Dead letters of a partition held until the commit that counts them."""
+MAX_MANIFEST_BYTES = 1_000_000
+"""One commit script handles at most this much: longer ones block Redis."""
+MAX_SCRIPT_KEYS = 1000
+"""Keys one commit script deletes at most (Lua's unpack fails at 8000)."""
+BLOB_FAN_IN = 16
+"""Blobs of one size class that are merged into one of the next."""
+BLOB_ROWS = 500_000
+"""Rows of one blob: some megabytes, which one request moves and decoding holds twice."""
+FINGERPRINT_COUNT = 24
+"""Records remembered to recognise a recreated topic, at exponentially spaced offsets."""
+MAX_GAPS = 16
+"""Ranges of lost offsets kept of each topic-partition: the last ones; all are counted."""
+MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
+"""Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
+RETRY_SECONDS_MAX = 5.0
+"""Longest pause between two attempts to reach Redis."""
+ADOPTIONS_AT_ONCE = 8
+"""Partitions of one worker that are loaded and compared at the same time."""
+STANDING_SECONDS = 5.0
+"""How often a worker asks whether what it has is still its own: an idle partition commits nothing
+that would tell."""
+ENDS_SECONDS = 2.0
+"""How often an exporter asks Kafka where its logs end."""
+ENDS_TIMEOUT_SECONDS = 10.0
+"""Longest wait for the answer, before the lag counts as unknown."""
+STANDSTILL_SECONDS = 30.0
+"""Records that have waited for so long without a commit of their partition are a problem."""
+KEYING_SECONDS = 600.0
+"""How often `streamer run` looks whether the topics are keyed by user."""
+SPLIT_USERS = 0.01
+"""Share of sampled users that may be on several partition numbers of a topic that is keyed by user:
+records that somebody sent by hand."""
+SAMPLED_USERS = 20
+"""Users of a topic in a sample without which nothing is said of its keys."""
+MAX_PARTITIONS = 10_000
+"""Partitions of a topic: more is no number that workers stored."""
+MAX_BLOB_ROWS = 50_000_000
+"""Rows of one stored blob: more is damage, and would not fit into memory."""
+MAX_BLOB_BYTES = 1 << 30
+"""Bytes of one stored blob or manifest, unpacked; likewise."""
+MAX_MS = 1 << 53
+"""Milliseconds of a clock: more is no time."""
+MAX_REPORT_BYTES = 1_000_000
+"""Bytes of a worker's report that are read."""
+BLOBS_SECONDS = 60.0
+"""How often a worker asks whether all blobs of its partitions are still there."""
+READ_ATTEMPTS = 5
+"""Times a reader starts again when a partition was committed under its hands."""
+READ_PARTITIONS = 64
+"""Partitions a reader asks for at a time: few round trips, and little in flight."""
+
+# The exporter's connections ------------------------------------------------------------------
+MAX_CONNECTIONS = 1000
+"""Connections to an exporter at the same time: people and a few Prometheus servers need tens."""
+RESERVED_FILES = 64
+"""Files that an exporter needs besides its connections: Redis, Kafka, its own; it accepts so many
+connections fewer than the process may open files."""
+HEADER_SECONDS = 10.0
+"""Longest time from the first byte of a request, or from the connection, to the end of its header;
+and of a TLS handshake."""
+IDLE_SECONDS = 120.0
+"""Longest pause between two requests of a connection: scrapes are seldom further apart."""
+GRACE_SECONDS = 0.25
+"""A connection that has waited for less makes no room for a new one: its request is on its way."""
+UNREAD_SECONDS = 60.0
+"""Longest time that an answer waits for a client which does not read it."""
+MAX_UNREAD_BYTES = 128 * 1024 * 1024
+"""Bytes of answers that wait for their clients, over all connections; the oldest is cut off."""
+LINGER_SECONDS = 1.0
+"""Longest wait for the rest of a request's body, which no page needs."""
+MAX_HEADERS = 64
+"""Header lines of a request; each, and the request line, has at most 8190 bytes."""
+REQUESTS_AT_ONCE = 2
+"""Requests below /api that are computed at the same time: each takes a core from scrapes."""
+REQUESTS_WAITING = 32
+"""Requests below /api that wait for their turn; one more is refused with 503."""
+MAX_DOCUMENTS = 64
+"""Different queries of /api/readings whose documents are kept until the next readout."""
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+"""Bytes of those documents, compressed; a new one takes the place of all."""
+MAX_HOSTS = 100
+"""Names in exporter.hosts."""
+MAX_HOST_CHARS = 253
+"""Length of a host name in DNS."""

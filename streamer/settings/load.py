@@ -1,0 +1,67 @@
+"""Settings from ``streamer.toml`` and the environment.
+
+Unknown keys are refused; an error names the path and, for a contradiction, both values.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamer.errors import SettingsError
+from streamer.settings.model import Settings
+from streamer.settings.names import PREFIX, hint, refuse_near_misses
+from streamer.settings.section import SECRETS
+from streamer.settings.validation import validate
+
+_LISTS = ("alerts", "dimensions", "experiments")
+"""Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
+
+
+def load(path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings of a file (none: the defaults) with ``STREAMER_SECTION__KEY`` laid over them."""
+    data: dict[str, Any] = {}
+    where = "the environment"
+    if path is not None:
+        where = str(path)
+        try:
+            data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SettingsError(f"cannot read settings: {error.strerror}; at {path}") from error
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise SettingsError(f"not TOML: {error}; at {path}") from error
+    refuse_near_misses(environ or {}, Settings)
+    for key, text in sorted((environ or {}).items()):
+        parts = key.removeprefix(PREFIX).lower().split("__")
+        if key.startswith(PREFIX) and (len(parts) > 1 or parts[0] in _LISTS):
+            _lay_over(data, parts, text, key)
+    return parse(data, where)
+
+
+def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> None:
+    table = data
+    for part in path[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            raise SettingsError(f"{key}: {part!r} is not a table of the settings")
+    if path[-1] in SECRETS or text[:1] not in ("[", "{"):
+        table[path[-1]] = text
+        return
+    try:
+        table[path[-1]] = tomllib.loads(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{key}={text!r}: not a TOML value: {error}") from error
+
+
+def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
+    """Settings of a TOML document; SettingsError names the path of what is wrong."""
+    try:
+        settings = msgspec.convert(data, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
+    validate(settings)
+    return settings

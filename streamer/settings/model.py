@@ -1,0 +1,327 @@
+"""Settings: a frozen, typed table for each section of ``streamer.toml``."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.durations import duration_ms
+from streamer.settings.experiments import Experiment
+from streamer.settings.section import Section
+
+
+class Topics(Section, frozen=True):
+    """[kafka.topics]: the names of the topics."""
+
+    impressions: str = "impressions"
+    """What was shown."""
+    clicks: str = "clicks"
+    """Feedback of all kinds."""
+    conversions: str = "conversions"
+    """Purchases and the like, with a value."""
+    sessions: str = "sessions"
+    """Starts, views, dwells and ends of visits."""
+    dead_letters: str = "dead_letters"
+    """Where records go that do not count, unchanged, with headers that say why."""
+
+
+class Kafka(Section, frozen=True):
+    """[kafka]: where the events come from."""
+
+    brokers: str = "localhost:9092"
+    """`host:port`, several separated by commas."""
+    group: str = "streamer"
+    """Consumer group of the workers."""
+    topics: Topics = Topics()
+    security_protocol: str = "PLAINTEXT"
+    """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
+    sasl_mechanism: str = "PLAIN"
+    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `GSSAPI` or `OAUTHBEARER`."""
+    sasl_username: str | None = None
+    """For `PLAIN` and `SCRAM`."""
+    sasl_password: str | None = None
+    """For `PLAIN` and `SCRAM`; better from the environment, or use the file."""
+    sasl_password_file: str | None = None
+    """File that holds the password."""
+    sasl_kerberos_service_name: str = "kafka"
+    """For `GSSAPI` (needs the package `gssapi`)."""
+    sasl_kerberos_domain_name: str | None = None
+    """For `GSSAPI`."""
+    sasl_oauth_token_file: str | None = None
+    """For `OAUTHBEARER`: file that holds the token; read again for each login."""
+    ssl_cafile: str | None = None
+    """PEM file of the authorities to trust; without it those of the system."""
+    ssl_certfile: str | None = None
+    """PEM file of the client certificate."""
+    ssl_keyfile: str | None = None
+    """PEM file of its key, where the certificate file has none."""
+    ssl_keyfile_password_file: str | None = None
+    """File that holds the password of the key."""
+    ssl_check_hostname: bool = True
+    """Whether the name in the certificate must be that of the broker."""
+    keyed_by: str | None = None
+    """`user` asserts that all events of a user are on one partition number of every topic. Without
+    it `streamer run` looks, and users are not counted where they are not."""
+    session_timeout: str = "6s"
+    """How long Kafka waits for a silent worker before others take its partitions. One that is
+    started again sooner goes on with its own; brokers refuse less than 6 s
+    unless configured otherwise."""
+    host_name: str | None = None
+    """Name of this host among the workers of the group; two hosts must not have the same one.
+    Default: the host's own name."""
+    check_crcs: bool = True
+    """Whether checksums of fetched batches are verified."""
+
+    @cached_property
+    def session_timeout_ms(self) -> int:
+        return duration_ms(self.session_timeout, "kafka.session_timeout")
+
+
+class Redis(Section, frozen=True):
+    """[redis]: where the state is kept."""
+
+    url: str = "redis://localhost:6379/0"
+    """`redis://host:port/db`; `rediss://` for TLS. No options after a `?`: they have keys here."""
+    prefix: str = "streamer"
+    """Every key begins with it; another prefix is another state."""
+    cluster: bool = False
+    """Whether the URL is of a Redis Cluster: of a node that answers at the start, or of a name
+    that leads to several; the others are found."""
+    username: str | None = None
+    """User of an ACL."""
+    password: str | None = None
+    """Its password; better from the environment, or use the file."""
+    password_file: str | None = None
+    """File that holds the password."""
+    ssl_ca_certs: str | None = None
+    """PEM file of the authorities to trust; without it those of the system."""
+    ssl_certfile: str | None = None
+    """PEM file of the client certificate."""
+    ssl_keyfile: str | None = None
+    """PEM file of its key."""
+
+
+class Dimension(Section, frozen=True):
+    """[[dimensions]]: one label of every windowed and total series."""
+
+    name: str
+    """Name of the label, and of the field of the events (which can be mapped)."""
+    values: tuple[str, ...] = ()
+    """Values that are always kept."""
+    max_values: int = 100
+    """How many of the other values are kept (smallest hashes first); the rest is `other`."""
+
+
+class Windows(Section, frozen=True):
+    """[windows]: over which time metrics are shown."""
+
+    lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
+    """Each length gives a series with the label `window`."""
+
+    @cached_property
+    def lengths_ms(self) -> dict[str, int]:
+        """Label → milliseconds, in the order of the settings."""
+        return {x: duration_ms(x, "windows.lengths") for x in self.lengths}
+
+
+class Attribution(Section, frozen=True):
+    """[attribution]: how feedback joins impressions."""
+
+    click: str = "30m"
+    """Longest time from an impression to feedback that joins it."""
+    conversion: str = "24h"
+    """Longest time from an impression to a conversion that joins it."""
+    session_gap: str = "30m"
+    """Time without an event after which a session has ended."""
+
+    @cached_property
+    def click_ms(self) -> int:
+        return duration_ms(self.click, "attribution.click")
+
+    @cached_property
+    def conversion_ms(self) -> int:
+        return duration_ms(self.conversion, "attribution.conversion")
+
+    @cached_property
+    def session_gap_ms(self) -> int:
+        return duration_ms(self.session_gap, "attribution.session_gap")
+
+
+class Metrics(Section, frozen=True):
+    """[metrics]: what is computed."""
+
+    k: tuple[int, ...] = (10,)
+    """Cut-offs of the metrics of ranked lists."""
+    margin: float = 0.1
+    """By how much `margin_loss` wants the score of a relevant item above that of another one."""
+    feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
+    """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
+    counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
+    families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring", "intervals")
+    """Families of metrics; `intervals` are those of rates and means."""
+    hide: tuple[str, ...] = ()
+    """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
+    conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    """Metric = conventions to show besides its default, e.g. `{ map_ratio = ["jurity"] }`."""
+    rollups: tuple[tuple[str, ...], ...] | None = None
+    """Combinations of dimensions shown, as lists of names. Default: the total `[]`, each alone."""
+    detailed: tuple[tuple[str, ...], ...] | None = None
+    """Those of `rollups` in which every metric is shown. Default: the total. The others show the
+    series marked *brief* in metrics.md, of ranking and scoring for at most one dimension."""
+
+
+class Events(Section, frozen=True):
+    """[events]: how events look on the wire."""
+
+    fields: dict[str, str] = msgspec.field(default_factory=dict)
+    """Our name of a field = yours, also for dimensions. A name at the top of the event, not a path
+    into it; each of its own."""
+
+
+class Time(Section, frozen=True):
+    """[time]: which events count."""
+
+    max_lateness: str = "1h"
+    """An event older than the newest record of its topic-partition by more than this is late."""
+    max_skew: str = "5m"
+    """An event newer than the newest record by more than this is rejected as `future`."""
+    dedup_horizon: str = "1h"
+    """How long a second event with the same `event_id` is a duplicate."""
+
+    @cached_property
+    def max_lateness_ms(self) -> int:
+        return duration_ms(self.max_lateness, "time.max_lateness")
+
+    @cached_property
+    def max_skew_ms(self) -> int:
+        return duration_ms(self.max_skew, "time.max_skew")
+
+    @cached_property
+    def dedup_horizon_ms(self) -> int:
+        return duration_ms(self.dedup_horizon, "time.dedup_horizon")
+
+
+class Exporter(Section, frozen=True):
+    """[exporter]: where `/metrics` is served."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = 8000
+    """Port to listen on; 0 takes a free one."""
+    hosts: tuple[str, ...] = ()
+    """Names that it is reached by (in the header `Host`), besides `localhost`, `host`, this
+    machine's own name and all addresses: requests to other names are refused."""
+    tls_certfile: str | None = None
+    """PEM file of the certificate (with its chain): serve HTTPS."""
+    tls_keyfile: str | None = None
+    """PEM file of its key, where the certificate file has none."""
+    username: str | None = None
+    """User name that every page but `/healthz` asks for (basic authentication)."""
+    password: str | None = None
+    """Its password; better from the environment, or use the file."""
+    password_file: str | None = None
+    """File that holds the password."""
+    series_warning: int = 50_000
+    """`streamer check` and `streamer run` warn where more series than this are to be expected."""
+
+
+class Limits(Section, frozen=True):
+    """[limits]: bounds. Where one is hit a counter rises and `streamer_identity_exact` is 0."""
+
+    flush_ms: int = limits.FLUSH_MS
+    """Longest time from an event to its commit, in milliseconds, when nothing is slow."""
+    gather_rows: int = limits.GATHER_ROWS
+    """Records gathered before they are applied together."""
+    hold_back_ms: int = limits.HOLD_BACK_MS
+    """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
+    inbox_records: int = limits.MAX_INBOX_RECORDS
+    """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
+    segments: int = limits.MAX_SEGMENTS
+    """Combinations of dimension values in a partition."""
+    open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
+    """Shown items of a partition that feedback can still join."""
+    open_feedback: int = limits.MAX_OPEN_FEEDBACK
+    """Feedback of a partition that can still move, or that a conversion may need."""
+    open_sessions: int = limits.MAX_OPEN_SESSIONS
+    """Sessions of a partition that events can still join; as many viewings of items."""
+    user_items: int = limits.MAX_USER_ITEMS
+    """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
+    user_days: int = limits.MAX_USER_DAYS
+    """Rows of a partition for what users did on each day of each experiment, and as many for events
+    of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
+    event_ids: int = limits.MAX_EVENT_IDS
+    """Event ids remembered for a topic-partition."""
+
+
+class Settings(Section, frozen=True):
+    kafka: Kafka = Kafka()
+    redis: Redis = Redis()
+    dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
+    windows: Windows = Windows()
+    attribution: Attribution = Attribution()
+    metrics: Metrics = Metrics()
+    events: Events = Events()
+    time: Time = Time()
+    experiments: tuple[Experiment, ...] = ()
+    alerts: tuple[Alert, ...] = ()
+    exporter: Exporter = Exporter()
+    limits: Limits = Limits()
+
+    @property
+    def dimension_names(self) -> tuple[str, ...]:
+        return tuple(d.name for d in self.dimensions)
+
+    @cached_property
+    def kept_dimensions(self) -> tuple[Dimension, ...]:
+        """The dimensions, where arms of experiments are values that are always kept, too."""
+        arms = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
+        for experiment in self.experiments:
+            arms[experiment.dimension].update(dict.fromkeys(experiment.arms))
+        return tuple(
+            msgspec.structs.replace(d, values=tuple(arms[d.name])) for d in self.dimensions
+        )
+
+    @property
+    def feedback_kinds(self) -> tuple[str, ...]:
+        """Configured kinds of the clicks topic, ``click`` first."""
+        kinds = [x for x in self.metrics.feedback if x not in ("click", "conversion")]
+        return ("click", *kinds)
+
+    @property
+    def user_feedback_kinds(self) -> tuple[str, ...]:
+        """Kinds of the positive rate; conversions, if configured, come last."""
+        conversion = ("conversion",) if "conversion" in self.metrics.feedback else ()
+        return (*self.feedback_kinds, *conversion)
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """The distinct positive gains, ascending: grades above 0."""
+        return tuple(sorted({gain for gain in self.metrics.feedback.values() if gain > 0}))
+
+    @property
+    def feedback_horizon_ms(self) -> int:
+        """How long after an impression feedback can still change its grade."""
+        if self.metrics.feedback.get("conversion", 0) > 0:
+            return self.attribution.conversion_ms
+        return self.attribution.click_ms
+
+    @property
+    def rollups(self) -> tuple[tuple[str, ...], ...]:
+        """Subsets of dimensions to show; default: none, each alone."""
+        if self.metrics.rollups is not None:
+            return self.metrics.rollups
+        return ((), *((name,) for name in self.dimension_names))
+
+    @property
+    def detailed(self) -> tuple[tuple[str, ...], ...]:
+        """Those rollups in which every metric is shown; default: the total, if it is shown."""
+        if self.metrics.detailed is not None:
+            return self.metrics.detailed
+        return tuple(rollup for rollup in self.rollups if not rollup)
+
+    def is_detailed(self, rollup: tuple[str, ...]) -> bool:
+        """Whether every metric is shown for a rollup, in whatever order it names dimensions."""
+        return set(rollup) in [set(names) for names in self.detailed]

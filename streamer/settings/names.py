@@ -1,0 +1,84 @@
+"""Names of settings: in the file, in the environment, and what a name that is none may mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+import msgspec
+
+from streamer.errors import SettingsError
+from streamer.settings.nearest import nearest
+from streamer.settings.section import Section
+
+PREFIX = "STREAMER_"
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?([^`]*)`)?")
+_ADDRESS = re.compile(r"[a-z]+://")
+"""What Kubernetes writes into STREAMER_EXPORTER_PORT for a service called streamer-exporter."""
+
+
+def sections_of(root: type[Section]) -> dict[str, type[Section]]:
+    """Path of a table → its type, all below ``root``, which has the path ""."""
+    return dict(_sections("", root))
+
+
+def _sections(path: str, kind: type[Section]) -> Iterator[tuple[str, type[Section]]]:
+    yield path, kind
+    for field in msgspec.structs.fields(kind):
+        for part in (field.type, *get_args(field.type)):
+            if isinstance(part, type) and issubclass(part, Section):
+                yield from _sections(f"{path}.{field.encode_name}".lstrip("."), part)
+
+
+def keys_of(root: type[Section]) -> list[str]:
+    """Paths of all keys, also of those that are tables: ``kafka.topics.clicks``."""
+    return [
+        f"{path}.{field.encode_name}".lstrip(".")
+        for path, kind in _sections("", root)
+        for field in msgspec.structs.fields(kind)
+    ]
+
+
+def hint(message: str, root: type[Section]) -> str:
+    """What to do about msgspec's message of an unknown key; "" where it is about something else."""
+    found = _UNKNOWN.search(message)
+    if found is None:
+        return ""
+    name, path = found[1], re.sub(r"\[[^\]]*\]", "", found[2] or "")
+    kind = sections_of(root).get(path)
+    if kind is None:
+        return ""
+    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    close = nearest(name, known)
+    if close is not None:
+        return f": did you mean {close!r}?"
+    elsewhere = [key for key in keys_of(root) if key.rpartition(".")[2] == name]
+    if elsewhere:
+        return f": did you mean {' or '.join(elsewhere)}?"
+    return f": the keys there are {', '.join(known)}"
+
+
+def variable_of(path: str) -> str:
+    """The variable of the environment that overrides a key.
+
+    >>> variable_of("kafka.topics.clicks")
+    'STREAMER_KAFKA__TOPICS__CLICKS'
+    """
+    return PREFIX + path.replace(".", "__").upper()
+
+
+def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
+    """SettingsError for a variable that is a setting's but for an underscore: it would do nothing.
+
+    Other variables that begin with STREAMER_ are not ours to judge: Kubernetes sets some for every
+    service near by, among them addresses like tcp://10.0.0.1:8000.
+    """
+    meant = {variable_of(key).replace("__", "_"): key for key in keys_of(root) if "." in key}
+    for name, text in sorted(environ.items()):
+        key = meant.get(name)
+        if key is not None and name != variable_of(key) and not _ADDRESS.match(text):
+            raise SettingsError(
+                f"{name} is no setting: {key} is {variable_of(key)}, with two underscores; "
+                "in the environment"
+            )

@@ -1,0 +1,332 @@
+"""Rules of the settings that types cannot say: bounds, and rules across keys."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from streamer.errors import SettingsError
+from streamer.settings import limits
+from streamer.settings.durations import pane_length_ms
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.fields import validate_fields
+from streamer.settings.redis_url import validate_url
+
+if TYPE_CHECKING:
+    from streamer.settings.alerts import Alert
+    from streamer.settings.experiments import Experiment
+    from streamer.settings.model import Exporter, Kafka, Metrics, Settings
+
+_HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
+_NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
+
+CONVENTIONS = {
+    "precision_ratio": ("shown",),
+    "map_ratio": ("jurity", "primer"),
+    "mar_ratio": ("jurity", "primer"),
+    "ndcg_ratio": ("jurity", "exponential"),
+    "kendall_tau": ("tau_b",),
+}
+"""Metric → conventions that can be shown besides the default."""
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SettingsError(message)
+
+
+def validate(s: Settings) -> None:
+    _validate_dimensions(s)
+    validate_fields(s)
+    _validate_windows(s)
+    _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
+    _require(
+        s.attribution.click_ms <= s.attribution.conversion_ms,
+        f"attribution.click = {s.attribution.click!r} is longer than "
+        f"attribution.conversion = {s.attribution.conversion!r}",
+    )
+    _ = s.time.max_lateness_ms, s.time.max_skew_ms, s.time.dedup_horizon_ms
+    for key, ms, most_ms in (
+        ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
+        ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
+    ):
+        _require(ms <= most_ms, f"{key} = {ms} ms: at most {most_ms}: panes so far ahead are kept")
+    _require(
+        len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
+        f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
+    )
+    for kind in s.metrics.feedback:
+        _require(
+            re.match(limits.LABEL_PATTERN, kind) is not None and kind not in limits.RESERVED_LABELS,
+            f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
+        )
+    _validate_ranking(s.metrics)
+    _validate_experiments(s)
+    _validate_alerts(s)
+    for name in msgspec.structs.fields(s.limits):
+        value = getattr(s.limits, name.name)
+        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
+    _require(
+        s.limits.segments <= limits.MAX_SEGMENTS,
+        f"limits.segments = {s.limits.segments}: at most {limits.MAX_SEGMENTS}",
+    )
+    _require(
+        s.limits.flush_ms <= limits.MAX_FLUSH_MS,
+        f"limits.flush_ms = {s.limits.flush_ms}: at most {limits.MAX_FLUSH_MS}",
+    )
+    _require(
+        0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
+    )
+    _validate_exporter(s.exporter)
+    validate_url(s.redis.url)
+    _require(
+        s.redis.password is None or s.redis.password_file is None,
+        "redis.password and redis.password_file are both set: use one",
+    )
+    _validate_kafka(s.kafka)
+
+
+def _validate_kafka(kafka: Kafka) -> None:
+    keyed_by = kafka.keyed_by
+    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: 'user', or not set")
+    names = list(msgspec.structs.astuple(kafka.topics))
+    _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+
+
+def _validate_ranking(metrics: Metrics) -> None:
+    _require(
+        0 < len(metrics.k) <= limits.MAX_K
+        and len(set(metrics.k)) == len(metrics.k)
+        and all(0 < k <= limits.MAX_CUTOFF for k in metrics.k),
+        f"metrics.k = {list(metrics.k)}: 1 to {limits.MAX_K} different integers from 1 to "
+        f"{limits.MAX_CUTOFF}",
+    )
+    for kind, gain in metrics.feedback.items():
+        _require(
+            0 <= gain <= limits.MAX_GAIN,
+            f"metrics.feedback.{kind} = {gain}: a gain is 0 to {limits.MAX_GAIN:g}",
+        )
+    _require(
+        0 <= metrics.margin <= limits.MAX_SCORE,
+        f"metrics.margin = {metrics.margin}: 0 to {limits.MAX_SCORE:g}",
+    )
+    for name, chosen in metrics.conventions.items():
+        known = CONVENTIONS.get(name, ())
+        _require(bool(known), f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have any")
+        _require(
+            set(chosen) <= set(known) and len(set(chosen)) == len(chosen),
+            f"metrics.conventions.{name} = {list(chosen)}: some of {list(known)}, each once",
+        )
+    _require(
+        "exponential" not in metrics.conventions.get("ndcg_ratio", ())
+        or max(metrics.feedback.values(), default=0) <= limits.MAX_EXPONENTIAL_GAIN,
+        f"metrics.conventions.ndcg_ratio = exponential goes with gains up to "
+        f"{limits.MAX_EXPONENTIAL_GAIN:g}; see metrics.feedback",
+    )
+
+
+def _validate_experiments(s: Settings) -> None:
+    names = [e.name for e in s.experiments]
+    _require(
+        len(names) <= limits.MAX_EXPERIMENTS,
+        f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
+    )
+    for i, e in enumerate(s.experiments):
+        at = f"at experiments[{i}]"
+        _require(
+            re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
+            f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
+        )
+        _require(
+            e.dimension in s.dimension_names,
+            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
+        )
+        _require(
+            1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
+            f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
+            f"them; {at}",
+        )
+        for arm, share in e.split.items():
+            _require(
+                re.match(limits.LABEL_PATTERN, arm) is not None
+                and arm not in limits.RESERVED_LABELS | {"unknown"}
+                and 0 < share < math.inf,
+                f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
+            )
+        _validate_experiment_days(e, at)
+        _validate_experiment_metrics(e, at)
+
+
+def _validate_experiment_days(e: Experiment, at: str) -> None:
+    _require(
+        len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
+        f"start = {e.start} and end = {e.end}: at least a day, and before 2100; {at}",
+    )
+    _require(
+        0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
+        f"covariate_days = {e.covariate_days} before {e.start}: 0 to "
+        f"{limits.MAX_COVARIATE_DAYS}, and not before 1970; {at}",
+    )
+    _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
+    _require(
+        e.outcomes in ("exposed", "attributed"),
+        f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
+    )
+    _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
+
+
+def _validate_experiment_metrics(e: Experiment, at: str) -> None:
+    names = [metric.name for metric in e.metrics]
+    _require(
+        0 < len(names) <= limits.MAX_EXPERIMENT_METRICS and len(set(names)) == len(names),
+        f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
+    )
+    for metric in e.metrics:
+        _validate_direction(metric.direction, f"{metric.name}: ", at)
+        _require(
+            metric.margin is None or 0 < metric.margin < 1,
+            f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
+        )
+        _require(
+            metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,
+            f"{metric.name}: cap = {metric.cap}: a quantile below 1, or an amount from 1 to "
+            f"{limits.MAX_VALUE:g}; {at}",
+        )
+        _require(
+            metric.cap is None or metric.name.endswith("_per_user"),
+            f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
+        )
+
+
+def _validate_direction(direction: str, whose: str, at: str) -> None:
+    known = direction in ("higher", "lower")
+    _require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")
+
+
+def _validate_alerts(s: Settings) -> None:
+    names = [alert.name for alert in s.alerts]
+    _require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
+    for i, a in enumerate(s.alerts):
+        at = f"at alerts[{i}]"
+        _require(
+            _NAME.match(a.name) is not None and names.count(a.name) == 1,
+            f"name = {a.name!r}: a-z, 0-9 and _, and no other's name; {at}",
+        )
+        _require(
+            limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
+            and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
+            f"window = {a.window!r}: 10m to 24h, a whole number of which is a day; {at}",
+        )
+        known = set(s.dimension_names)
+        _require(
+            set(a.segments) <= known and len(set(a.segments)) == len(a.segments),
+            f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
+        )
+        _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
+        _validate_direction(a.direction, "", at)
+        _require(
+            a.baseline in ("days", "before"),
+            f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",
+        )
+        _validate_reference(a, at)
+        _require(
+            0 <= a.traffic_drop < 1,
+            f"traffic_drop = {a.traffic_drop}: 0 (no alert of it) or above, and below 1; {at}",
+        )
+        _require(
+            0 <= a.traffic_rise < math.inf,
+            f"traffic_rise = {a.traffic_rise}: 0 (no alert of it) or above; {at}",
+        )
+        _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
+        _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
+
+
+def _validate_reference(alert: Alert, at: str) -> None:
+    said = f"reference = {alert.reference!r}: 'first', 'none' or a date as 2026-11-02; {at}"
+    try:
+        day = alert.reference_day
+    except ValueError:
+        raise SettingsError(said) from None
+    _require(day is None or day >= 0, said)
+
+
+def _validate_exporter(exporter: Exporter) -> None:
+    _require(
+        len(exporter.hosts) <= limits.MAX_HOSTS,
+        f"exporter.hosts has {len(exporter.hosts)} names; at most {limits.MAX_HOSTS}",
+    )
+    for name in exporter.hosts:
+        _require(
+            _HOST.match(name) is not None,
+            f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is no host name: write it as "
+            "metrics.example.org, without a scheme, a port or a path",
+        )
+    _require(
+        exporter.series_warning > 0,
+        f"exporter.series_warning = {exporter.series_warning}: a number of series, above 0",
+    )
+    _require(
+        exporter.tls_keyfile is None or exporter.tls_certfile is not None,
+        "exporter.tls_keyfile is set without exporter.tls_certfile",
+    )
+    passwords = (exporter.password is not None) + (exporter.password_file is not None)
+    _require(
+        passwords == (exporter.username is not None),
+        "exporter.username goes with one of exporter.password_file and exporter.password",
+    )
+    _require(
+        exporter.username is None or ":" not in exporter.username,
+        f"exporter.username = {exporter.username!r}: basic authentication allows no colon in it",
+    )
+
+
+def _validate_dimensions(s: Settings) -> None:
+    names = s.dimension_names
+    _require(
+        len(names) <= limits.MAX_DIMENSIONS,
+        f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
+    )
+    _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
+    for i, d in enumerate(s.dimensions):
+        at = f"at dimensions[{i}]"
+        _require(
+            0 <= d.max_values <= limits.MAX_DIMENSION_VALUES,
+            f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
+        )
+        for value in d.values:
+            _require(
+                re.match(limits.LABEL_PATTERN, value) is not None
+                and value not in limits.RESERVED_LABELS | {"unknown"},
+                f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
+            )
+    _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
+    for rollup in s.rollups:
+        for name in rollup:
+            _require(name in names, f"metrics.rollups names {name!r}; dimensions are {list(names)}")
+    known = [set(rollup) for rollup in s.rollups]
+    for rollup in s.detailed:
+        _require(
+            set(rollup) in known,
+            f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
+            f"{[list(names) for names in s.rollups]}; add it there, too",
+        )
+
+
+def _validate_windows(s: Settings) -> None:
+    lengths = s.windows.lengths_ms
+    _require(
+        0 < len(lengths) <= limits.MAX_WINDOWS and len(lengths) == len(s.windows.lengths),
+        f"windows.lengths = {list(s.windows.lengths)}: 1 to {limits.MAX_WINDOWS} different ones",
+    )
+    for label, length_ms in lengths.items():
+        pane_ms = pane_length_ms(length_ms)
+        _require(
+            length_ms % pane_ms == 0
+            and pane_ms % limits.PANE_STEP_MS == 0
+            and limits.MIN_PANE_MS <= length_ms <= limits.MAX_WINDOW_MS,
+            f"windows.lengths: {label!r} does not divide into panes of {pane_ms} ms; "
+            "use whole seconds up to 60 s, above it multiples of 30 s, at most 31 d",
+        )

@@ -1,0 +1,152 @@
+"""The engine over lines of files: no Kafka, no Redis, the same result.
+
+Lines are grouped by topic and partition, gathered, decoded and applied; at the end every topic
+was read to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.ingest.keys import KeyReader, partition_of
+from streamer.ingest.record import reason_of_no_topic
+from streamer.kafka.chunk import Records
+from streamer.metrics.catalogue import Catalogue
+from streamer.query.readings import Readout, readout
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.sources.files import NO_TOPIC, Line
+from streamer.state.partition import Partition
+from streamer.state.snapshot import View, view_of
+
+_GATHERS = 4
+"""Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
+_MAX_BATCHES = 64
+"""Batches of lines held at most, whatever ``gather_rows`` is: lines may be long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dead:
+    """A line that does not count; ``value`` is the line unchanged, ``topic`` one of KINDS. A line
+    that belongs to no topic has the topic "", and partition and offset -1."""
+
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    value: bytes
+
+
+@dataclass(slots=True)
+class _Log:
+    """Lines of one topic-partition that wait to be applied; ``offset`` is that of the first."""
+
+    offset: int = 0
+    record_ms: list[int] = field(default_factory=list)
+    values: list[bytes] = field(default_factory=list)
+
+
+class Replay:
+    """The partitions of one run. ``on_dead`` gets each line that does not count; under ``key`` ids
+    are hashed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        partitions: int = 1,
+        on_dead: Callable[[Dead], None] | None = None,
+        key: HashKey = FIXED_KEY,
+    ) -> None:
+        self.settings = settings
+        self.catalogue = Catalogue(settings)
+        self.partitions = [Partition(settings, self.catalogue, key) for _ in range(partitions)]
+        self.lines = 0
+        self._keys = KeyReader(settings)
+        self._on_dead = on_dead
+        self._logs = [{kind: _Log() for kind in KINDS} for _ in range(partitions)]
+        self._waiting = self._batches = 0
+
+    def feed(self, lines: Sequence[Line]) -> None:
+        """Take in lines in log order."""
+        if len(self.partitions) == 1:
+            logs = self._logs[0]
+            for kind, record_ms, raw in lines:
+                if kind == NO_TOPIC:
+                    self._refuse(raw)
+                    continue
+                log = logs[kind]
+                log.record_ms.append(record_ms)
+                log.values.append(raw)
+        else:
+            self._distribute(lines)
+        self.lines += len(lines)
+        self._waiting += len(lines)
+        self._batches += 1
+        rows = _GATHERS * self.settings.limits.gather_rows * len(self.partitions)
+        if self._waiting >= rows or self._batches >= _MAX_BATCHES * len(self.partitions):
+            self._apply_all()
+
+    def _distribute(self, lines: Sequence[Line]) -> None:
+        n = len(self.partitions)
+        for kind, record_ms, raw in lines:
+            if kind == NO_TOPIC:
+                self._refuse(raw)
+                continue
+            log = self._logs[partition_of(self._keys.read(raw), n)][kind]
+            log.record_ms.append(record_ms)
+            log.values.append(raw)
+
+    def _refuse(self, raw: bytes) -> None:
+        """A line that belongs to no topic: the engine never sees it."""
+        if self._on_dead is not None:
+            self._on_dead(Dead(NO_TOPIC, -1, -1, reason_of_no_topic(raw), raw))
+
+    def finish(self) -> None:
+        """Every topic was read to its end."""
+        self._apply_all()
+        for partition in self.partitions:
+            partition.apply((), at_end=KINDS)
+
+    @property
+    def accepted(self) -> int:
+        """Lines that count."""
+        counted = [p.core.counters()["topics"] for p in self.partitions]
+        return sum(topic["accepted"] for topics in counted for topic in topics.values())
+
+    def views(self) -> list[View]:
+        """What a reader sees of the partitions."""
+        return [view_of(partition) for partition in self.partitions]
+
+    def readout(self) -> Readout:
+        """The readings at stream time."""
+        return readout(self.settings, self.catalogue, self.views())
+
+    def _apply_all(self) -> None:
+        self._waiting = self._batches = 0
+        for number, logs in enumerate(self._logs):
+            self._apply(number, logs)
+
+    def _apply(self, number: int, logs: dict[str, _Log]) -> None:
+        chunks = [
+            Records(
+                kind,
+                np.arange(log.offset, log.offset + len(log.values)),
+                np.array(log.record_ms, np.int64),
+                log.values,
+            )
+            for kind, log in logs.items()
+            if log.values
+        ]
+        if not chunks:
+            return
+        applied = self.partitions[number].apply(chunks)
+        if self._on_dead is not None:
+            for kind, offset, reason, value in applied.rejected:
+                self._on_dead(Dead(kind, number, offset, reason, value or b""))
+        for log in logs.values():
+            log.offset += len(log.values)
+            log.record_ms, log.values = [], []

@@ -1,0 +1,160 @@
+"""Columns ↔ bytes, versioned.
+
+What repeats from row to row is stored once for each run, decimal numbers as integers. Then bytes
+are transposed before lz4, so that the planes of slowly moving columns (times, offsets, segments)
+shrink to almost nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cramjam
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from streamer.encoding.arrays import F64
+from streamer.errors import CodecError
+from streamer.settings import limits
+from streamer.state.frame import body_of, framed
+
+VERSION = 3
+_DTYPE = re.compile(r"^[<|][iufb][1248]\Z")
+_ROWS_A_RUN = 3
+"""Runs are stored where they are so long, on average."""
+_PLAIN, _RUNS, _DECIMALS = 0, 1, 2
+_NARROW = {3: "|i1", 4: "<i2", 5: "<i4"}
+"""Forms of 64-bit integers that fit into fewer bits: less to transpose and to decompress."""
+_DECIMAL_UNITS = 1e6
+_NO_NUMBER = np.iinfo(np.int32).min
+Columns = Mapping[str, np.ndarray[Any, Any]]
+_Array = npt.NDArray[Any]
+
+
+class _Column(msgspec.Struct, array_like=True):
+    """``form``: as it is, the values of runs and their lengths, millionths in 32 bits, or integers
+    in fewer bits."""
+
+    name: str
+    dtype: str
+    form: int
+    size: int
+
+
+class _Header(msgspec.Struct, array_like=True):
+    version: int
+    rows: int
+    columns: list[_Column]
+
+
+def encode(columns: Columns) -> bytes:
+    """Bytes of columns of equal length (numbers and booleans, one dimension)."""
+    rows = len(next(iter(columns.values())))
+    header, planes = _Header(VERSION, rows, []), []
+    for name, column in columns.items():
+        form, arrays = _packed(column)
+        size = len(arrays[0])
+        header.columns.append(_Column(name, column.dtype.str, form, size))
+        planes += [
+            np.ascontiguousarray(x).view(np.uint8).reshape(size, x.dtype.itemsize).T.tobytes()
+            for x in arrays
+        ]
+    head = msgspec.msgpack.encode(header)
+    body = bytes(cramjam.lz4.compress_block(b"".join(planes)))
+    return framed(len(head).to_bytes(4, "little") + head + body)
+
+
+def _packed(column: _Array) -> tuple[int, list[_Array]]:
+    """The form of a column, and the arrays that stand for it."""
+    rows, bits = len(column), column.view(f"u{column.dtype.itemsize}")
+    starts = np.flatnonzero(bits[1:] != bits[:-1]) + 1
+    if (len(starts) + 1) * _ROWS_A_RUN < rows:
+        starts = np.concatenate(([0], starts))
+        return _RUNS, [column[starts], np.diff(np.append(starts, rows)).astype(np.uint32)]
+    if column.dtype == np.int64 and rows:
+        least, most = int(column.min()), int(column.max())
+        for form, dtype in _NARROW.items():
+            if np.iinfo(dtype).min <= least and most <= np.iinfo(dtype).max:
+                return form, [column.astype(dtype)]
+    if column.dtype == np.float64:
+        units = _millionths(column)
+        if units is not None:
+            return _DECIMALS, [units]
+    return _PLAIN, [column]
+
+
+def _millionths(column: F64) -> _Array | None:
+    """A column in millionths; None where that is not exact to the last bit."""
+    is_number = ~np.isnan(column)
+    number = np.where(is_number, column, 0.0)
+    if np.abs(number).max(initial=0.0) >= -_NO_NUMBER / _DECIMAL_UNITS:
+        return None
+    units = np.rint(number * _DECIMAL_UNITS)
+    packed = np.where(is_number, units, _NO_NUMBER).astype(np.int32)
+    is_same = _from_millionths(packed).view(np.uint64) == column.view(np.uint64)
+    return packed if is_same.all() else None
+
+
+def _from_millionths(units: _Array) -> F64:
+    return np.where(units == _NO_NUMBER, np.nan, units / _DECIMAL_UNITS)
+
+
+def decode(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
+    """The columns that ``encode`` was given; DamagedError where they changed, CodecError for
+    anything else."""
+    data = body_of(data, "a stored blob")
+    try:
+        size = int.from_bytes(data[:4], "little")
+        head = data[4 : 4 + size]
+        (version, *_) = msgspec.msgpack.decode(head, type=list[Any])
+        if version != VERSION:
+            raise CodecError(f"blob of version {version}; this is version {VERSION}")
+        header = msgspec.msgpack.decode(head, type=_Header)
+        if header.rows > limits.MAX_BLOB_ROWS:
+            raise CodecError(f"a stored blob says that it has {header.rows} rows")
+        body = unpacked(data[4 + size :])
+        return dict(_columns(header, body))
+    except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
+        raise CodecError(f"a stored blob of {len(data)} bytes cannot be read: {error}") from error
+
+
+def unpacked(data: bytes) -> bytes:
+    """What lz4 packed; ValueError where it says that it is larger than anything stored."""
+    size = int.from_bytes(data[:4], "little")
+    if size > limits.MAX_BLOB_BYTES:
+        raise ValueError(f"{size} bytes unpacked are more than {limits.MAX_BLOB_BYTES}")
+    return bytes(cramjam.lz4.decompress_block(data))
+
+
+def _columns(header: _Header, body: bytes) -> Iterator[tuple[str, _Array]]:
+    at = 0
+
+    def array(dtype: str, size: int) -> _Array:
+        nonlocal at
+        width = np.dtype(dtype).itemsize
+        plane = np.frombuffer(body, np.uint8, width * size, at).reshape(width, size)
+        at += width * size
+        return plane.T.copy(order="C").reshape(-1).view(dtype)  # the core wants it aligned
+
+    for column in header.columns:
+        if not _DTYPE.match(column.dtype):
+            raise CodecError(f"a stored blob has a column of type {column.dtype!r}")
+        if column.form == _DECIMALS:
+            values: _Array = _from_millionths(array("<i4", column.size))
+        elif column.form in _NARROW:
+            values = array(_NARROW[column.form], column.size).astype(column.dtype)
+        else:
+            values = array(column.dtype, column.size)
+        if column.form == _RUNS:
+            lengths = array("<u4", column.size)
+            if lengths.sum(dtype=np.int64) != header.rows:
+                raise CodecError(f"runs of column {column.name!r} are not {header.rows} rows")
+            values = np.repeat(values, lengths)
+        if len(values) != header.rows:
+            raise CodecError(f"column {column.name!r} has {len(values)} rows of {header.rows}")
+        yield column.name, values
+    if at != len(body):
+        raise CodecError(f"a stored blob has {len(body)} bytes where its header says {at}")

@@ -1,0 +1,321 @@
+"""A partition in memory ↔ what is stored of it: each commit writes only what changed.
+
+Rows of tables are immutable evidence (impressions, feedback, event ids); how they are joined is
+computed again at recovery. Rows added since the last commit go into a new blob; sixteen blobs of a
+size class become one of the next; a blob leaves when nothing in it can matter any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from streamer.encoding.segments import OTHER, columns_of
+from streamer.kafka.fingerprints import Fingerprint
+from streamer.metrics.rings import rings_of
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.state import codec
+from streamer.state.manifest import (
+    GROUPS,
+    VERSION,
+    BlobRef,
+    Manifest,
+    StoredSeries,
+    TopicState,
+    fingerprint,
+)
+from streamer.state.panes import PaneBlobs
+from streamer.state.partition import Partition
+from streamer.state.store import Commit
+from streamer.state.tables import TABLES, Table
+
+
+@dataclass
+class Held:
+    """A blob and the rows of the table that it holds, by their serial numbers."""
+
+    ref: BlobRef
+    first: int
+    end: int
+
+
+class Journal:
+    """Writes one partition under one claim."""
+
+    def __init__(self, partition: Partition, claim: str) -> None:
+        self.partition, self.claim = partition, claim
+        self.commit_number = 0
+        self.recounted = 0
+        """The commit after which the partition was counted again from Kafka; 0: never."""
+        self.dead_letters = self.dead_letters_omitted = 0
+        self.position = b""
+        self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
+        self.panes = PaneBlobs(partition.core, rings_of(partition.settings))
+        self.alert_series = {
+            s.declared.shape: PaneBlobs(partition.core, s.declared.rings, s.number)
+            for s in partition.series
+        }
+        self.users: dict[int, str] = {}
+        self.experiments: dict[str, str] = {}
+        self.fingerprints: dict[str, list[Fingerprint]] = {kind: [] for kind in KINDS}
+        self.fingerprint = fingerprint(partition.settings, partition.catalogue.layout)
+        self._blob_number = 0
+
+    # Writing -----------------------------------------------------------------------------------
+
+    def remember(self, kind: str, fingerprint: Fingerprint) -> None:
+        """Keep a record that was applied; older ones are thinned out exponentially."""
+        kept, offset = self.fingerprints[kind], fingerprint.offset
+        kept.append(fingerprint)
+        if len(kept) > limits.FINGERPRINT_COUNT:
+            gaps = [
+                (kept[i + 1].offset - kept[i - 1].offset) / (offset - kept[i].offset + 1)
+                for i in range(1, len(kept) - 1)
+            ]
+            del kept[1 + gaps.index(min(gaps))]
+
+    def forget_fingerprints(self, kind: str, offset: int) -> None:
+        """The log is another one from the offset on."""
+        self.fingerprints[kind] = [w for w in self.fingerprints[kind] if w.offset < offset]
+
+    def blob_names(self) -> list[str]:
+        """The blobs that the last commit refers to."""
+        tables = [h.ref.name for held in self.tables.values() for h in held if h.ref.name]
+        panes = [name for p in (self.panes, *self.alert_series.values()) for name in p.names]
+        return [*tables, *panes, *self.users.values(), *self.experiments.values()]
+
+    def prepare(self) -> Commit:
+        """The next commit: everything that changed since the last one."""
+        blobs: dict[str, bytes] = {}
+        delete: list[str] = []
+        if self.partition.is_stale:
+            self.partition.refresh_user_sums()
+        self.partition.core.seal()
+        self._put_panes(blobs, delete)
+        self._put_users(blobs, delete)
+        self._put_experiments(blobs, delete)
+        for name, table in TABLES.items():
+            self._put_table(name, table, blobs, delete)
+        self.commit_number += 1
+        manifest = self._manifest()
+        expected, self.position = self.position, self._position(manifest)
+        return Commit(self.claim, expected, self.position, manifest.encode(), blobs, delete)
+
+    def _put(self, columns: codec.Columns, blobs: dict[str, bytes]) -> str:
+        """Add a blob under a fresh name."""
+        self._blob_number += 1
+        name = f"{self.claim}.{self._blob_number}"
+        blobs[name] = codec.encode(columns)
+        return name
+
+    def _position(self, manifest: Manifest) -> bytes:
+        offsets = {kind: topic.next_offset for kind, topic in manifest.topics.items()}
+        return msgspec.msgpack.encode([manifest.commit, offsets])
+
+    def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        for panes in (self.panes, *self.alert_series.values()):
+            panes.put(self.partition.stream_ms, lambda columns: self._put(columns, blobs), delete)
+
+    def _put_users(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        core = self.partition.core
+        for ring in core.take_changed_rings():
+            number, (key, value) = ring + 1, core.user_sums(ring)
+            if number in self.users:
+                delete.append(self.users.pop(number))
+            if len(key):
+                self.users[number] = self._put({"key": key, "value": value}, blobs)
+        if self.users and (blobs.keys() & set(self.users.values()) or GROUPS not in self.users):
+            if GROUPS in self.users:
+                delete.append(self.users.pop(GROUPS))
+            self.users[GROUPS] = self._put(columns_of(core.user_groups()), blobs)
+
+    def _put_experiments(self, blobs: dict[str, bytes], delete: list[str]) -> None:
+        trials, core = self.partition.catalogue.experiment_measures.trials, self.partition.core
+        for at in core.take_changed_experiments():
+            shape, sums = trials[at].shape, core.experiment_sums(at)
+            if shape in self.experiments:
+                delete.append(self.experiments.pop(shape))
+            if sums is not None and len(sums["key"]):
+                self.experiments[shape] = self._put(sums, blobs)
+
+    def _put_table(
+        self, name: str, table: Table, blobs: dict[str, bytes], delete: list[str]
+    ) -> None:
+        held = self.tables[name]
+        for old in [h for h in held if table.is_gone(self.partition, h.ref, h.end)]:
+            held.remove(old)
+            if old.ref.name:
+                delete.append(old.ref.name)
+        start, end = self.partition.core.serials(name)
+        first = max(held[-1].end if held else start, start)
+        if end > first:
+            self._write(held, table, first, end, 0, blobs)
+        self._merge(held, table, blobs, delete)
+
+    def _write(
+        self,
+        held: list[Held],
+        table: Table,
+        first: int,
+        end: int,
+        level: int,
+        blobs: dict[str, bytes],
+    ) -> None:
+        columns = self.partition.core.rows(table.name, first, end)
+        rows = len(next(iter(columns.values()))) if columns else 0
+        if not rows:
+            held.append(Held(BlobRef("", 0, level, 0), first, end))
+            return
+        name = self._put(columns, blobs)
+        ref = BlobRef(name, rows, level, table.latest_ms(columns))
+        held.append(Held(ref, first, end))
+
+    def _merge(
+        self, held: list[Held], table: Table, blobs: dict[str, bytes], delete: list[str]
+    ) -> None:
+        """Make one blob of neighbours of a level, when there are enough; one a commit."""
+        fan_in = limits.BLOB_FAN_IN
+        runs = [run for run in _levels(held) if run.stop - run.start >= fan_in]
+        may_tidy = self.commit_number % fan_in == 0
+        if not runs and not may_tidy:
+            return
+        live = self.partition.core.live(table.name, [h.first for h in held]) if held else None
+        rows = live or [h.ref.rows for h in held]
+        for run in runs:
+            for start in range(run.stop - fan_in, run.start - 1, -1):
+                if sum(rows[start : start + fan_in]) <= limits.BLOB_ROWS:
+                    self._replace(held, start, start + fan_in, table, blobs, delete)
+                    return
+        if live and may_tidy:
+            self._tidy(held, live, table, blobs, delete)
+
+    def _tidy(
+        self,
+        held: list[Held],
+        live: list[int],
+        table: Table,
+        blobs: dict[str, bytes],
+        delete: list[str],
+    ) -> None:
+        """Write neighbouring blobs again as one, where most of what they hold is out of date."""
+        best, most, stop = range(0), 0, 0
+        kept = stale = 0
+        for start in range(len(held)):
+            while stop < len(held) and kept + live[stop] <= limits.BLOB_ROWS:
+                kept += live[stop]
+                stale += held[stop].ref.rows - live[stop]
+                stop += 1
+            if stale > max(most, kept):
+                best, most = range(start, stop), stale
+            if stop > start:
+                kept -= live[start]
+                stale -= held[start].ref.rows - live[start]
+            stop = max(stop, start + 1)
+        if best:
+            self._replace(held, best.start, best.stop, table, blobs, delete)
+
+    def _replace(
+        self,
+        held: list[Held],
+        start: int,
+        stop: int,
+        table: Table,
+        blobs: dict[str, bytes],
+        delete: list[str],
+    ) -> None:
+        """One blob in place of held[start:stop]."""
+        old = held[start:stop]
+        for blob in old:
+            if blobs.pop(blob.ref.name, None) is None and blob.ref.name:
+                delete.append(blob.ref.name)
+        fresh: list[Held] = []
+        level = max(blob.ref.level for blob in old) + 1
+        self._write(fresh, table, old[0].first, old[-1].end, level, blobs)
+        held[start:stop] = fresh
+
+    def _manifest(self) -> Manifest:
+        p = self.partition
+        state = p.state()
+        return Manifest(
+            version=VERSION,
+            fingerprint=self.fingerprint,
+            hash_key=p.key,
+            commit=self.commit_number,
+            recounted=self.recounted,
+            stream_ms=state["stream_ms"],
+            topics={kind: self._topic(kind, state["topics"][kind]) for kind in KINDS},
+            segments={
+                "values": state["dimensions"]["values"],
+                "tuples": state["dimensions"]["tuples"],
+                "overflowed": state["segments_overflowed"],
+            },
+            kept=[values["unnamed"] for values in state["dimensions"]["values"]],
+            capped=[values["events"][OTHER] for values in state["dimensions"]["values"]],
+            unattributed=state["unattributed"],
+            unsettled=state["unsettled"],
+            settled_moved=state["settled_moved"],
+            join_gap=sum(topic["join_gap"] for topic in state["topics"].values()),
+            dropped=p.dropped_by_bounds,
+            evicted_early=state["evicted_early"],
+            dead_letters=self.dead_letters,
+            dead_letters_omitted=self.dead_letters_omitted,
+            tables={n: [h.ref for h in held if h.ref.name] for n, held in self.tables.items()},
+            panes=self.panes.names,
+            users=self.users,
+            sample_bits=state["sample_bits"],
+            users_behind_ms=p.users_behind_ms,
+            experiments=self.experiments,
+            labels=[
+                dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()
+            ],
+            counted_since_ms=p.since_ms,
+            scopes=p.scopes,
+            exposures_final_ms=state["exposures_final_ms"],
+            day_sample_bits=state["day_sample_bits"],
+            alert_series=self._alert_series(),
+        )
+
+    def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:
+        log = self.partition.logs[kind]
+        return TopicState(
+            first_offset=log.first_offset,
+            next_offset=counted["next_offset"],
+            arrival_ms=counted["arrival_ms"],
+            idle_ms=counted["idle_ms"],
+            accepted=counted["accepted"],
+            duplicates=counted["duplicates"],
+            late=counted["late"],
+            rejected=counted["rejected"],
+            join_gap=counted["join_gap"],
+            evicted_early=counted["evicted_early"],
+            lost=log.lost,
+            gaps=log.gaps,
+            restarts=log.restarts,
+            fingerprints=self.fingerprints[kind],
+        )
+
+    def _alert_series(self) -> dict[str, StoredSeries]:
+        p = self.partition
+        return {
+            s.declared.shape: StoredSeries(
+                since_ms,
+                [dict(label) for label in s.labels],
+                self.alert_series[s.declared.shape].names,
+            )
+            for s, since_ms in zip(p.series, p.series_since_ms, strict=True)
+        }
+
+
+def _levels(held: list[Held]) -> Iterator[range]:
+    """Neighbouring blobs of one level, the newest first."""
+    stop = len(held)
+    while stop:
+        start = stop - 1
+        while start and held[start - 1].ref.level == held[start].ref.level:
+            start -= 1
+        yield range(start, stop)
+        stop = start

@@ -1,0 +1,129 @@
+"""The store in memory: the reference for the one in Redis, and enough for tests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from streamer.ingest.hash_key import HashKey
+from streamer.state.store import Answer, Commit, Stored, new_claim
+from streamer.state.worker_report import WorkerReport
+
+
+class MemoryStore:
+    """Keeps everything in dictionaries, with the same rules as ``lua/commit.lua``."""
+
+    def __init__(self) -> None:
+        self.claims: dict[int, str] = {}
+        self.states: dict[int, Stored] = {}
+        self.held: dict[int, dict[str, bytes]] = {}
+        self.count: int | None = None
+        self.key: HashKey | None = None
+        self.keys: dict[str, bool] = {}
+        self.reported: dict[str, WorkerReport] = {}
+
+    async def check(self) -> None:
+        """Memory keeps what it was given."""
+
+    async def set_partitions(self, count: int) -> int:
+        self.count = self.count or count
+        return self.count
+
+    async def partitions(self) -> int | None:
+        return self.count
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        self.key = self.key or key
+        return self.key
+
+    async def hash_key(self) -> HashKey | None:
+        return self.key
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        self.claims[partition] = new_claim()
+        return self.claims[partition], await self.read(partition)
+
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        if self.claims.get(partition) != claim:
+            return 0
+        blobs = self.held.setdefault(partition, {})
+        gone = blobs.keys() - held
+        for name in gone:
+            del blobs[name]
+        return len(gone)
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        blobs = self.held.get(partition, {})
+        return [blobs.get(name) for name in names]
+
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        return len(self.held.get(partition, {}).keys() & set(names))
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        return {number: await self.blobs(number, names) for number, names in wanted.items()}
+
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        self.write(partition, commit.blobs)
+        return await self.flip(partition, commit)
+
+    def write(self, partition: int, blobs: Mapping[str, bytes]) -> None:
+        """The first part of a commit."""
+        self.held.setdefault(partition, {}).update(blobs)
+
+    async def flip(self, partition: int, commit: Commit) -> Answer:
+        """The second part: what the script does."""
+        blobs = self.held.setdefault(partition, {})
+        if self.claims.get(partition) != commit.claim:
+            return Answer.FENCED
+        position = (await self.read(partition)).position
+        if position == commit.position:
+            return Answer.ALREADY
+        if position != commit.expected:
+            return Answer.MOVED
+        if not commit.blobs.keys() <= blobs.keys():
+            return Answer.INCOMPLETE
+        self.states[partition] = Stored(
+            commit.position, commit.manifest, time.time_ns() // 1_000_000
+        )
+        for name in commit.delete:
+            blobs.pop(name, None)
+        return Answer.OK
+
+    async def release(self, partition: int, claim: str) -> None:
+        if self.claims.get(partition) == claim:
+            del self.claims[partition]
+
+    async def read(self, partition: int) -> Stored:
+        return self.states.get(partition, Stored(b"", b"", 0))
+
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        return [await self.read(partition) for partition in partitions]
+
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        return [(self.claims.get(p), (await self.read(p)).position) for p in partitions]
+
+    async def owner(self, partition: int) -> str | None:
+        return self.claims.get(partition)
+
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        self.keys |= {kind: is_by and self.keys.get(kind, True) for kind, is_by in found.items()}
+
+    async def keyed(self) -> dict[str, bool]:
+        return dict(self.keys)
+
+    async def report(self, worker_report: WorkerReport) -> str:
+        before = self.reported.get(worker_report.worker)
+        self.reported[worker_report.worker] = worker_report
+        return before.process if before else ""
+
+    async def leave(self, worker: str) -> None:
+        self.reported.pop(worker, None)
+
+    async def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    async def reports(self) -> list[WorkerReport]:
+        return list(self.reported.values())
+
+    async def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,257 @@
+"""One partition number: the core, with what only Python knows of its logs.
+
+    record batches or records → core.feed_… → core.end_apply → rejected records, changed state
+
+The core is fed by one thread at a time; while it works the interpreter is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from streamer._core import Core, PanicException
+from streamer.encoding import limbs
+from streamer.encoding.limbs import Columns
+from streamer.encoding.segments import Label
+from streamer.errors import CoreError, SumOverflowError
+from streamer.ingest.hash_key import HashKey
+from streamer.ingest.spec import Counted, core_spec
+from streamer.kafka.chunk import Batches, Records
+from streamer.metrics.alert_series import AlertSeries
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
+
+NEVER = -(2**62)
+"""The arrival clock of a topic that has no records."""
+
+
+class Rejected(NamedTuple):
+    """A record that does not count."""
+
+    kind: str
+    offset: int
+    reason: str
+    value: bytes | None
+
+
+class Skipped(NamedTuple):
+    """Offsets [first, end) that could not be read, and why."""
+
+    kind: str
+    first: int
+    end: int
+    reason: str
+
+
+@dataclass
+class Applied:
+    """What became of what was fed."""
+
+    rows: int = 0
+    """Records that were read."""
+    rejected: list[Rejected] = field(default_factory=list)
+    omitted: int = 0
+    """More rejected records, which are counted by reason and not kept."""
+    skipped: list[Skipped] = field(default_factory=list)
+    last: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """Topic → offset, timestamp and CRC-32 of the last record."""
+
+
+@dataclass
+class TopicLog:
+    """Where one topic of a partition stands. ``gaps``: the last ranges of lost offsets."""
+
+    kind: str
+    core: Core
+    first_offset: int = 0
+    """Where reading began."""
+    lost: int = 0
+    gaps: list[tuple[int, int]] = field(default_factory=list)
+    restarts: int = 0
+
+    @property
+    def next_offset(self) -> int:
+        return self.core.topic(self.kind)[0]
+
+    @next_offset.setter
+    def next_offset(self, offset: int) -> None:
+        self.core.seek(self.kind, offset)
+
+    @property
+    def arrival_ms(self) -> int:
+        """Running maximum of record timestamps."""
+        return self.core.topic(self.kind)[1]
+
+    @property
+    def clock_ms(self) -> int:
+        """The clock of joins: arrival, or the watermark while the topic is idle."""
+        return self.core.topic(self.kind)[2]
+
+    def lose(self, first: int, last: int) -> None:
+        """Declare records lost that left the log, or could not be read; go on after them."""
+        if last >= first:
+            self.lost += last - first + 1
+            self.gaps = [*self.gaps, (first, last)][-limits.MAX_GAPS :]
+        self.next_offset = max(self.next_offset, last + 1)
+
+    def restart(self, offset: int) -> None:
+        """Go on at an earlier offset of a log that is not the one that was read."""
+        self.restarts += 1
+        self.next_offset = offset
+
+
+@dataclass(frozen=True)
+class Series:
+    """One alert series of a partition. ``since_ms``: stream time from which on it is counted."""
+
+    number: int
+    declared: AlertSeries
+    names: Sequence[str]
+    core: Core
+    partition_names: Sequence[str]
+    """Names of all dimensions."""
+
+    @property
+    def labels(self) -> list[Label]:
+        """Its labels, by number."""
+        known = self.core.series_labels(self.number)
+        return [dict(zip(self.names, label, strict=True)) for label in known]
+
+
+class Partition:
+    """State of one partition number, over all four topics. ``key``: ids are hashed under it; that
+    of the store, if there is one."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey) -> None:
+        self.settings, self.catalogue, self.key = settings, catalogue, key
+        trials = catalogue.experiment_measures.trials
+        self.since_ms = dict.fromkeys(catalogue.experiment_measures.components, 0)
+        """Component of experiments → the stream time from which on it is counted; 0: always."""
+        self.scopes: dict[str, Scope] = {
+            e.name: (days.start, days.stop, 0, 0) for e, days in wanted_days(trials).items()
+        }
+        """Exposure → the days that are wanted, and likewise."""
+        self._begin()
+
+    def _begin(self) -> None:
+        counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
+        self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted))
+        self.logs = {kind: TopicLog(kind, self.core) for kind in KINDS}
+        names = self.settings.dimension_names
+        self.series = [
+            Series(i, declared, [n for n in names if n in declared.dimensions], self.core, names)
+            for i, declared in enumerate(self.catalogue.alert_measures.series)
+        ]
+        self.series_since_ms = [0] * len(self.series)
+
+    def continue_counting(
+        self, since_ms: Mapping[str, int], scopes: Mapping[str, Scope], stream_ms: int
+    ) -> None:
+        """Begin again as an empty partition that goes on where another one stood: what experiments
+        need and was not counted there is counted from this stream time on."""
+        self.since_ms = {name: since_ms.get(name, stream_ms) for name in self.since_ms}
+        trials = self.catalogue.experiment_measures.trials
+        self.scopes = scopes_after(trials, scopes, stream_ms)
+        self._begin()
+
+    @property
+    def counted_since_ms(self) -> dict[str, int]:
+        """Component or exposure → the stream time from which on it is counted; 0: always."""
+        return all_since(self.since_ms, self.scopes)
+
+    @property
+    def label_names(self) -> list[str]:
+        """The dimensions that experiments look at."""
+        watched = {trial.dimension for trial in self.catalogue.experiment_measures.trials}
+        return [name for name in self.settings.dimension_names if name in watched]
+
+    @property
+    def experiment_sums(self) -> dict[str, Columns]:
+        """``Trial.shape`` → the sums of the experiment, as columns."""
+        found: dict[str, Columns] = {}
+        for i, trial in enumerate(self.catalogue.experiment_measures.trials):
+            sums = self.core.experiment_sums(i)
+            found[trial.shape] = sums if sums is not None else limbs.columns({})
+        return found
+
+    def apply(self, fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
+        """Take in records; ``at_end``: topics read to their end. SumOverflowError where a sum would
+        pass 2**62; CoreError: the partition is not to be used any more."""
+        applied = Applied()
+        with self.guarded():
+            for some in fed:
+                self._feed(some, applied)
+            self.core.end_apply(list(at_end))
+            rejected, applied.omitted = self.core.take_rejected()
+        applied.rejected = [Rejected(*record) for record in rejected]
+        return applied
+
+    def _feed(self, some: Records | Batches, applied: Applied) -> None:
+        rows, last, skipped = some.feed(self.core, self.settings.kafka.check_crcs)
+        applied.rows += rows
+        if last is not None:
+            applied.last[some.kind] = last
+        for first, end, reason in skipped:
+            applied.skipped.append(Skipped(some.kind, first, end, reason))
+            self.logs[some.kind].lose(first, end - 1)
+
+    @staticmethod
+    @contextmanager
+    def guarded() -> Iterator[None]:
+        """SingleFlight the core's failures into SumOverflowError and CoreError."""
+        try:
+            yield
+        except OverflowError as error:
+            raise SumOverflowError(str(error)) from error
+        except PanicException as error:
+            raise CoreError("the core failed, which is a bug in streamer: see the log") from error
+
+    @property
+    def stream_ms(self) -> int:
+        return self.core.stream_ms
+
+    def refresh_user_sums(self) -> None:
+        """Bring the sums over users up to date: everything else is so after each apply. Raises
+        what ``apply`` raises."""
+        with self.guarded():
+            self.core.refresh_user_sums()
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something changed that the sums over users do not show yet."""
+        return self.core.is_dirty
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether all sums over users are to be computed again, as after recovery."""
+        return self.core.is_stale
+
+    @property
+    def users_behind_ms(self) -> int:
+        """How far, in stream time, the sums over users are behind everything else."""
+        behind_ms = self.stream_ms - self.core.refreshed_ms
+        return max(1, behind_ms) if self.is_dirty else 0
+
+    def state(self) -> dict[str, Any]:
+        """Counters, clocks and segments: all that is stored besides tables and panes."""
+        return {**self.core.counters(), "dimensions": self.core.dimensions()}
+
+    @property
+    def dropped_by_bounds(self) -> int:
+        """Everything that left before its time, because a bound of memory was hit."""
+        counters = self.core.counters()
+        ids = sum(topic["evicted_early"] for topic in counters["topics"].values())
+        early = sum(counters["evicted_early"].values())
+        labels = sum(
+            len(series.labels) > limits.MAX_ALERT_LABELS
+            for series in self.series
+            if not series.declared.is_by_time
+        )
+        users = counters["dropped_user_rows"] + counters["dropped_day_rows"]
+        return int(ids + early + counters["segments_overflowed"] + labels + users)

@@ -1,0 +1,244 @@
+"""Reading without owning: whole commits of all partitions, fetching only what changed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from streamer.errors import CodecError, DamagedError
+from streamer.settings import limits
+from streamer.state import codec
+from streamer.state.codec import Columns
+from streamer.state.manifest import GROUPS, Manifest, decode
+from streamer.state.panes import Pane, chosen, split
+from streamer.state.snapshot import SeriesView, View
+from streamer.state.store import Store, Stored
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class _Blob:
+    """What a blob holds; ``panes``: of one of panes, the parts of its columns."""
+
+    columns: Columns
+    panes: Mapping[int, Pane]
+
+
+@dataclass
+class _Copy:
+    """The last whole copy of one partition."""
+
+    position: bytes = b""
+    manifest: Manifest | None = None
+    blobs: dict[str, _Blob] = field(default_factory=dict)
+    view: View | None = None
+    seen_ms: int = 0
+    stored: tuple[Manifest, int] | None = None
+    """What the store holds, shown or not, and when it was committed."""
+    is_behind: bool = False
+    damage: str = ""
+
+
+class Reader:
+    """Keeps a copy of every partition; ``refresh`` brings it up to date."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._copies: dict[int, _Copy] = {}
+        self.count = 0
+        """Partitions of each topic; 0 where nothing was stored yet."""
+        self.keyed: dict[str, bool] = {}
+        """Kind → whether its topic is keyed by user, as far as that was looked at."""
+        self.claimed: set[int] = set()
+        """Partitions that a worker has taken and not given back."""
+        self.moved_ms = 0
+        """Store time of the commit in which stream time last moved."""
+        self.stream_ms = 0
+        self.updates = 0
+        """How often what is known of any partition has changed."""
+
+    @property
+    def views(self) -> list[View]:
+        """The partitions that hold anything."""
+        return [c.view for c in self._copies.values() if c.view is not None]
+
+    @property
+    def manifests(self) -> dict[int, Manifest]:
+        return {n: c.manifest for n, c in self._copies.items() if c.manifest is not None}
+
+    @property
+    def committed_ms(self) -> dict[int, int]:
+        """Store time of each partition's commit that is shown."""
+        return {n: c.seen_ms for n, c in self._copies.items() if c.manifest is not None}
+
+    @property
+    def stored(self) -> dict[int, tuple[Manifest, int]]:
+        """What the store holds of each partition, whether it is shown or not, and the store's time
+        of that commit."""
+        return {n: c.stored for n, c in self._copies.items() if c.stored is not None}
+
+    @property
+    def behind(self) -> list[int]:
+        """Partitions of which the store holds an older state than is shown."""
+        return sorted(n for n, c in self._copies.items() if c.is_behind)
+
+    @property
+    def damaged(self) -> dict[int, str]:
+        """Partition → why what is stored of it cannot be read."""
+        return {n: c.damage for n, c in self._copies.items() if c.damage}
+
+    async def refresh(self) -> None:
+        """Read what was committed since the last call. Of a partition that cannot be read the last
+        whole copy is shown; CodecError where there is none. StoreError as the store has."""
+        self.count = await self.store.partitions() or self.count
+        keyed = await self.store.keyed()
+        self.updates += keyed != self.keyed
+        self.keyed = keyed
+        numbers = range(self.count)
+        for number in [n for n in self._copies if n >= self.count]:
+            del self._copies[number]  # a new state with fewer partitions
+            self.updates += 1
+        standing = await self.store.standing(numbers) if numbers else []
+        self.claimed = {n for n, (claim, _) in enumerate(standing) if claim is not None}
+        changed = []
+        for number, (_, position) in zip(numbers, standing, strict=True):
+            copy = self._copies.setdefault(number, _Copy())
+            copy.is_behind = not position and position != copy.position
+            if position == copy.position:
+                copy.damage = ""
+            if position and position != copy.position:
+                changed.append(number)
+        for start in range(0, len(changed), limits.READ_PARTITIONS):
+            await self._update(changed[start : start + limits.READ_PARTITIONS])
+        for number, damage in self.damaged.items():
+            if self._copies[number].view is None:
+                raise CodecError(f"partition {number}: {damage}")
+
+    async def _update(self, numbers: list[int]) -> None:
+        """Read whole commits: manifests, then those blobs of each that are not known. A partition
+        whose blobs are gone was committed in between, and is read again."""
+        for _ in range(limits.READ_ATTEMPTS):
+            stored = dict(zip(numbers, await self.store.read_all(numbers), strict=True))
+            manifests, damage = await _aside(_decoded, stored)
+            wanted = {}
+            for number, manifest in manifests.items():
+                copy = self._copies[number]
+                copy.stored = manifest, stored[number].seen_ms
+                copy.is_behind = _went_back(copy.manifest, manifest)
+                if not copy.is_behind:
+                    wanted[number] = [n for n in manifest.shown_blobs() if n not in copy.blobs]
+            found = await self.store.all_blobs(wanted)
+            whole = {number: blobs for number, blobs in found.items() if None not in blobs}
+            damage |= await _aside(self._take, stored, manifests, wanted, whole)
+            for number in stored:
+                self._copies[number].damage = damage.get(number, "")
+            numbers = [number for number in found if number not in whole]
+            if not numbers:
+                return
+        for number in numbers:
+            self._copies[number].damage = (
+                f"blobs of its manifest are gone, or it was committed {limits.READ_ATTEMPTS} times "
+                "while it was read"
+            )
+
+    def _take(
+        self,
+        stored: Mapping[int, Stored],
+        manifests: Mapping[int, Manifest],
+        wanted: Mapping[int, Sequence[str]],
+        found: Mapping[int, Sequence[bytes]],
+    ) -> dict[int, str]:
+        """Show the commits of partitions of which all blobs were found; returns what is damaged."""
+        damage = {}
+        for number, blobs in found.items():
+            copy, manifest = self._copies[number], manifests[number]
+            try:
+                fresh = dict(zip(wanted[number], map(_blob, blobs), strict=True))
+                names = manifest.shown_blobs()
+                parts = {n: fresh[n] if n in fresh else copy.blobs[n] for n in names}
+                view = _view(manifest, parts)
+            except CodecError as error:
+                damage[number] = str(error)
+                continue
+            copy.blobs, copy.manifest, copy.view = parts, manifest, view
+            copy.position, copy.seen_ms = stored[number].position, stored[number].seen_ms
+            self.updates += 1
+            if manifest.stream_ms > self.stream_ms:
+                self.stream_ms, self.moved_ms = manifest.stream_ms, copy.seen_ms
+        return damage
+
+
+async def _aside(work: Callable[..., _T], *arguments: Any) -> _T:
+    """Do what takes long off the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
+
+
+def _decoded(stored: Mapping[int, Stored]) -> tuple[dict[int, Manifest], dict[int, str]]:
+    """Manifests, and of those that cannot be read the reason."""
+    manifests, damage = {}, {}
+    for number, found in stored.items():
+        try:
+            manifests[number] = decode(found.manifest)
+        except CodecError as error:
+            damage[number] = str(error)
+    return manifests, damage
+
+
+def _blob(data: bytes) -> _Blob:
+    columns = codec.decode(data)
+    return _Blob(columns, split(columns) if "pane" in columns else {})
+
+
+def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
+    sums = {ring: blobs[n].columns for ring, n in manifest.users.items() if ring != GROUPS}
+    groups = manifest.users.get(GROUPS)
+    return View(
+        manifest.header(blobs[groups].columns if groups else None),
+        _panes(manifest.panes, blobs),
+        {ring: (columns["key"], columns["value"]) for ring, columns in sums.items()},
+        {shape: blobs[name].columns for shape, name in manifest.experiments.items()},
+        {
+            shape: SeriesView(t.since_ms, t.labels, _panes(t.panes, blobs))
+            for shape, t in manifest.alert_series.items()
+        },
+    )
+
+
+def _panes(names: Mapping[str, Sequence[int]], blobs: Mapping[str, _Blob]) -> dict[int, Pane]:
+    found: dict[int, Pane] = {}
+    for name, panes in names.items():
+        found |= chosen(blobs[name].panes, name, panes)
+    return found
+
+
+def _went_back(old: Manifest | None, new: Manifest) -> bool:
+    """Whether the store holds an older state than we have shown, not yet read past again.
+
+    By the offsets: an older state's commits are numbered on, and soon pass the number we showed. A
+    recreated log is read from its start again, and the state says so.
+    """
+    if old is None:
+        return False
+    if new.recounted != old.recounted:  # after damage: restarts are counted again, too
+        return any(t.next_offset < old.topics[kind].next_offset for kind, t in new.topics.items())
+    return any(
+        (topic.restarts, topic.next_offset)
+        < (old.topics[kind].restarts, old.topics[kind].next_offset)
+        for kind, topic in new.topics.items()
+    )
+
+
+async def manifests_of(store: Store, count: int) -> tuple[dict[int, Manifest], dict[int, str]]:
+    """What is stored of each partition that has been committed, and what is wrong with those that
+    are damaged. CodecError where another version wrote one."""
+    manifests, damaged = {}, {}
+    for number, found in enumerate(await store.read_all(range(count))):
+        try:
+            if found.manifest:
+                manifests[number] = decode(found.manifest)
+        except DamagedError as error:
+            damaged[number] = str(error)
+    return manifests, damaged

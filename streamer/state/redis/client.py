@@ -1,0 +1,141 @@
+"""From ``[redis]`` of the settings to a client, and from its errors to ours.
+
+A password (in the URL, in a file, in the environment) goes to the server and nowhere else.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from redis.asyncio import Redis, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    RedisClusterException,
+    RedisError,
+)
+
+from streamer.errors import SettingsError, StoreAccessError, StoreError
+from streamer.settings.model import Redis as RedisSettings
+from streamer.settings.redis_url import place_of
+from streamer.settings.secrets import secret_of, unusable
+
+FAILURES = (RedisError, RedisClusterException, OSError, TimeoutError)
+"""What a client may raise: the exceptions of a cluster's client are a tree of their own."""
+_REFUSALS = (
+    AuthenticationError,
+    AuthorizationError,
+    NoPermissionError,
+    ssl.SSLCertVerificationError,
+)
+_REFUSED = ("NOAUTH", "NOPERM", "WRONGPASS", "CERTIFICATE_VERIFY_FAILED")
+
+
+def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
+    """A client for the settings, without retries of its own: commits are retried here, where a
+    lost reply is told from a lost request."""
+    options: dict[str, Any] = {
+        "socket_timeout": timeout_seconds,
+        "socket_connect_timeout": timeout_seconds,
+        "retry": Retry(NoBackoff(), 0),
+        "username": settings.username,
+        "password": _password(settings),
+        **_certificates(settings),
+    }
+    options = {key: value for key, value in options.items() if value is not None}
+    kind: Any = RedisCluster if settings.cluster else Redis
+    try:
+        return kind.from_url(settings.url, **options)
+    except (ValueError, TypeError, RedisError, RedisClusterException):
+        # Without the library's words: they quote parts of the URL, which may be the password's.
+        raise SettingsError(
+            "redis.url cannot be used: redis://host:port/db, rediss:// for TLS, and /0 with "
+            f"redis.cluster; %-encode a password in it; at {place_of(settings.url)}"
+        ) from None
+
+
+def _password(settings: RedisSettings) -> str | None:
+    path = settings.password_file
+    if path is None and settings.password is None:
+        return None
+    if _has_password(settings.url):
+        raise SettingsError("redis.url holds a password, and another one is set: use one")
+    if path is None:
+        return settings.password
+    return secret_of("redis.password_file", path)
+
+
+def _has_password(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.password)
+    except ValueError:  # said when the client is made of it
+        return False
+
+
+def _certificates(settings: RedisSettings) -> dict[str, Any]:
+    """Options of TLS; SettingsError where a file cannot be used, which the library would only say
+    at the first connection, without its name."""
+    keys = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+    given = {key: getattr(settings, key) for key in keys if getattr(settings, key) is not None}
+    if not given:
+        return {}
+    if not settings.url.startswith("rediss://"):
+        raise SettingsError(f"redis.{min(given)} is set, but redis.url is not rediss://")
+    if settings.ssl_keyfile is not None and settings.ssl_certfile is None:
+        raise SettingsError("redis.ssl_keyfile is set without redis.ssl_certfile")
+    key = "ssl_ca_certs"
+    try:
+        context = ssl.create_default_context(cafile=settings.ssl_ca_certs)
+        if settings.ssl_certfile is not None:
+            key = "ssl_certfile"
+            context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, lambda: "")
+    except (OSError, ValueError) as error:
+        raise unusable(f"redis.{key}", given[key], error) from None
+    return given
+
+
+@contextmanager
+def failures(doing: str, settings: RedisSettings) -> Iterator[None]:
+    """StoreError for what the client raises; StoreAccessError where waiting would not help."""
+    try:
+        yield
+    except FAILURES as error:
+        text = f"{doing}: {refusal(error)}; at {place_of(settings.url)}"
+        kind = StoreAccessError if is_refused(error) else StoreError
+        raise kind(text) from error
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the server knows us and will not have us, or we it."""
+    if isinstance(error, _REFUSALS) or any(word in str(error) for word in _REFUSED):
+        return True
+    cause = error.__cause__
+    return cause is not None and is_refused(cause)
+
+
+def refusal(error: BaseException) -> str:
+    """An error of the client in one line, with what to look at.
+
+    >>> refusal(AuthenticationError("invalid username-password pair or user is disabled."))
+    'invalid username-password pair or user is disabled: look at redis.username and its password'
+    """
+    text = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        text += ": look at redis.ssl_ca_certs and the host name"
+    elif isinstance(error, NoPermissionError):
+        text += ": give the user of redis.username what docs/security.md lists"
+    elif is_refused(error):
+        text += ": look at redis.username and its password"
+    elif "not enabled on this node" in text or "cluster support disabled" in text:
+        text += ": set redis.cluster = false"
+    elif "[SSL" in text:
+        text += ": look at redis:// or rediss:// in redis.url, and redis.ssl_certfile"
+    return text

@@ -1,0 +1,274 @@
+"""The store in Redis (7 or newer) or Valkey, alone or as a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from importlib.resources import files
+from typing import Any, cast
+
+import msgspec
+
+from streamer.errors import StoreError
+from streamer.ingest.hash_key import HashKey, key_text
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Redis as RedisSettings
+from streamer.settings.redis_url import place_of
+from streamer.state.keys import Keys
+from streamer.state.redis.client import client, failures
+from streamer.state.redis.input import decoded, hash_key, whole
+from streamer.state.store import Answer, Commit, Stored, new_claim
+from streamer.state.worker_report import WorkerReport
+
+MIN_VERSION = 7
+_TRIAL_MS = 10_000
+_BLOBS_PER_CALL = 500
+_STATE = ("position", "manifest", "seen_ms")
+_REPORTS_PER_TIDYING = 100
+_FORGET_SECONDS = 3600
+"""After so long without a word a worker is not missed any more."""
+
+
+class RedisStore:
+    """Partitions in Redis; see ``keys.py`` for what lies where."""
+
+    def __init__(self, settings: RedisSettings) -> None:
+        self.settings = settings
+        self.keys = Keys(settings.prefix)
+        self.redis = client(settings)
+        lua = files("streamer.state.redis") / "lua"
+        self._commit = self.redis.register_script((lua / "commit.lua").read_text())
+        self._sweep = self.redis.register_script((lua / "sweep.lua").read_text())
+        self._reports = 0
+        self._release = self.redis.register_script((lua / "release.lua").read_text())
+
+    def _errors(self, doing: str) -> AbstractContextManager[None]:
+        return failures(doing, self.settings)
+
+    async def info(self) -> dict[str, dict[str, Any]]:
+        """INFO of the server, or of every master of a cluster, by address."""
+        with self._errors("cannot use Redis"):
+            if not self.settings.cluster:
+                return {place_of(self.settings.url): await self.redis.info()}
+            found = await self.redis.info(target_nodes=self.redis.PRIMARIES)
+            return {"": found} if "redis_version" in found else found
+
+    async def check(self) -> None:
+        for info in (await self.info()).values():
+            version = str(info.get("redis_version", "0"))
+            if int(version.split(".")[0]) < MIN_VERSION:
+                raise StoreError(f"Redis {version} is too old: {MIN_VERSION}.0 or newer is needed")
+            policy = str(info.get("maxmemory_policy", "noeviction"))
+            if policy.startswith("allkeys") or (policy != "noeviction" and info.get("maxmemory")):
+                raise StoreError(
+                    f"Redis has maxmemory-policy {policy!r}: it may drop state without an error; "
+                    "set it to noeviction"
+                )
+            if info.get("role", "master") != "master":
+                raise StoreError("Redis is a read-only replica: connect to its master")
+            if info.get("redis_mode") == "cluster" and not self.settings.cluster:
+                raise StoreError("Redis is a node of a cluster: set redis.cluster = true")
+
+    async def try_writing(self) -> None:
+        """StoreError where a worker could not write here: no permission, a replica, no memory, no
+        disk. Leaves nothing behind; the key of the trial is no partition's."""
+        key, trial = f"{self.keys.prefix}:{{trial}}:claim", new_claim()
+        with self._errors("cannot write to Redis"):
+            await self.redis.set(key, trial, px=_TRIAL_MS)
+            await self._release(keys=[key], args=[trial])
+
+    async def set_partitions(self, count: int) -> int:
+        with self._errors("cannot store the number of partitions"):
+            await self.redis.set(self.keys.partitions, count, nx=True)
+        return await self.partitions() or count
+
+    async def partitions(self) -> int | None:
+        with self._errors("cannot read the number of partitions"):
+            count = await self.redis.get(self.keys.partitions)
+        return None if count is None else whole(count, self.keys.partitions, limits.MAX_PARTITIONS)
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        with self._errors("cannot store the hash key"):
+            stored = await self.redis.set(self.keys.hash_key, key_text(key), nx=True, get=True)
+        return key if stored is None else hash_key(stored, self.keys.hash_key)
+
+    async def hash_key(self) -> HashKey | None:
+        with self._errors("cannot read the hash key"):
+            stored = await self.redis.get(self.keys.hash_key)
+        return None if stored is None else hash_key(stored, self.keys.hash_key)
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        claim = new_claim()
+        with self._errors(f"cannot claim partition {partition}"):
+            await self.redis.set(self.keys.claim(partition), claim)
+        return claim, await self.read(partition)
+
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        with self._errors(f"cannot sweep partition {partition}"):
+            known = await self.redis.smembers(self.keys.blobs(partition))
+            orphans = [name.decode() for name in known if name.decode() not in held]
+            return await self._drop(partition, claim, orphans)
+
+    async def _drop(self, partition: int, claim: str, names: Sequence[str]) -> int:
+        """Delete blobs that nothing refers to, if the claim is still ours; returns how many."""
+        dropped = 0
+        for start in range(0, len(names), _BLOBS_PER_CALL):
+            some = names[start : start + _BLOBS_PER_CALL]
+            fixed = [self.keys.claim(partition), self.keys.blobs(partition)]
+            keys = [*fixed, *(self.keys.blob(partition, n) for n in some)]
+            dropped += int(await self._sweep(keys=keys, args=[claim, *some]))
+        return dropped
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        with self._errors(f"cannot read partition {partition}"):
+            for start in range(0, len(names), _BLOBS_PER_CALL):
+                some = names[start : start + _BLOBS_PER_CALL]
+                found += await self.redis.mget([self.keys.blob(partition, n) for n in some])
+        return found
+
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        found = 0
+        with self._errors(f"cannot look for the blobs of partition {partition}"):
+            for start in range(0, len(names), _BLOBS_PER_CALL):
+                some = names[start : start + _BLOBS_PER_CALL]
+                found += await self.redis.exists(*[self.keys.blob(partition, n) for n in some])
+        return found
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        pipeline = self.redis.pipeline(transaction=False)
+        asked = [
+            (partition, names[start : start + _BLOBS_PER_CALL])
+            for partition, names in wanted.items()
+            for start in range(0, len(names), _BLOBS_PER_CALL)
+        ]
+        found: dict[int, list[bytes | None]] = {partition: [] for partition in wanted}
+        with self._errors("cannot read blobs of partitions"):
+            for partition, names in asked:  # a cluster's pipeline has no mget, but sends one
+                pipeline.execute_command("MGET", *(self.keys.blob(partition, n) for n in names))
+            for (partition, _), blobs in zip(asked, await pipeline.execute(), strict=True):
+                found[partition] += blobs
+        return found
+
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        if len(commit.manifest) > limits.MAX_MANIFEST_BYTES:
+            raise StoreError(
+                f"manifest of partition {partition} has {len(commit.manifest)} bytes; "
+                f"at most {limits.MAX_MANIFEST_BYTES} are written in one step"
+            )
+        delete = commit.delete[: limits.MAX_SCRIPT_KEYS]
+        keys = [
+            self.keys.claim(partition),
+            self.keys.state(partition),
+            self.keys.blobs(partition),
+            *(self.keys.blob(partition, name) for name in (*commit.blobs, *delete)),
+        ]
+        state = [commit.claim, commit.expected, commit.position, commit.manifest]
+        with self._errors(f"cannot commit partition {partition}"):
+            await self._write_blobs(partition, commit)
+            answer = await self._commit(keys=keys, args=[*state, len(commit.blobs), *delete])
+            if answer in (b"OK", b"ALREADY"):
+                await self._drop(partition, commit.claim, commit.delete[len(delete) :])
+        return Answer(answer.decode())
+
+    async def _write_blobs(self, partition: int, commit: Commit) -> None:
+        names = list(commit.blobs)
+        for start in range(0, len(names), _BLOBS_PER_CALL):
+            some = names[start : start + _BLOBS_PER_CALL]
+            await self.redis.sadd(self.keys.blobs(partition), *some)  # none without its name
+            await self.redis.mset({self.keys.blob(partition, n): commit.blobs[n] for n in some})
+            await self.redis.sadd(self.keys.blobs(partition), *some)  # a sweep may have taken it
+
+    async def release(self, partition: int, claim: str) -> None:
+        with self._errors(f"cannot release partition {partition}"):
+            await self._release(keys=[self.keys.claim(partition)], args=[claim])
+
+    async def read(self, partition: int) -> Stored:
+        with self._errors(f"cannot read partition {partition}"):
+            fields = await self.redis.hmget(self.keys.state(partition), _STATE)
+        return self._stored(partition, fields)
+
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        with self._errors("cannot read partitions"):
+            pipeline = self.redis.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.hmget(self.keys.state(partition), _STATE)
+            found = await pipeline.execute()
+        return [self._stored(p, fields) for p, fields in zip(partitions, found, strict=True)]
+
+    def _stored(self, partition: int, fields: Sequence[bytes | None]) -> Stored:
+        position, manifest, seen_ms = fields
+        name = f"{self.keys.state(partition)} seen_ms"
+        return Stored(position or b"", manifest or b"", whole(seen_ms or b"0", name, limits.MAX_MS))
+
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        with self._errors("cannot read who has partitions"):
+            pipeline = self.redis.pipeline(transaction=False)
+            for partition in partitions:
+                pipeline.get(self.keys.claim(partition))
+                pipeline.hget(self.keys.state(partition), "position")
+            found = await pipeline.execute()
+        claims = [claim.decode() if claim else None for claim in found[::2]]
+        return list(zip(claims, [position or b"" for position in found[1::2]], strict=True))
+
+    async def owner(self, partition: int) -> str | None:
+        with self._errors(f"cannot read the owner of partition {partition}"):
+            claim = await self.redis.get(self.keys.claim(partition))
+        return None if claim is None else claim.decode()
+
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        known = await self.keyed()
+        changed = {
+            kind: int(by) for kind, by in found.items() if known.get(kind) not in (by, False)
+        }
+        if changed:
+            with self._errors("cannot store how topics are keyed"):
+                await self.redis.hset(self.keys.keyed, mapping=changed)
+
+    async def keyed(self) -> dict[str, bool]:
+        with self._errors("cannot read how topics are keyed"):
+            found = await self.redis.hgetall(self.keys.keyed)
+        return {
+            kind.decode(): text == b"1" for kind, text in found.items() if kind.decode() in KINDS
+        }
+
+    async def report(self, worker_report: WorkerReport) -> str:
+        with self._errors("cannot report"):
+            seconds, _ = await self._time()
+            before = await self.redis.hget(self.keys.workers, worker_report.worker)
+            data = msgspec.json.encode([seconds, worker_report])
+            await self.redis.hset(self.keys.workers, worker_report.worker, data)
+            if self._reports % _REPORTS_PER_TIDYING == 0:
+                reports = decoded(seconds, await self.redis.hgetall(self.keys.workers))
+                gone = [t.worker for t in reports if t.silent_seconds > _FORGET_SECONDS]
+                if gone:
+                    await self.redis.hdel(self.keys.workers, *gone)
+            self._reports += 1
+        replaced = decoded(seconds, {b"": before}) if before else []
+        return replaced[0].process if replaced else ""
+
+    async def _time(self) -> tuple[int, int]:
+        """The clock of the node that holds the reports: of a cluster always the same one's."""
+        if not self.settings.cluster:
+            return cast(tuple[int, int], await self.redis.time())
+        await self.redis.initialize()
+        node = self.redis.get_node_from_key(self.keys.workers)
+        return cast(tuple[int, int], await self.redis.time(target_nodes=node))
+
+    async def now_ms(self) -> int:
+        with self._errors("cannot read the clock"):
+            seconds, micros = await self._time()
+        return int(seconds) * 1000 + int(micros) // 1000
+
+    async def reports(self) -> list[WorkerReport]:
+        with self._errors("cannot read reports"):
+            seconds, _ = await self._time()
+            return decoded(seconds, await self.redis.hgetall(self.keys.workers))
+
+    async def leave(self, worker: str) -> None:
+        with self._errors("cannot withdraw a report"):
+            await self.redis.hdel(self.keys.workers, worker)
+
+    async def close(self) -> None:
+        await cast(Callable[[], Awaitable[None]], self.redis.aclose)()

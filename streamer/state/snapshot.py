@@ -1,0 +1,151 @@
+"""What a reader knows of one partition: a whole commit, as values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamer.encoding import limbs
+from streamer.encoding.arrays import I64, runs_of
+from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.settings.event_fields import KINDS
+from streamer.state.partition import Partition, Series
+
+Panes = dict[int, tuple[I64, I64]]
+"""(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""
+
+
+UserSums = dict[int, tuple[I64, I64]]
+"""ring → keys (see ``engine.user_sums``) and values."""
+
+
+@dataclass(frozen=True)
+class TopicCounts:
+    """Counters of one topic of a partition, and where its log stands."""
+
+    next_offset: int
+    arrival_ms: int
+    accepted: int
+    duplicates: int
+    late: int
+    rejected: Mapping[str, int]
+    lost: int = 0
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
+class Header:
+    """All of a partition but its panes. ``kept``: for each dimension, unnamed values
+    kept, with their hashes."""
+
+    commit: int
+    stream_ms: int
+    topics: Mapping[str, TopicCounts]
+    unattributed: Mapping[str, int]
+    unsettled: Mapping[str, int]
+    join_gap: int
+    dropped: int
+    capped: tuple[int, ...]
+    kept: tuple[tuple[tuple[str, int], ...], ...]
+    segments: tuple[tuple[str, ...], ...]
+    groups: tuple[tuple[str, ...], ...] = ()
+    """Segment groups of the sums over users: ``all`` outside of their rollup."""
+    sample_bits: int = 0
+    """Users in the sums are one in 2**sample_bits."""
+    users_behind_ms: int = 0
+    """How far the sums over users are behind in stream time."""
+    counted_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """From which stream time on what experiments need is counted; 0: always."""
+    settled_moved: int = 0
+    """Settled feedback that moved to another segment since."""
+    day_sample_bits: int = 0
+    """Users in the sums of experiments are one in 2**day_sample_bits."""
+
+
+@dataclass(frozen=True)
+class SeriesView:
+    """A metric that alerts watch, since ``since_ms``; its panes have numbers of labels."""
+
+    since_ms: int
+    labels: Sequence[Label]
+    panes: Panes
+
+
+@dataclass(frozen=True)
+class View:
+    """One partition as of one commit."""
+
+    header: Header
+    panes: Panes = field(default_factory=dict)
+    users: UserSums = field(default_factory=dict)
+    experiments: Mapping[str, limbs.Columns] = field(default_factory=dict)
+    """``Trial.shape`` → its sums, as columns."""
+    alert_series: Mapping[str, SeriesView] = field(default_factory=dict)
+    """``AlertSeries.shape`` → what is kept of it."""
+
+
+def header_of(partition: Partition, commit: int = 0) -> Header:
+    """The header of a partition in memory."""
+    state = partition.state()
+    values, counted = state["dimensions"]["values"], state["topics"]
+    return Header(
+        commit=commit,
+        stream_ms=state["stream_ms"],
+        topics={kind: _counts(partition, kind, counted[kind]) for kind in KINDS},
+        unattributed=state["unattributed"],
+        unsettled=state["unsettled"],
+        join_gap=sum(topic["join_gap"] for topic in counted.values()),
+        dropped=partition.dropped_by_bounds,
+        capped=tuple(v["events"][OTHER] for v in values),
+        kept=tuple(tuple(v["unnamed"]) for v in values),
+        segments=tuple(segment_texts(state["dimensions"])),
+        groups=group_texts(partition.core.user_groups(), state["dimensions"]),
+        sample_bits=state["sample_bits"],
+        users_behind_ms=partition.users_behind_ms,
+        counted_since_ms=partition.counted_since_ms,
+        settled_moved=state["settled_moved"],
+        day_sample_bits=state["day_sample_bits"],
+    )
+
+
+def _counts(partition: Partition, kind: str, counted: Mapping[str, Any]) -> TopicCounts:
+    log = partition.logs[kind]
+    return TopicCounts(
+        counted["next_offset"],
+        counted["arrival_ms"],
+        counted["accepted"],
+        counted["duplicates"],
+        counted["late"],
+        counted["rejected"],
+        log.lost,
+        log.restarts,
+    )
+
+
+def view_of(partition: Partition) -> View:
+    """A partition in memory, as a reader would see it after a commit with all sums over users."""
+    partition.refresh_user_sums()
+    rings = range(len(partition.settings.windows.lengths))
+    users = {ring + 1: partition.core.user_sums(ring) for ring in rings}
+    series = zip(partition.series, partition.series_since_ms, strict=True)
+    alert_series = {s.declared.shape: _series(s, since_ms) for s, since_ms in series}
+    experiments = partition.experiment_sums
+    return View(header_of(partition), panes_of(partition), users, experiments, alert_series)
+
+
+def _series(series: Series, since_ms: int) -> SeriesView:
+    return SeriesView(since_ms, series.labels, panes_of(series))
+
+
+def panes_of(what: Partition | Series) -> Panes:
+    """The panes of windows and totals, or of an alert series."""
+    number = what.number if isinstance(what, Series) else None
+    core = what.core
+    pane, code, value = core.dump_panes(core.live_panes(number), number)
+    bounds = [*runs_of(pane).tolist(), len(pane)]
+    return {
+        int(pane[start]): (code[start:stop], value[start:stop])
+        for start, stop in itertools.pairwise(bounds)
+    }

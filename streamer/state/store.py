@@ -1,0 +1,148 @@
+"""What a store can do, whatever keeps the bytes. All bytes are opaque to it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from streamer.ingest.hash_key import HashKey
+from streamer.state.worker_report import WorkerReport
+
+
+class Answer(StrEnum):
+    """What a commit came to."""
+
+    OK = "OK"
+    ALREADY = "ALREADY"
+    """The same commit was done before: its reply was lost."""
+    MOVED = "MOVED"
+    """The stored state is not the one that this commit continues."""
+    FENCED = "FENCED"
+    """Another worker has claimed the partition."""
+    INCOMPLETE = "INCOMPLETE"
+    """Blobs of the commit are gone: the store went back after they were written. Ask again."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One step: blobs to write first, then the manifest and position to flip to.
+
+    ``expected`` is the position that the step continues (b"": none yet); ``delete`` names blobs
+    that the new manifest no longer refers to: the step deletes ``limits.MAX_SCRIPT_KEYS`` of them,
+    and the others are deleted right after it (nothing needs them, and a sweep would find them).
+    """
+
+    claim: str
+    expected: bytes
+    position: bytes
+    manifest: bytes
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    delete: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What is stored of a partition: empty bytes where nothing is. ``seen_ms``: when committed."""
+
+    position: bytes
+    manifest: bytes
+    seen_ms: int
+
+
+class Store(Protocol):
+    """Keeps partitions. Raises StoreError where it cannot be reached."""
+
+    async def check(self) -> None:
+        """StoreError where the store may lose what it was given."""
+        ...
+
+    async def set_partitions(self, count: int) -> int:
+        """Store the number of partitions if none is stored; returns the stored one."""
+        ...
+
+    async def partitions(self) -> int | None:
+        """The stored number of partitions."""
+        ...
+
+    async def set_hash_key(self, key: HashKey) -> HashKey:
+        """Store the key under which ids are hashed if none is stored; returns the stored one."""
+        ...
+
+    async def hash_key(self) -> HashKey | None:
+        """The stored key."""
+        ...
+
+    async def claim(self, partition: int) -> tuple[str, Stored]:
+        """Take the partition from whoever has it, then read its state."""
+        ...
+
+    async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
+        """Delete blobs that are not held, if the claim is still ours; returns how many."""
+        ...
+
+    async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
+        """Blobs by name; None for one that is gone."""
+        ...
+
+    async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
+        """How many of these blobs are there."""
+        ...
+
+    async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
+        """Blobs of many partitions, as ``blobs`` gives them, in few round trips."""
+        ...
+
+    async def commit(self, partition: int, commit: Commit) -> Answer: ...
+
+    async def release(self, partition: int, claim: str) -> None:
+        """Give a partition up, if the claim is still ours."""
+        ...
+
+    async def read(self, partition: int) -> Stored: ...
+
+    async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
+        """What ``read`` gives of each, in few round trips: not of the same moment."""
+        ...
+
+    async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
+        """Claim and position of partitions, cheaply."""
+        ...
+
+    async def owner(self, partition: int) -> str | None:
+        """The claim on a partition."""
+        ...
+
+    async def set_keyed(self, found: Mapping[str, bool]) -> None:
+        """Store of kinds whether their topics are keyed by user; once not, never again: users were
+        counted wrong."""
+        ...
+
+    async def keyed(self) -> dict[str, bool]:
+        """What was found, by kind."""
+        ...
+
+    async def report(self, worker_report: WorkerReport) -> str:
+        """Tell what a worker does; returns the ``process`` of the report that this one replaces."""
+        ...
+
+    async def leave(self, worker: str) -> None:
+        """Withdraw a worker's report: it has ended on purpose."""
+        ...
+
+    async def reports(self) -> list[WorkerReport]:
+        """What workers reported last, those that fell silent included."""
+        ...
+
+    async def now_ms(self) -> int:
+        """The store's clock: one for all processes, whatever theirs say."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def new_claim() -> str:
+    """A random 128-bit id: after a rollback a counter would repeat, this does not."""
+    return secrets.token_urlsafe(16)

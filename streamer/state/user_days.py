@@ -1,0 +1,70 @@
+"""Users' days as they are stored: for readouts of some days of an experiment."""
+
+from __future__ import annotations
+
+from streamer.encoding.limbs import Columns
+from streamer.errors import CodecError
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.state import codec
+from streamer.state.manifest import Manifest, decode
+from streamer.state.partition import Partition
+from streamer.state.restore import restore_labels, restore_segments
+from streamer.state.store import Store
+from streamer.state.tables import EXPERIMENT_TABLES
+from streamer.stats.experiments.trials import Trial
+
+
+async def sums_of_days(
+    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, within: range
+) -> list[Columns]:
+    """The sums of an experiment over some of its days, in every partition.
+
+    Reads the rows of all users. CodecError where partitions change faster than they are read.
+    """
+    count = await store.partitions() or 0
+    at = catalogue.experiment_measures.trials.index(trial)
+    found = []
+    for number in range(count):
+        partition = await _partition(store, settings, catalogue, trial, number)
+        if partition is not None:
+            days = (within.start, within.stop)
+            found.append(partition.core.experiment_sums_of_days(at, days))
+    return [sums for sums in found if sums is not None]
+
+
+async def _partition(
+    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, number: int
+) -> Partition | None:
+    for _ in range(limits.READ_ATTEMPTS):
+        stored = await store.read(number)
+        if not stored.manifest:
+            return None
+        manifest = decode(stored.manifest)
+        if trial.shape not in manifest.experiments:
+            return None  # nobody was in it, or the workers do not have these settings
+        names = {
+            table: [ref.name for ref in manifest.tables.get(table, [])]
+            for table in EXPERIMENT_TABLES
+        }
+        blobs = {table: await store.blobs(number, of) for table, of in names.items()}
+        if not any(None in found for found in blobs.values()):
+            return _restored(settings, catalogue, manifest, blobs)
+    raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
+
+
+def _restored(
+    settings: Settings,
+    catalogue: Catalogue,
+    manifest: Manifest,
+    blobs: dict[str, list[bytes | None]],
+) -> Partition:
+    """A partition with nothing but what experiments keep of users."""
+    partition = Partition(settings, catalogue, manifest.hash_key)
+    partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
+    restore_segments(partition, manifest)
+    restore_labels(partition, manifest)
+    for table, found in blobs.items():
+        partition.core.load(table, [codec.decode(data or b"") for data in found])
+    return partition

@@ -1,0 +1,52 @@
+"""The processor's own metrics: what a worker reports about itself through the store."""
+
+from __future__ import annotations
+
+import msgspec
+
+SUPERVISED = "STREAMER_SUPERVISED"
+"""Set in the environment of a worker that ends when the process that started it is gone."""
+COMMIT_BUCKETS_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Upper bounds of the commit histogram; a last one is infinite."""
+
+_SILENT_SECONDS = 15
+
+
+class WorkerReport(msgspec.Struct):
+    """One worker's counters since it started, and its present state.
+
+    ``process``: random, tells two workers of one name apart;
+    ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
+    ``owned``: partition → phase; ``problems``: partition → why it waits;
+    ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
+    """
+
+    worker: str
+    owned: dict[int, str] = {}
+    read_to: dict[str, int] = {}
+    commits: int = 0
+    commit_seconds_sum: float = 0.0
+    commit_buckets: list[int] = msgspec.field(
+        default_factory=lambda: [0] * (len(COMMIT_BUCKETS_SECONDS) + 1)
+    )
+    fenced: int = 0
+    applied_records: int = 0
+    problems: dict[int, str] = {}
+    silent_seconds: int = 0
+    unreadable: str = ""
+    process: str = ""
+
+    @property
+    def is_present(self) -> bool:
+        """Whether the worker has reported lately."""
+        return self.silent_seconds <= _SILENT_SECONDS and not self.unreadable
+
+    def commit_took(self, seconds: float) -> None:
+        """Count one commit."""
+        self.commits += 1
+        self.commit_seconds_sum += seconds
+        for i, bound in enumerate(COMMIT_BUCKETS_SECONDS):
+            if seconds <= bound:
+                self.commit_buckets[i] += 1
+                return
+        self.commit_buckets[-1] += 1

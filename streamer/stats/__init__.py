@@ -1,0 +1,1 @@
+"""Statistics of sums, pure: intervals, experiments, alerts."""

@@ -1,0 +1,248 @@
+"""One window against its baseline: the change with its interval, and what is to be said of it.
+
+A rule fires when the whole interval is beyond what is tolerated, not when the point is; where the
+interval could not show even a change twice as large, it says so, and whether more traffic would
+help or past days differ too much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf, isfinite
+
+from streamer.settings.alerts import LEVEL
+from streamer.stats.alerting.bounds import Noise
+from streamer.stats.alerting.past import Past, Totals, is_never_silent
+from streamer.stats.random_groups import GroupSums
+
+LEAST_DAYS = 3
+"""With two days, how much days differ is known from one difference."""
+
+
+class Status(StrEnum):
+    """What is said of a window; ``DROPPED`` and ``RISEN`` are regressions, the latter of metrics
+    where lower is better."""
+
+    FINE = "fine"
+    DROPPED = "dropped"
+    RISEN = "risen"
+    TOO_LITTLE = "too little to tell"
+    DAYS_DIFFER = "days differ"
+    NO_TRAFFIC = "no traffic"
+    NO_BASELINE = "no baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is tolerated: a relative ``drop`` of the metric (0.1: one tenth), or a rise by as much
+    where lower is better. ``level`` is that of each end of the intervals."""
+
+    drop: float = 0.1
+    level: float = LEVEL
+    higher_is_better: bool = True
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.drop) and 0 < self.drop < 1):
+            raise ValueError(f"drop is {self.drop!r}: must be between 0 and 1")
+        if not (isfinite(self.level) and 0.5 < self.level < 1):
+            raise ValueError(f"level is {self.level!r}: must be between 0.5 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A window and its baseline; what is not defined is None.
+
+    ``value``, ``low``, ``high`` and ``baseline`` are in units of the metric. ``change`` is relative
+    (-0.1: a tenth less); ``change_high`` is infinite where nothing bounds it. ``support`` is Σy of
+    the window, ``expected_support`` the mean of the compared ones, and ``days`` how many of them
+    had any; ``compared`` says what they are: `days`, `weeks` (the same weekday), `before` or
+    `reference`. ``low`` and ``high`` are about the window alone; the interval of the change also
+    knows that days differ and that the baseline is an estimate.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    baseline: float | None
+    support: int
+    expected_support: float
+    days: int
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    status: Status = Status.NO_BASELINE
+    reason: str = ""
+    compared: str = "days"
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether the rule fires."""
+        return self.status in (Status.DROPPED, Status.RISEN)
+
+
+def compare(
+    now: GroupSums,
+    then: Sequence[GroupSums] | GroupSums,
+    rule: Rule,
+    unit: float = 1.0,
+    weekdays: Sequence[Sequence[Totals]] = (),
+) -> Change:
+    """The window ``now`` against the same window of past days, or the one window before it.
+
+    Days of which nothing is known are left out of ``then``; days without traffic belong to it.
+    ``weekdays`` are the totals of the same window in past weeks, the present weekday first, if four
+    weeks are known: it is then compared with those of its weekday that had any traffic, where they
+    are three at least. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0 the metric
+    cannot be, and no interval goes there.
+
+    >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
+    >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
+    >>> compare(half, [day] * 7, Rule(drop=0.1)).reason
+    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by 35.4% at least, 10.0% is tolerated'
+    >>> compare(half, day, Rule(drop=0.1)).status.value
+    'dropped'
+    >>> compare(GroupSums(), [day] * 7, Rule()).reason
+    'nothing was counted, where 16,000 are usual'
+    >>> mondays = [(380, 16000)] * 4
+    >>> compare(half, [day] * 7, Rule(), weekdays=[mondays, *[[(760, 16000)] * 4] * 6]).baseline
+    0.02375
+    """
+    windows = (then,) if isinstance(then, GroupSums) else tuple(then)
+    least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
+    past, supports = _past(then, windows, weekdays)
+    totals = (sum(x for x, _ in weekday) for weekday in weekdays)
+    lowest = min(min(*window.x) for window in (now, *windows))
+    floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
+    ends = now.interval(rule.level, unit)
+    found = Change(
+        value=None if now.value is None else float(now.value) * unit,
+        low=None if ends is None else max(floor, ends[0]),
+        high=None if ends is None else ends[1],
+        baseline=None if past.value is None else float(past.value) * unit,
+        support=now.support,
+        expected_support=sum(supports) / max(1, len(supports)),
+        days=past.days,
+        compared=past.compared,
+    )
+    if (obstacle := _obstacle(now, windows, past, least_days)) is not None:
+        status, reason = obstacle
+        return replace(found, status=status, reason=reason.format(found))
+    assert past.value is not None
+    noise = Noise.of(now, past, rule.level)
+    return judged(found, float(past.value), noise, rule, (floor, unit))
+
+
+def _past(
+    then: Sequence[GroupSums] | GroupSums,
+    windows: Sequence[GroupSums],
+    weekdays: Sequence[Sequence[Totals]],
+) -> tuple[Past, list[int]]:
+    """What a window is compared with, and Σy of each of the compared windows."""
+    past, supports = Past.of(windows), [window.support for window in windows]
+    if isinstance(then, GroupSums):
+        return replace(past, compared="before"), supports
+    if weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
+        return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
+    return past, supports
+
+
+def judged(
+    found: Change, baseline: float, noise: Noise, rule: Rule, written: tuple[float, float]
+) -> Change:
+    """The change with its interval; ``baseline`` is in units of Σx / Σy, ``written``: where
+    intervals end, and what such a unit is worth."""
+    assert found.value is not None
+    floor, unit = written
+    value = found.value / unit
+    low, high = noise.factors(value, baseline)
+    its_low, its_high = replace(noise, common=0.0).factors(value, baseline)
+    found = replace(
+        found,
+        low=max(floor, its_low * baseline * unit),
+        high=its_high * baseline * unit,
+        change=value / baseline - 1,
+        change_low=max(floor, low) - 1,
+        change_high=high - 1,
+    )
+    status = _status(rule, found, noise, baseline)
+    return replace(found, status=status, reason=_reason(status, rule, found))
+
+
+def _obstacle(
+    now: GroupSums, windows: Sequence[GroupSums], past: Past, least_days: int
+) -> tuple[Status, str] | None:
+    """Why there is no interval of the change."""
+    if not now.support:
+        if len(windows) >= least_days and is_never_silent(windows):
+            return (
+                Status.NO_TRAFFIC,
+                "nothing was counted, where {0.expected_support:,.0f} are usual",
+            )
+        if past.days >= least_days:
+            return Status.TOO_LITTLE, "nothing was counted, which is not unusual"
+    if past.days < least_days:
+        return Status.NO_BASELINE, f"{{0.days}} of at least {least_days} windows have any traffic"
+    assert past.value is not None
+    if past.value <= 0:
+        return Status.NO_BASELINE, "the baseline of {0.baseline:.4g} is not above 0"
+    if past.unit_variance is None or now.occupied < 2:
+        return Status.TOO_LITTLE, "what was counted is all of one group of users"
+    return None
+
+
+def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
+    """Whether a change twice the tolerated one would be a regression beyond doubt."""
+    if rule.higher_is_better:
+        return noise.factors(max(0.0, 1 - 2 * rule.drop) * baseline, baseline)[1] < 1 - rule.drop
+    return noise.factors((1 + 2 * rule.drop) * baseline, baseline)[0] > 1 + rule.drop
+
+
+def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
+    assert found.change_low is not None
+    assert found.change_high is not None
+    if rule.higher_is_better:
+        if found.change_high < -rule.drop:
+            return Status.DROPPED
+        is_within = found.change_low >= -rule.drop
+    else:
+        if found.change_low > rule.drop:
+            return Status.RISEN
+        is_within = found.change_high <= rule.drop
+    if is_within or _would_show(rule, noise, baseline):
+        return Status.FINE
+    would_more_traffic_help = _would_show(rule, noise.of_days_alone, baseline)
+    if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
+        return Status.DAYS_DIFFER
+    return Status.TOO_LITTLE
+
+
+_VERSUS = {
+    "days": "{} days",
+    "weeks": "the same weekday, {} weeks",
+    "before": "the window before",
+    "reference": "the reference week",
+}
+
+
+def _reason(status: Status, rule: Rule, found: Change) -> str:
+    assert found.change is not None
+    assert found.change_low is not None
+    assert found.change_high is not None
+    side = "below" if found.change < 0 else "above"
+    versus = _VERSUS[found.compared].format(found.days)
+    text = (
+        f"{found.value:.4g} is {abs(found.change):.1%} {side} the baseline of "
+        f"{found.baseline:.4g} ({versus})"
+    )
+    if status in (Status.DROPPED, Status.RISEN):
+        least = min(abs(found.change_low), abs(found.change_high))
+        return f"{text}: by {least:.1%} at least, {rule.drop:.1%} is tolerated"
+    highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"
+    text += f", between {found.change_low:+.1%} and {highest}"
+    if status is Status.FINE:
+        return text
+    what = "fall" if rule.higher_is_better else "rise"
+    why = "so little traffic" if status is Status.TOO_LITTLE else "days that differ so much"
+    return f"{text}: {why} would not show a {what} of {2 * rule.drop:.1%}"

@@ -1,0 +1,174 @@
+"""How much traffic there is against what is usual: by how much the days themselves differ.
+
+Events come in bursts and every day is another: the noise of a count is not Poisson, and it is
+learned from past windows only. On the scale of logarithms (0 counts as one half), past windows of
+one weekday differ from their mean by e; without four weeks, all past days are taken for one
+weekday. The tails of each are trimmed, so that a day with an incident changes little (Tukey and
+McLaughlin 1963): of n values the k = n / 14, one at least from four values on, at each end count as
+the next ones for the standard deviation, which is divided by 1 - 2 k / n, and are left out of the
+mean. The present window is usual where its logarithm is within
+
+    t · s · sqrt(1 + 1 / h)
+
+of the mean, h being the values that the mean is of, and t Student's with the differences that are
+left as degrees of freedom. s is never below what counts of so many users vary by. Nothing is
+said where they are too few, or the usual itself is (of a weekday on which a shop is closed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, isfinite, log, sqrt
+
+from streamer.formatting import counted
+from streamer.settings.alerts import LEVEL
+from streamer.stats.alerting.baseline import LEAST_DAYS, Status
+from streamer.stats.random_groups import critical
+
+LEAST_ARRIVALS = 10
+"""Independent arrivals in a usual window, and usual events, below which a count says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficRule:
+    """What is tolerated: a relative ``drop`` (0.5: half) and ``rise`` (1: twice as much); 0 where
+    nothing is to be said of it. ``level`` is that of each end of the interval."""
+
+    drop: float = 0.5
+    rise: float = 1.0
+    level: float = LEVEL
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.drop < 1:
+            raise ValueError(f"drop is {self.drop!r}: must be from 0 to below 1")
+        if not (self.rise >= 0 and isfinite(self.rise)):
+            raise ValueError(f"rise is {self.rise!r}: must be 0 or above")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Events of a window, how many are ``usual`` (None: unknown), and the relative change with its
+    interval, as of how ``windows`` past ones differ."""
+
+    events: int
+    usual: float | None
+    windows: int
+    compared: str
+    change: float | None = None
+    change_low: float | None = None
+    change_high: float | None = None
+    status: Status = Status.NO_BASELINE
+    reason: str = ""
+
+
+def judge_traffic(
+    events: int, weekdays: Sequence[Sequence[int]], arrivals: float, rule: TrafficRule
+) -> Traffic:
+    """A window's events against those of past ``weekdays``, the present one first, or of all past
+    days as one. ``arrivals``: independent ones in a usual window (streamer.stats.alerting.past).
+
+    >>> week = [9000, 10000, 11000, 10500, 9500, 10200, 0]
+    >>> judge_traffic(1000, [week], 500, TrafficRule()).reason
+    '1,000 events are 89.8% below the usual 9,825 (7 days): by 85.0% at least, 50.0% is tolerated'
+    >>> judge_traffic(200_000, [week], 500, TrafficRule()).status.value
+    'risen'
+    >>> judge_traffic(8000, [week], 500, TrafficRule()).status.value
+    'fine'
+    """
+    own = weekdays[0] if weekdays else ()
+    compared = "weeks" if len(weekdays) > 1 else "days"
+    found = Traffic(events, None, len(own), compared)
+    if len(own) < LEAST_DAYS:
+        return replace(found, reason=f"{len(own)} of at least {LEAST_DAYS} windows are known")
+    if not any(own):
+        return replace(found, reason="nothing was counted in the past windows")
+    center, kept, _, _ = _trimmed([_log(n) for n in own])
+    found = replace(found, usual=exp(center))
+    if arrivals < LEAST_ARRIVALS:
+        why = f"only {arrivals:.1f} independent users in a usual window"
+        return replace(found, status=Status.TOO_LITTLE, reason=why)
+    if exp(center) < LEAST_ARRIVALS:
+        why = f"usually as few as {exp(center):.1f} events at this time"
+        return replace(found, status=Status.TOO_LITTLE, reason=why)
+    spread, df = _spread(weekdays)
+    least = 1 / min(arrivals, exp(center))
+    reach = critical(rule.level, df) * sqrt(max(spread, least) * (1 + 1 / kept))
+    moved = _log(events) - center
+    found = replace(
+        found,
+        change=events / exp(center) - 1,
+        change_low=exp(moved - reach) - 1 if events else -1.0,
+        change_high=_grown(moved + reach),
+    )
+    status = _status(found, rule, reach)
+    return replace(found, status=status, reason=_reason(status, found, rule))
+
+
+def _log(events: int) -> float:
+    return log(events or 0.5)
+
+
+def _grown(logarithm: float) -> float:
+    """The relative change of a logarithm, as large as numbers go."""
+    return exp(min(logarithm, 700.0)) - 1
+
+
+def _trimmed(logs: Sequence[float]) -> tuple[float, int, float, int]:
+    """The trimmed mean, how many values it is of, and the sum of squares of the winsorized values
+    about their mean, divided by (1 - 2 k / n)²; how many values were changed."""
+    ranked, n = sorted(logs), len(logs)
+    k = max(1, n // 14) if n >= 4 else 0
+    inner = ranked[k : n - k]
+    mean = sum(inner) / len(inner)
+    every = [inner[0]] * k + inner + [inner[-1]] * k
+    middle = sum(every) / n
+    squares = sum((value - middle) ** 2 for value in every)
+    return mean, len(inner), squares / (1 - 2 * k / n) ** 2, 2 * k
+
+
+def _spread(weekdays: Sequence[Sequence[int]]) -> tuple[float, int]:
+    """The variance of logarithms within weekdays, and its degrees of freedom."""
+    residuals: list[float] = []
+    for weekday in weekdays:
+        logs = sorted(_log(n) for n in weekday)
+        middle = logs[1:-1] if len(weekdays) > 1 else logs
+        mean = sum(middle) / len(middle)
+        residuals += [value - mean for value in logs]
+    _, _, squares, changed = _trimmed(residuals)
+    df = len(residuals) - len(weekdays) - changed
+    return squares / (len(residuals) - len(weekdays)), max(1, df)
+
+
+def _status(found: Traffic, rule: TrafficRule, reach: float) -> Status:
+    assert found.change_low is not None
+    assert found.change_high is not None
+    if rule.drop and found.change_high < -rule.drop:
+        return Status.DROPPED
+    if rule.rise and found.change_low > rule.rise:
+        return Status.RISEN
+    shows_drop = not rule.drop or found.change_low >= -rule.drop or reach < -log(1 - rule.drop)
+    shows_rise = not rule.rise or found.change_high <= rule.rise or reach < log(1 + rule.rise)
+    return Status.FINE if shows_drop and shows_rise else Status.DAYS_DIFFER
+
+
+def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
+    assert found.change is not None
+    assert found.change_low is not None
+    assert found.change_high is not None
+    side = "below" if found.change < 0 else "above"
+    past = f"{found.windows} days"
+    if found.compared == "weeks":
+        past = f"the same weekday, {found.windows} weeks"
+    text = (
+        f"{counted(found.events, 'event')} {'is' if found.events == 1 else 'are'} "
+        f"{abs(found.change):.1%} {side} the usual {found.usual:,.0f} ({past})"
+    )
+    if status is Status.DROPPED:
+        return f"{text}: by {-found.change_high:.1%} at least, {rule.drop:.1%} is tolerated"
+    if status is Status.RISEN:
+        return f"{text}: by {found.change_low:.1%} at least, {rule.rise:.1%} is tolerated"
+    text += f", between {found.change_low:+.1%} and {found.change_high:+.1%}"
+    if status is Status.FINE:
+        return text
+    return f"{text}: days differ so much that twice the tolerated change would not show"

@@ -1,0 +1,136 @@
+"""Intervals and p-values of the lifts of all arms of one metric, corrected over the arms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from streamer.stats.distributions import t_quantile, t_two_sided
+from streamer.stats.experiments import anytime
+from streamer.stats.experiments.correction import holm
+from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.plan import Plan
+from streamer.stats.experiments.relative import UNBOUNDED, relative
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """An interval of level 1 - ``alpha``, which is Holm's of that arm, and the p-value of no lift.
+
+    The interval excludes 0 exactly if ``p_adjusted`` is at most the alpha of the plan.
+    """
+
+    low: float
+    high: float
+    p_value: float
+    p_adjusted: float
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A lift; ``fixed`` holds at one look at a time set before, ``anytime`` at every look.
+
+    What is not defined is None, and ``reason`` says why.
+    """
+
+    value: float | None
+    stderr: float | None
+    fixed: Inference | None
+    anytime: Inference | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lifts:
+    """The lift of one treatment in the unit of the metric, and relative to the control's value.
+
+    Both are read off one test and have its p-values: where both have an interval, both exclude 0 or
+    neither does.
+    """
+
+    absolute: Estimate
+    relative: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """The p-value of one contrast, and how many standard errors its interval has to both sides."""
+
+    lift: Lift
+    p_value: float
+    critical: Callable[[float], float]
+
+
+def estimates(plan: Plan, pairs: Sequence[Pair]) -> list[Lifts]:
+    """Estimates of the lifts of all treatments."""
+    lifts = [contrast(pair) for pair in pairs]
+    tests = [
+        [test(plan, pair, lift) for pair, lift in zip(pairs, lifts, strict=True)]
+        for test in (_welch, _sequence)
+    ]
+    single, always = (_inferences(plan, those) for those in tests)
+    return [
+        Lifts(
+            Estimate(lift.value, lift.stderr, f, a, _why_none(pair, lift)),
+            _relative(pair, lift, zip(those, (f, a), strict=True)),
+        )
+        for pair, lift, *those, f, a in zip(pairs, lifts, *tests, single, always, strict=True)
+    ]
+
+
+def guardrails(plan: Plan, pairs: Sequence[Pair], weight: float) -> list[Inference | None]:
+    """Intervals at any time of R_t - ``weight`` R_c, corrected over the treatments."""
+    return _inferences(plan, [_sequence(plan, pair, contrast(pair, weight)) for pair in pairs])
+
+
+def _welch(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
+    """Welch 1947: Student's t with the degrees of freedom of the lift."""
+    if lift.t is None or lift.df is None or pair.no_interval:
+        return None
+    df = lift.df
+    return _Test(lift, t_two_sided(lift.t, df), lambda alpha: t_quantile(alpha, df))
+
+
+def _sequence(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:
+    """The confidence sequence (anytime.py)."""
+    if lift.t is None or pair.no_interval or pair.no_anytime:
+        return None
+    p_value = anytime.p_value(lift.t, pair.users, plan.rho2)
+    return _Test(lift, p_value, lambda alpha: anytime.critical(alpha, pair.users, plan.rho2))
+
+
+def _inferences(plan: Plan, tests: Sequence[_Test | None]) -> list[Inference | None]:
+    """Corrected over all arms. An arm without a test is one that shows nothing: p = 1."""
+    corrected = holm([1.0 if test is None else test.p_value for test in tests], plan.alpha)
+    found: list[Inference | None] = []
+    for test, its in zip(tests, corrected, strict=True):
+        ends = None if test is None else test.lift.interval(test.critical(its.alpha))
+        if test is None or ends is None:
+            found.append(None)
+        else:
+            found.append(Inference(*ends, test.p_value, its.p_value, its.alpha))
+    return found
+
+
+def _relative(
+    pair: Pair, lift: Lift, single_and_always: Iterable[tuple[_Test | None, Inference | None]]
+) -> Estimate:
+    """Of the same tests at the same levels, by Fieller (relative.py)."""
+    made = relative(pair, lift)
+    if isinstance(made, str):
+        return Estimate(None, None, None, None, made)
+    stderr = None if lift.reason else made.stderr
+    found: list[Inference | None] = []
+    for test, inference in single_and_always:
+        ends = None
+        if test is not None and inference is not None and not pair.no_relative:
+            ends = made.interval(test.critical(inference.alpha))
+        found.append(ends and inference and replace(inference, low=ends[0], high=ends[1]))
+    single, always = found
+    reason = "" if all(found) else _why_none(pair, lift) or pair.no_relative or UNBOUNDED
+    return Estimate(made.value, stderr, single, always, reason)
+
+
+def _why_none(pair: Pair, lift: Lift) -> str:
+    return lift.reason or pair.no_interval or pair.no_anytime

@@ -1,0 +1,99 @@
+"""Whether the users of two arms carry an interval, one at any time, and a relative one.
+
+The normal approximation behind every interval fails where a few users make up most of the
+numerator, in one way more than in others: when the arms are of unlike size. The skewness of the
+lift of two arms whose users have skewness γ, with the share s of the users in one of them, is
+
+    γ (1 - 2 s) / √(N s (1 - s)),
+
+0 at equal arms, however skewed the users are. Of values x that are not below 0,
+γ² ≥ E x² / (E x)² to leading order (Cauchy and Schwarz; equal for rare conversions), which sums
+tell. Users of both arms are taken together: the smaller arm may have missed what is rare. How far
+this holds is measured in docs/experiments_statistics.md.
+
+At equal arms skewness is no guide, and variances of a few users are too small where the rare large
+value is still to come: an interval that is to hold at every look, the early ones among them, waits
+for users with a value other than 0. They are counted over both arms and spread as users are, so
+that a treatment in which nobody converts any more is found by what the control has.
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+
+from streamer.stats.experiments.sums import ArmSums
+
+MAX_SKEWNESS = 0.1
+"""Of the lift, by the bound above: beyond it intervals were seen to miss the truth too often."""
+MIN_NONZERO = 30
+"""Users of each arm with a numerator that is not 0, for a relative interval."""
+ANYTIME_NONZERO = 100
+"""Users with a numerator that is not 0 to be expected in each arm, were the arms alike, for an
+interval that holds at every look."""
+
+
+def skewness(treatment: ArmSums, control: ArmSums) -> float:
+    """Least skewness that the lift can have; infinite where nothing is known of it.
+
+    >>> some, more = ArmSums.of([(1, 1), (0, 1)] * 50), ArmSums.of([(1, 1), (0, 1)] * 450)
+    >>> round(skewness(some, more), 3), skewness(some, some)
+    (0.119, 0.0)
+    """
+    apart, users = treatment.n - control.n, treatment.n + control.n
+    if not apart:
+        return 0.0
+    total = treatment.x + control.x
+    if min(treatment.n, control.n) <= 0 or not total:
+        return inf
+    gamma2 = users * (treatment.xx + control.xx) / total**2
+    return sqrt(gamma2 * apart**2 / (treatment.n * control.n * users))
+
+
+def no_interval(treatment: ArmSums, control: ArmSums) -> str:
+    """Why no interval is given, in words; empty if one is."""
+    found = skewness(treatment, control)
+    if found <= MAX_SKEWNESS:
+        return ""
+    if found == inf:
+        return "the values of the users of both arms add up to 0"
+    share = min(treatment.n, control.n) / (treatment.n + control.n)
+    return (
+        f"the smaller arm has {share:.1%} of the users of both, and too few users make up most of "
+        f"the metric: the skewness of the lift is at least {found:.2g}, and {MAX_SKEWNESS:g} is "
+        "allowed"
+    )
+
+
+def no_anytime(treatment: ArmSums, control: ArmSums, min_users: int) -> str:
+    """Why no interval is given that holds at every look, in words; empty if one is.
+
+    >>> some, none = ArmSums.of([(1, 1)] * 24 + [(0, 1)] * 976), ArmSums.of([(0, 1)] * 1000)
+    >>> no_anytime(none, some, 100)
+    '24 users of both arms have a value other than 0, which is about 12 in each: an interval that \
+holds at any time needs 100'
+    """
+    smaller, users = min(treatment.n, control.n), treatment.n + control.n
+    if smaller < min_users:
+        return f"there are fewer than {min_users:,} users in an arm"
+    nonzero = treatment.nonzero + control.nonzero
+    if nonzero * smaller >= ANYTIME_NONZERO * users:
+        return ""
+    have = "1 user of both arms has" if nonzero == 1 else f"{nonzero:,} users of both arms have"
+    where = "each" if treatment.n == control.n else "the smaller at their common rate"
+    return (
+        f"{have} a value other than 0, which is about {nonzero * smaller // users} in {where}: an "
+        f"interval that holds at any time needs {ANYTIME_NONZERO}"
+    )
+
+
+def no_relative(treatment: ArmSums, control: ArmSums) -> str:
+    """Why no relative interval is given, in words; empty if one is."""
+    for name, sums in (("control", control), ("treatment", treatment)):
+        if sums.nonzero < MIN_NONZERO:
+            users = {0: "no user", 1: "only 1 user"}.get(sums.nonzero, f"only {sums.nonzero} users")
+            have = "has" if sums.nonzero < 2 else "have"
+            return (
+                f"{users} of the {name} {have} a value other than 0, and a relative interval "
+                f"needs {MIN_NONZERO} in each arm"
+            )
+    return ""

@@ -1,1 +1,0 @@
-"""Where state is kept: cells, tables and offsets of a partition change in one fenced step."""

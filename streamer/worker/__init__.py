@@ -1,0 +1,1 @@
+"""A worker: it owns partitions, feeds them, and commits."""

@@ -1,0 +1,267 @@
+"""The Faust app: topics, agents, timers. Wiring only; ``streamer/app.py`` is what Faust is given.
+
+Agents hand chunks to the runner; the runner claims, applies and commits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import faust
+from aiokafka.structs import TopicPartition
+from faust.types import TP
+
+from streamer import notices
+from streamer.errors import BrokerError, StoreError, StreamerError
+from streamer.kafka.chunk import Chunk
+from streamer.kafka.fingerprints import Fingerprint
+from streamer.kafka.log import Progress
+from streamer.kafka.record_lookup import records_at
+from streamer.kafka.topics import partition_count, require_count
+from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Store
+from streamer.state.worker_report import SUPERVISED
+from streamer.worker import garbage_collector
+from streamer.worker.instance_name import Slot, directory_of
+from streamer.worker.runner import Runner
+
+logger = logging.getLogger("streamer")
+_TELEMETRY_SECONDS = 2.0
+_STORE_SECONDS = 5.0
+_NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
+"""So many reports of another worker under our name, within so long: a single one may come back with
+an older Redis."""
+
+
+class ConsumerLog:
+    """The runner's ``Log``: Faust's consumer."""
+
+    def __init__(self, app: App) -> None:
+        self.app = app
+
+    @property
+    def _consumer(self) -> Consumer:
+        return cast(Consumer, self.app.consumer)
+
+    @property
+    def _thread(self) -> ConsumerThread:
+        return self._consumer.thread
+
+    async def start_at(self, offsets: Any, epoch: int) -> None:
+        await self._thread.start_at(offsets, epoch)
+
+    async def bounds(self, tps: Sequence[TopicPartition]) -> Mapping[TopicPartition, Any]:
+        return await self._thread.bounds(tps)
+
+    async def records_at(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Fingerprint]:
+        return await records_at(self.app.settings.kafka, offsets)
+
+    async def progress(self) -> dict[TopicPartition, Progress]:
+        if self._thread._consumer is None:
+            return {}
+        try:
+            return await self._thread.progress()
+        except BrokerError:
+            return {}  # the worker is stopping
+
+    async def tell_kafka(self, offsets: Any) -> None:
+        with contextlib.suppress(BrokerError):  # the worker is stopping
+            await self._thread.tell_kafka(offsets)
+
+    def take_doubted(self) -> set[TopicPartition]:
+        waiting = self._thread.doubted  # the consumer's thread may add to it meanwhile
+        return {waiting.popleft() for _ in range(len(waiting))}
+
+    def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
+        return {TP(*tp) for tp in tps} <= self._consumer.assignment()
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        self._consumer.pause_partitions({TP(*tp) for tp in tps})
+
+    def resume(self, tps: Iterable[TopicPartition]) -> None:
+        assigned = self._consumer.assignment()
+        self._consumer.resume_partitions({TP(*tp) for tp in tps} & assigned)
+
+
+class App(faust.App):
+    """A Faust app that knows its settings and its runner."""
+
+    settings: Settings
+    store: Store
+    slot: Slot
+    """Who this worker is among those of its group; known once the app has started."""
+    _runner: Runner | None = None
+    _count: int | None = None
+    _asking: asyncio.Lock
+    _reporting: asyncio.Lock
+    _has_left = False
+    _has_reported = False
+    _namesakes: Sequence[float] = ()
+
+    @property
+    def runner(self) -> Runner:
+        assert self._runner is not None, "the app has not started"
+        return self._runner
+
+    def _new_transport(self) -> Transport:
+        return Transport(self.conf.broker_consumer, self)
+
+    def _new_producer_transport(self) -> Transport:
+        return Transport(self.conf.broker_producer, self)
+
+    async def on_first_start(self) -> None:
+        await super().on_first_start()
+        notices.quiet_kafka()
+        try:
+            await self.store.check()
+            self.slot = Slot(self.settings.kafka)
+        except StreamerError as error:
+            raise SystemExit(f"streamer: {error}") from None
+        self._asking, self._reporting = asyncio.Lock(), asyncio.Lock()
+        self._runner = Runner(
+            self.settings,
+            self.store,
+            ConsumerLog(self),
+            self.slot.worker,
+            before_recovery=self.require_partitions,
+            after_recovery=self.report,  # readiness need not wait for the timer
+        )
+
+    async def on_assignment(self, assigned: set[TopicPartition]) -> None:
+        """Kafka has given us partitions: recover them."""
+        topics = self.runner.topic_of.values()
+        numbers = {tp.partition for tp in assigned if tp.topic in topics}
+        self._count = None
+        await self.runner.assign(numbers)
+
+    async def require_partitions(self) -> None:
+        """All four topics have as many partitions as when the state began; asked before anything
+        is recovered (the broker once for each assignment, the store each time: it may have been
+        emptied).
+
+        It is the broker that is asked: a member of the group that does not lead it knows of no
+        partitions but its own.
+        """
+        async with self._asking:
+            count = self._count  # which the next assignment forgets
+            if count is None:
+                count = self._count = await partition_count(self.settings.kafka)
+        require_count(await self.store.set_partitions(count), count)
+
+    async def on_stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.stop()
+            await self.leave()
+        await super().on_stop()
+        await self.store.close()
+        if self._runner is not None:
+            self.slot.close()
+
+    async def report(self) -> None:
+        """Tell readers what this worker does, until it has taken its leave."""
+        with contextlib.suppress(StoreError, TimeoutError):  # reported as soon as the store is back
+            async with asyncio.timeout(_STORE_SECONDS), self._reporting:
+                if not self._has_left:
+                    replaced = await self.store.report(self.runner.worker_report)
+                    self._look_for_namesake(replaced)
+
+    def _look_for_namesake(self, replaced: str) -> None:
+        """End where another worker reports under our name; whoever starts us again gets another."""
+        ours, is_first = self.runner.worker_report.process, not self._has_reported
+        self._has_reported = True
+        if is_first or replaced in ("", ours):
+            return
+        now = time.monotonic()
+        self._namesakes = [at for at in self._namesakes if at > now - _NAMESAKES_SECONDS] + [now]
+        if len(self._namesakes) >= _NAMESAKES:
+            text = "another worker is called %s, too: ending, to start again under another name"
+            logger.error(text, self.slot.worker)
+            self._has_left = True  # the report is theirs
+            self.slot.tell_apart()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def leave(self) -> None:
+        """Withdraw the report; where that fails readers see that the worker is silent."""
+        if self._has_left:
+            return
+        self._has_left = True
+        with contextlib.suppress(StoreError, TimeoutError):
+            async with asyncio.timeout(_STORE_SECONDS), self._reporting:
+                await self.store.leave(self.runner.worker_report.worker)
+
+
+def create_app(settings: Settings) -> App:
+    """The app of the given settings."""
+    kafka = settings.kafka
+    app = App(
+        kafka.group,
+        broker=[f"streamer://{address.strip()}" for address in kafka.brokers.split(",")],
+        datadir=str(directory_of(kafka)),
+        store="memory://",
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_wait_empty=False,
+        stream_buffer_maxsize=64,
+        broker_session_timeout=_seconds(settings),
+        broker_heartbeat_interval=_seconds(settings) / 10,
+        broker_request_timeout=max(90.0, 2 * _seconds(settings)),
+    )
+    app.settings = settings
+    app.store = RedisStore(settings.redis)
+    _add_agents(app)
+    _add_tasks(app)
+    return app
+
+
+def _seconds(settings: Settings) -> float:
+    return settings.kafka.session_timeout_ms / 1000
+
+
+def _add_agents(app: App) -> None:
+    """One agent a topic: it hands chunks on."""
+
+    async def hand_on(stream: AsyncIterable[Chunk]) -> None:
+        async for chunk in stream:
+            app.runner.offer(chunk)
+
+    for kind in KINDS:
+        name = str(getattr(app.settings.kafka.topics, kind))
+        topic = app.topic(name, schema=ChunkSchema(), acks=False)
+        app.agent(topic, name=f"streamer.app.{kind}", concurrency=1)(hand_on)
+
+
+def _add_tasks(app: App) -> None:
+    @app.task  # type: ignore[untyped-decorator]  # Faust's
+    async def process() -> None:
+        garbage_collector.calm()
+        await app.runner.run()
+
+    supervisor = [os.getppid()] if os.environ.get(SUPERVISED) else []
+
+    @app.timer(interval=_TELEMETRY_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
+    async def report() -> None:
+        if supervisor and supervisor != [os.getppid()]:
+            supervisor.clear()  # once: a second signal would not let us finish
+            os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
+        await app.report()
+
+    @app.on_partitions_assigned.connect
+    async def on_assigned(*args: Any, **kwargs: Any) -> None:
+        if not args[-1]:  # Faust seeks, and so calls the runner, only where there is something
+            await app.runner.assign(())
+
+    @app.on_partitions_revoked.connect
+    async def on_revoked(*args: Any, **kwargs: Any) -> None:
+        await app.runner.revoke()

@@ -1,0 +1,92 @@
+"""Carrying commits out: dead letters first, then the step in the store, however long it is away."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from streamer.errors import BrokerError, StoreError
+from streamer.ingest.dead_letters import DeadLetter, DeadLetters
+from streamer.settings import limits
+from streamer.state.store import Answer, Commit, Store
+from streamer.state.worker_report import WorkerReport
+from streamer.worker.partition_task import PartitionTask
+
+logger = logging.getLogger("streamer")
+
+
+def prepare(task: PartitionTask) -> tuple[Commit, list[DeadLetter]]:
+    """The next commit of a partition, and the dead letters that it counts."""
+    assert task.journal is not None
+    dead, task.dead = task.dead, []
+    task.journal.dead_letters += len(dead)
+    task.journal.dead_letters_omitted += task.dead_omitted
+    task.dead_omitted = 0
+    task.dirty, task.rows_since_commit = False, 0
+    return task.journal.prepare(), dead
+
+
+class Committer:
+    """Commits the partitions of one worker. ``when_done`` is called after each."""
+
+    def __init__(
+        self,
+        store: Store,
+        dead_letters: DeadLetters,
+        worker_report: WorkerReport,
+        when_done: Callable[[], None],
+    ) -> None:
+        self.store, self.dead_letters = store, dead_letters
+        self.worker_report, self.when_done = worker_report, when_done
+
+    async def commit(self, task: PartitionTask, commit: Commit, dead: list[DeadLetter]) -> None:
+        """Carry one commit out, however long the store is away; then let the next one come."""
+        delay_seconds = 0.05
+        try:
+            while True:
+                try:
+                    await self.attempt(task, commit, dead)
+                    if task.is_stuck:
+                        task.is_stuck = False
+                        self.worker_report.problems.pop(task.number, None)
+                        logger.warning("partition %d: commits work again", task.number)
+                    break
+                except (StoreError, BrokerError) as error:
+                    if self.worker_report.problems.get(task.number) != str(error):
+                        logger.warning("partition %d waits: %s", task.number, error)
+                    task.is_stuck = True
+                    self.worker_report.problems[task.number] = str(error)
+                    await asyncio.sleep(delay_seconds)
+                    delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+        except Exception as error:  # whatever it is: what memory holds is not what is stored
+            self.worker_report.problems[task.number] = type(error).__name__
+            logger.exception("partition %d: a commit failed; recovering again", task.number)
+            task.is_fenced = True
+        finally:
+            if task.committing is asyncio.current_task():
+                task.committing = None
+            self.when_done()
+
+    async def attempt(self, task: PartitionTask, commit: Commit, dead: list[DeadLetter]) -> None:
+        """Try once. StoreError, BrokerError: to be tried again; a partition that is not ours any
+        more is marked as fenced."""
+        started = time.perf_counter()
+        await self.dead_letters.send(dead)
+        dead.clear()
+        answer = await self.store.commit(task.number, commit)
+        if answer in (Answer.OK, Answer.ALREADY):
+            self.worker_report.commit_took(time.perf_counter() - started)
+            task.committed = msgspec.msgpack.decode(commit.position)[1]
+            if task.failures:
+                task.failures = 0
+                self.worker_report.problems.pop(task.number, None)
+            return
+        if answer is Answer.INCOMPLETE:
+            raise StoreError(f"blobs of partition {task.number} are gone: the store went back")
+        self.worker_report.fenced += 1
+        logger.warning("partition %d: commit answered %s; recovering again", task.number, answer)
+        task.is_fenced = True  # forgotten where nothing is being applied: see the runner

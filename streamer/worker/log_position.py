@@ -1,0 +1,64 @@
+"""Where a partition goes on in its logs, and what has to be declared of what is lost."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from aiokafka.structs import TopicPartition
+
+from streamer.kafka.fingerprints import Records, resume
+from streamer.state.journal import Journal
+from streamer.state.partition import Partition
+
+logger = logging.getLogger("streamer")
+_NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
+
+
+async def find_start(
+    records: Records,
+    kinds: Mapping[TopicPartition, str],
+    partition: Partition,
+    known: Mapping[str, int],
+) -> None:
+    """Let a partition whose state was lost begin at the start of its logs, and declare what these
+    no longer hold. ``known``: kind → where reading had begun; 0 where that is not known."""
+    for tp, (start, _) in (await records.bounds(list(kinds))).items():
+        log, first = partition.logs[kinds[tp]], known.get(kinds[tp], 0)
+        log.first_offset, log.next_offset = min(first, start), start
+        if start > first:
+            logger.error("%s/%d: %s", tp.topic, tp.partition, _NOT_THERE.format(first, start - 1))
+            log.lose(first, start - 1)
+
+
+async def find_place(
+    records: Records,
+    kinds: Mapping[TopicPartition, str],
+    partition: Partition,
+    journal: Journal,
+) -> bool:
+    """Set where a loaded partition goes on in its logs; True where something had to be declared.
+
+    What was never committed begins at the start of each log.
+    """
+    if journal.commit_number == 0:
+        for tp, (start, _) in (await records.bounds(list(kinds))).items():
+            log = partition.logs[kinds[tp]]
+            log.first_offset = log.next_offset = start
+        return False
+    found = await resume(
+        records,
+        {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()},
+        {tp: journal.fingerprints[kind] for tp, kind in kinds.items()},
+    )
+    for tp, place in found.items():
+        log, where = partition.logs[kinds[tp]], f"{tp.topic}/{tp.partition}"
+        if place.lost is not None:
+            logger.error("%s: records %d to %d were lost before they were read", where, *place.lost)
+            log.lose(*place.lost)
+        elif place.is_other_log:
+            said = "%s: not the log that was read up to %d: read again from %d"
+            logger.error(said, where, log.next_offset, place.offset)
+            log.restart(place.offset)
+            journal.forget_fingerprints(kinds[tp], place.offset)
+    return any(place.lost or place.is_other_log for place in found.values())

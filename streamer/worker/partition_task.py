@@ -1,0 +1,232 @@
+"""One partition in a worker: its phase, what waits to be applied, and how that is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from streamer.ingest.dead_letters import DeadLetter
+from streamer.ingest.rejections import Explainer
+from streamer.kafka.chunk import Chunk
+from streamer.kafka.fingerprints import Fingerprint
+from streamer.kafka.log import Progress
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.partition import NEVER, Applied, Partition
+
+logger = logging.getLogger("streamer")
+
+
+class Phase(StrEnum):
+    """assigned → recovering → task → fenced; nothing is applied before ``owned``.
+
+    ``revoked``: committed, and in memory until the next assignment says whose it is.
+    """
+
+    ASSIGNED = "assigned"
+    RECOVERING = "recovering"
+    OWNED = "owned"
+    REVOKED = "revoked"
+    FENCED = "fenced"
+
+
+@dataclass
+class PartitionTask:
+    """A partition number that Kafka has assigned to this worker."""
+
+    number: int
+    settings: Settings
+    phase: Phase = Phase.ASSIGNED
+    partition: Partition | None = None
+    journal: Journal | None = None
+    epochs: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, deque[Chunk]] = field(
+        default_factory=lambda: {kind: deque() for kind in KINDS}
+    )
+    dead: list[DeadLetter] = field(default_factory=list)
+    dead_omitted: int = 0
+    at_end: frozenset[str] = frozenset()
+    dirty: bool = False
+    rows_since_commit: int = 0
+    committed_at: float = 0.0
+    committing: asyncio.Task[None] | None = None
+    working: asyncio.Task[None] | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held by whoever uses the partition: it is for one thread at a time."""
+    is_tick: bool = False
+    """Whether everything that waits is to be taken, however little it is."""
+    failures: int = 0
+    """Times in a row that what was applied could not be committed, for an error of ours."""
+    is_stuck: bool = False
+    is_fenced: bool = False
+    caught_up: frozenset[str] = frozenset()
+    committed: dict[str, int] = field(default_factory=dict)
+    refreshed_at: float = 0.0
+    refresh_seconds: float = 0.0
+    _settled_at: tuple[object, ...] = ()
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(self.settings)
+
+    def rows(self, kind: str) -> int:
+        return sum(map(len, self.queues[kind]))
+
+    @property
+    def waiting(self) -> int:
+        """Records that are not applied yet."""
+        return sum(self.rows(kind) for kind in KINDS)
+
+    def offer(self, chunk: Chunk) -> None:
+        """Queue a chunk, unless it was fetched before the partition was last sought.
+
+        The epoch is set before the seek, so that no chunk after it is taken for a stale one.
+        """
+        if chunk.epoch == self.epochs.get(chunk.kind):
+            self.queues[chunk.kind].append(chunk)
+
+    def look(self, progress: Mapping[str, Progress]) -> None:
+        """Find the topics of which everything up to the last stable offset has been applied
+        (``at_end``), and those of which it has been handed out (``caught_up``): those hold no
+        sibling back when nothing of them waits."""
+        ended, caught_up = set(), set()
+        for kind, (handed_out, behind, _) in progress.items():
+            if self.partition is None or self.phase is not Phase.OWNED or behind != 0:
+                continue
+            caught_up.add(kind)
+            if not self.queues[kind] and self.partition.logs[kind].next_offset >= handed_out:
+                ended.add(kind)
+        self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
+
+    def take(self, rows: int, everything: bool) -> list[Chunk]:
+        """Chunks to apply together, oldest first over the topics; none while there are fewer than
+        ``rows`` rows, unless everything that may be applied is asked for."""
+        waiting = self.waiting
+        if not waiting or (waiting < rows and not everything):
+            return []
+        taken: list[Chunk] = []
+        count = 0
+        while count < rows or everything:
+            kind = self._oldest()
+            if kind is None or (taken and count + len(self.queues[kind][0]) > 5 * rows):
+                break
+            chunk = self.queues[kind].popleft()
+            taken.append(chunk)
+            count += len(chunk)
+        return taken
+
+    def _oldest(self) -> str | None:
+        """The topic whose next record is the oldest, if no idle sibling holds it back."""
+        fronts = {k: q[0].first_ms for k, q in self.queues.items() if q}
+        if not fronts:
+            return None
+        kind = min(fronts, key=lambda k: fronts[k])
+        assert self.partition is not None
+        for sibling, log in self.partition.logs.items():
+            if sibling in fronts or sibling in self.caught_up:
+                continue
+            behind_ms = fronts[kind] - log.arrival_ms
+            if behind_ms > self.settings.limits.hold_back_ms:
+                return None
+        return kind
+
+    def apply(self, taken: list[Chunk]) -> int:
+        """Apply chunks; returns the number of records."""
+        assert self.partition is not None
+        assert self.journal is not None
+        applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
+        for kind, last in applied.last.items():
+            self.journal.remember(kind, Fingerprint(*last))
+        for lost in applied.skipped:
+            logger.error(
+                "%s/%d: the record batch of offsets %d to %d cannot be read (%s): they are lost",
+                *(self._topic(lost.kind), self.number, lost.first, lost.end - 1, lost.reason),
+            )
+        self._keep_dead(applied)
+        self.dirty = True
+        self.rows_since_commit += applied.rows
+        self._settled_at = self._clocks()
+        return applied.rows
+
+    def _topic(self, kind: str) -> str:
+        return str(getattr(self.settings.kafka.topics, kind))
+
+    def _keep_dead(self, applied: Applied) -> None:
+        self.dead_omitted += applied.omitted
+        for kind, offset, reason, value in applied.rejected:
+            refusal = self._explainer.explain(kind, value, reason)
+            self.dead.append(DeadLetter(self._topic(kind), self.number, offset, refusal, value))
+
+    def _clocks(self) -> tuple[object, ...]:
+        assert self.partition is not None
+        return (self.at_end, *(log.arrival_ms for log in self.partition.logs.values()))
+
+    @property
+    def may_settle(self) -> bool:
+        """Whether an idle topic can take a watermark from the others since the last apply."""
+        assert self.partition is not None
+        seen = any(log.arrival_ms > NEVER for log in self.partition.logs.values())
+        return seen and bool(self.at_end) and self._clocks() != self._settled_at
+
+    def may_refresh_users(self, now: float, parts: int) -> bool:
+        """Whether the sums over users are to be brought up to date: if they are not, and that took
+        at most one in so many parts of the time since it was done last (0: at once)."""
+        if self.partition is None or not self.partition.is_dirty:
+            return False
+        pause = max(limits.USER_REFRESH_SECONDS, parts * self.refresh_seconds) if parts else 0.0
+        return now - self.refreshed_at >= pause
+
+    @property
+    def may_refresh_users_last(self) -> bool:
+        """Whether to bring the sums over users up to date before the partition is given up: whoever
+        takes it over does so too, but perhaps nobody does."""
+        p = self.partition
+        wanted = p is not None and p.is_dirty and not p.is_stale
+        return wanted and self.refresh_seconds <= limits.USER_REFRESH_SECONDS
+
+    @property
+    def has_uncommitted(self) -> bool:
+        """Whether something was applied that no commit holds yet."""
+        return self.phase is Phase.OWNED and self.dirty
+
+    @property
+    def has_too_much(self) -> bool:
+        """Whether to wait for the commit under way before more is applied."""
+        if self.committing is None:
+            return False
+        many = self.rows_since_commit >= limits.COMMIT_ROWS
+        return many or len(self.dead) >= limits.MAX_DEAD_LETTERS
+
+    def forget(self, phase: Phase) -> None:
+        """Drop everything in memory, and the commit under way."""
+        if self.committing is not None:
+            self.committing.cancel()
+            self.committing = None  # one that has not begun does not end by itself
+        self.phase = phase
+        self.partition = self.journal = None
+        self.dead, self.dead_omitted = [], 0
+        self.dirty, self.rows_since_commit = False, 0
+        self.is_stuck = self.is_fenced = False
+        self.committed = {}
+        self.refreshed_at = self.refresh_seconds = 0.0
+        self._settled_at = ()
+        self._drop_queues()
+
+    def suspend(self) -> None:
+        """Keep what was committed, and drop all that waits, until the next assignment."""
+        self.phase = Phase.REVOKED
+        self._drop_queues()
+
+    def _drop_queues(self) -> None:
+        """Drop what waits, and all that was fetched before the next seek."""
+        self.at_end = self.caught_up = frozenset()
+        self.epochs = {}
+        for queue in self.queues.values():
+            queue.clear()

@@ -1,0 +1,108 @@
+"""From what is stored to a partition in memory: claim, load, find the place in its logs.
+
+Where stored bytes are damaged or gone, the partition is counted again from Kafka: what its logs
+still hold is exact, what they no longer hold is declared lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from aiokafka.structs import TopicPartition
+
+from streamer.errors import CodecError, DamagedError, StoreError
+from streamer.ingest.hash_key import HashKey, random_key
+from streamer.kafka.fingerprints import Records
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.manifest import decode
+from streamer.state.partition import Partition
+from streamer.state.reader import manifests_of
+from streamer.state.restore import load_partition, start_over
+from streamer.state.store import Store, Stored
+from streamer.worker.log_position import find_place, find_start
+
+logger = logging.getLogger("streamer")
+_SECOND_LOOK_SECONDS = 1.0
+"""Damage counts when it is seen twice."""
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A partition that can go on. ``dirty``: something was declared that no commit holds yet."""
+
+    partition: Partition
+    journal: Journal
+    dirty: bool
+
+
+async def recover(
+    settings: Settings,
+    catalogue: Catalogue,
+    store: Store,
+    records: Records,
+    kinds: Mapping[TopicPartition, str],
+    number: int,
+) -> Recovered:
+    """Claim a partition and load it. StoreError, BrokerError, and CodecError where another version
+    wrote it: to be tried again."""
+    key, claim, stored = await _claim(store, number)
+    for _ in range(2):
+        partition = Partition(settings, catalogue, key)
+        try:
+            journal = await load_partition(store, number, partition, claim, stored)
+        except DamagedError as error:
+            damage = error
+            await asyncio.sleep(_SECOND_LOOK_SECONDS)
+            stored = await store.read(number)
+            continue
+        return Recovered(partition, journal, await find_place(records, kinds, partition, journal))
+    if await store.standing([number]) != [(claim, stored.position)]:
+        raise StoreError(f"partition {number} was claimed by another worker while it was loaded")
+    logger.error(
+        "partition %d: %s; it is counted again from Kafka. If its logs do not hold all that was "
+        "counted, and Redis has a backup, stop the workers and restore that instead; "
+        "docs/operations.md says more under damaged state",
+        number,
+        damage,
+    )
+    partition = Partition(settings, catalogue, key)
+    journal = start_over(partition, claim, stored)
+    await find_start(records, kinds, partition, _first_known(stored))
+    return Recovered(partition, journal, True)
+
+
+async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:
+    """The hash key, and the partition claimed.
+
+    Before the claim there is a key, so an older state that still has the claim has the key as well;
+    after it the key is read, so it is not one of before Redis was emptied.
+    """
+    if await store.hash_key() is None:
+        await _make_hash_key(store)
+    claim, stored = await store.claim(number)
+    key = await store.hash_key()
+    if key is None:
+        raise StoreError(f"the hash key was lost while partition {number} was claimed")
+    return key, claim, stored
+
+
+async def _make_hash_key(store: Store) -> None:
+    """Store the key under which partitions were counted: that was lost. If there are none, a random
+    one. Several workers may do so at once: the first one's stays."""
+    manifests, _ = await manifests_of(store, await store.partitions() or 0)
+    known = [manifest.hash_key for manifest in manifests.values()]
+    await store.set_hash_key(known[0] if known else random_key())
+
+
+def _first_known(stored: Stored) -> dict[str, int]:
+    """Kind → the offset at which reading had begun, by the manifest, if it can be read."""
+    try:
+        topics = decode(stored.manifest).topics
+    except CodecError:
+        return {}
+    return {kind: topic.first_offset for kind, topic in topics.items()}

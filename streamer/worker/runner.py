@@ -1,0 +1,395 @@
+"""The worker: recovers partitions, applies what was fetched, commits. No Faust in here.
+
+``Log`` is all it needs of a consumer; the Faust transport is one. Partitions take turns of their
+own, as many at a time as there are cores; whoever uses one holds its lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+
+from aiokafka.errors import KafkaError
+from aiokafka.structs import TopicPartition
+
+from streamer._core import PanicException
+from streamer.errors import BrokerError, CodecError, SettingsError, StoreError, StreamerError
+from streamer.ingest.dead_letters import DeadLetters
+from streamer.kafka.chunk import Chunk
+from streamer.kafka.log import Log, Progress
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+from streamer.state.store import Store
+from streamer.state.worker_report import WorkerReport
+from streamer.worker.checkpoint import Committer, prepare
+from streamer.worker.log_position import find_place
+from streamer.worker.partition_task import PartitionTask, Phase
+from streamer.worker.recovery import recover
+from streamer.worker.store_watch import StoreWatch
+from streamer.worker.threads import Pool
+
+logger = logging.getLogger("streamer")
+_TELL_SECONDS = 5.0
+
+
+class Runner:
+    """All partitions of one worker process."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        log: Log,
+        worker: str,
+        before_recovery: Callable[[], Awaitable[None]] | None = None,
+        after_recovery: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.settings, self.store, self.log = settings, store, log
+        self.before_recovery, self.after_recovery = before_recovery, after_recovery
+        self.catalogue = Catalogue(settings)
+        self.dead_letters = DeadLetters(settings)
+        self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
+        self.partitions: dict[int, PartitionTask] = {}
+        topics = settings.kafka.topics
+        self.topic_of = {kind: str(getattr(topics, kind)) for kind in KINDS}
+        self._recoveries: dict[int, asyncio.Task[None]] = {}
+        self._paused: set[TopicPartition] = set()
+        self._wake = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._pool = Pool()
+        self.committer = Committer(store, self.dead_letters, self.worker_report, self._wake.set)
+        self._told_at = self._applied_at = 0.0
+        self._epochs = itertools.count(1)
+        self._aside: set[asyncio.Task[None]] = set()
+        self._releases: set[asyncio.Task[None]] = set()
+        self.store_watch = StoreWatch(store, self._wake.set)
+        self._doubted: set[int] = set()
+        self._recovering = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
+        self._progress: dict[TopicPartition, Progress] = {}
+
+    # Assignment ----------------------------------------------------------------------------------
+
+    def _tp(self, kind: str, number: int) -> TopicPartition:
+        return TopicPartition(self.topic_of[kind], number)
+
+    def _tps(self, number: int) -> list[TopicPartition]:
+        return [self._tp(kind, number) for kind in self.topic_of]
+
+    async def assign(self, numbers: Iterable[int]) -> None:
+        """Go on with partitions that we had, recover the others, and release what is not ours."""
+        async with self._lock:
+            before, self.partitions = self.partitions, {}
+            self._stop_recoveries()
+            for number in sorted(numbers):
+                task = before.pop(number, None) or PartitionTask(number, self.settings)
+                self.partitions[number] = task
+                self._start_recovery(task, 0.0)
+            for task in before.values():  # in a job: Kafka gets no heartbeats meanwhile
+                job = asyncio.create_task(self._release(task))
+                self._releases.add(job)
+                job.add_done_callback(self._releases.discard)
+
+    def _stop_recoveries(self) -> None:
+        for job in self._recoveries.values():
+            job.cancel()
+        self._recoveries.clear()
+        self.worker_report.problems.clear()
+        self._paused.clear()
+
+    def _start_recovery(self, task: PartitionTask, delay_seconds: float) -> None:
+        number = task.number
+        if self.partitions.get(number) is not task:
+            return  # it was taken away meanwhile
+        self.log.pause(self._tps(number))
+        self._paused.difference_update(self._tps(number))
+        if number in self._recoveries:
+            self._recoveries[number].cancel()
+        job = asyncio.create_task(self._recover(task, delay_seconds))
+        self._recoveries[number] = job
+
+    async def _recover(self, task: PartitionTask, delay_seconds: float) -> None:
+        """Claim, load, seek: again and again until it is done or the partition is taken away."""
+        while True:
+            await asyncio.sleep(delay_seconds)
+            if not self.log.is_assigned(self._tps(task.number)):
+                self.partitions.pop(task.number, None)  # a claim would fence its new owner
+                self.worker_report.problems.pop(task.number, None)
+                await self._release(task)
+                return
+            try:
+                async with self._recovering, task.lock:
+                    await self._recover_once(task)
+                break
+            except SettingsError as error:
+                self.worker_report.problems[task.number] = str(error)
+                logger.error("partition %d: %s", task.number, error)
+            except (StoreError, CodecError, BrokerError, KafkaError, OSError) as error:
+                self.worker_report.problems[task.number] = str(error)
+                logger.warning("partition %d is not recovered yet: %s", task.number, error)
+            except (Exception, PanicException) as error:  # it must not stay without owner
+                self.worker_report.problems[task.number] = type(error).__name__  # no text of events
+                logger.exception("partition %d is not recovered yet", task.number)
+            task.forget(Phase.ASSIGNED)
+            delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
+        if not task.failures:
+            self.worker_report.problems.pop(task.number, None)
+        self.worker_report.owned[task.number] = str(task.phase)
+        if self.after_recovery is not None:
+            await self.after_recovery()
+
+    async def _recover_once(self, task: PartitionTask) -> None:
+        """Claim, load, seek. Called with the partition's lock held."""
+        task.phase = Phase.RECOVERING
+        if self.before_recovery is not None:
+            await self.before_recovery()
+        kinds = dict(zip(self._tps(task.number), self.topic_of, strict=True))
+        partition, journal = task.partition, task.journal
+        if partition is not None and journal is not None and await self._is_still_ours(task):
+            task.dirty |= await find_place(self.log, kinds, partition, journal)
+        else:
+            task.forget(Phase.RECOVERING)
+            found = await recover(
+                self.settings, self.catalogue, self.store, self.log, kinds, task.number
+            )
+            partition, task.journal, task.dirty = found.partition, found.journal, found.dirty
+        offsets = {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()}
+        epoch = next(self._epochs)
+        task.epochs = dict.fromkeys(KINDS, epoch)
+        await self.log.start_at(offsets, epoch)
+        task.partition, task.phase = partition, Phase.OWNED
+        task.committed_at = _now()
+        self.log.resume(offsets)
+        logger.info("partition %d is counted from here", task.number)
+
+    async def _is_still_ours(self, task: PartitionTask) -> bool:
+        """Whether a partition in memory is the stored one, and nobody has claimed it since."""
+        journal = task.journal
+        (standing,) = await self.store.standing([task.number])
+        return journal is not None and standing == (journal.claim, journal.position)
+
+    async def revoke(self) -> None:
+        """Commit everything; what cannot be committed will be read again. The claims stay until the
+        next assignment: most partitions come back to where they were."""
+        async with self._lock:
+            self._stop_recoveries()
+            await asyncio.gather(*map(self._flush, self.partitions.values()))
+            for task in self.partitions.values():
+                if task.partition is None or task.is_fenced or task.is_stuck:
+                    task.forget(Phase.ASSIGNED)
+                else:
+                    task.suspend()
+
+    async def _release(self, task: PartitionTask) -> None:
+        """Give a partition up that was committed, and forget it."""
+        async with task.lock:
+            claim = task.journal.claim if task.journal is not None else None
+            task.forget(Phase.ASSIGNED)
+        if claim is None:
+            return
+        try:
+            async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                await self.store.release(task.number, claim)
+        except (StoreError, TimeoutError) as error:  # its next owner claims it all the same
+            logger.warning("partition %d was not released: %r", task.number, error)
+
+    async def _flush(self, task: PartitionTask) -> None:
+        async with task.lock:
+            if task.phase is not Phase.OWNED or task.journal is None:
+                return
+            try:
+                async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                    await self._commit_last(task)
+            except (Exception, PanicException) as error:  # it is read again; the others go on
+                logger.warning("partition %d was not committed: %r", task.number, error)
+                task.forget(Phase.ASSIGNED)
+
+    async def _commit_last(self, task: PartitionTask) -> None:
+        if task.committing is not None:  # may be cancelled meanwhile: it was fenced
+            await asyncio.wait({task.committing})
+        if task.may_refresh_users_last and task.partition is not None:
+            await self._pool.run(task.partition.refresh_user_sums)
+            task.dirty = True
+        if task.has_uncommitted:
+            await self.committer.attempt(task, *await self._pool.run(prepare, task))
+
+    async def stop(self) -> None:
+        """Commit, release, close."""
+        await self.revoke()
+        await self.assign(())
+        await asyncio.gather(*self._releases)
+        await self.dead_letters.close()
+        self._pool.close()
+
+    # Applying ------------------------------------------------------------------------------------
+
+    def offer(self, chunk: Chunk) -> None:
+        """Queue a fetched chunk; fetching pauses where too much waits."""
+        task = self.partitions.get(chunk.partition)
+        if task is None:
+            return
+        task.offer(chunk)
+        if task.rows(chunk.kind) > self._inbox_bound:
+            tp = TopicPartition(chunk.topic, chunk.partition)
+            self._paused.add(tp)
+            self.log.pause([tp])
+        self._wake.set()
+
+    @property
+    def _inbox_bound(self) -> int:
+        """Records of one topic-partition that may wait."""
+        logs = len(KINDS) * max(1, len(self.partitions))
+        return max(1000, self.settings.limits.inbox_records // logs)
+
+    async def run(self) -> None:
+        """Apply and commit, for ever."""
+        flush_seconds = self.settings.limits.flush_ms / 1000
+        next_tick = 0.0
+        while True:
+            if _now() >= next_tick:
+                next_tick = _now() + flush_seconds
+                await self._look_around()
+                for task in self.partitions.values():
+                    task.is_tick = True
+            self._wake.clear()
+            for task in self.partitions.values():
+                has_enough = task.waiting >= self.settings.limits.gather_rows
+                if task.working is None and (task.is_tick or task.is_fenced or has_enough):
+                    task.working = asyncio.create_task(self._take_turn(task))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), max(0.001, next_tick - _now()))
+
+    async def _take_turn(self, task: PartitionTask) -> None:
+        try:
+            async with task.lock:
+                is_tick, task.is_tick = task.is_tick, False
+                if await self._work(task, is_tick):
+                    self._wake.set()
+        except (Exception, PanicException) as error:  # half of it may have been applied
+            self._start_over(task, error)
+        finally:
+            task.working = None
+
+    def _start_over(self, task: PartitionTask, error: BaseException) -> None:
+        """Drop a partition's memory after an error of ours, and go on with what is stored; if that
+        fails as well, then ever later."""
+        if task.phase is not Phase.OWNED:
+            return
+        said = str(error) if isinstance(error, StreamerError) else type(error).__name__
+        self.worker_report.problems[task.number] = said
+        logger.error("partition %d is loaded again: %s", task.number, said, exc_info=error)
+        task.forget(Phase.FENCED)
+        task.failures += 1
+        delay_seconds = min(0.1 * 2.0 ** min(task.failures, 10), limits.RETRY_SECONDS_MAX)
+        self._start_recovery(task, delay_seconds)
+
+    async def _look_around(self) -> None:
+        """Where the logs end, and what fell out of them."""
+        self._progress = await self.log.progress()
+        self.worker_report.owned = {n: str(o.phase) for n, o in self.partitions.items()}
+        self.worker_report.read_to = {
+            f"{kind}/{task.number}": self._progress[tp].position
+            for task in self.partitions.values()
+            if task.committing is None and not task.dirty
+            for kind in task.at_end
+            if (tp := self._tp(kind, task.number)) in self._progress
+        }
+        if not self._aside:
+            for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
+                job = asyncio.create_task(work)
+                self._aside.add(job)
+                job.add_done_callback(self._aside.discard)
+        self._doubted |= {tp.partition for tp in self.log.take_doubted()}
+        for number in sorted(self._doubted):
+            async with self._lock:
+                await self._recover_again(number)
+
+    async def _recover_again(self, number: int) -> None:
+        """A log may have changed: keep what was read of it, then compare and go on."""
+        task = self.partitions.get(number)
+        if task is not None and task.phase is not Phase.OWNED:
+            return  # looked at again when its recovery is done
+        self._doubted.discard(number)
+        if task is not None:
+            await self._flush(task)
+            await self._release(task)
+            self._start_recovery(task, 0.0)
+
+    async def _work(self, task: PartitionTask, is_tick: bool) -> bool:
+        """One turn of a partition; True where it was fed."""
+        if task.is_fenced and task.phase is Phase.OWNED:
+            task.forget(Phase.FENCED)
+            self._start_recovery(task, 1.0)
+        if task.phase is not Phase.OWNED:
+            return False
+        if is_tick:
+            found = {kind: self._progress.get(self._tp(kind, task.number)) for kind in KINDS}
+            task.look({kind: progress for kind, progress in found.items() if progress})
+        if task.is_stuck or task.has_too_much:
+            return False
+        bounds = self.settings.limits
+        taken = task.take(bounds.gather_rows, everything=is_tick)
+        if taken or (is_tick and task.may_settle):
+            rows = await self._pool.run(task.apply, taken)
+            self.worker_report.applied_records += rows
+            self._applied_at = _now()
+            self._resume(task)
+        is_due = _now() - task.committed_at >= bounds.flush_ms / 1000
+        is_due |= task.rows_since_commit >= limits.COMMIT_ROWS
+        is_due |= len(task.dead) >= limits.MAX_DEAD_LETTERS
+        if task.committing is None and (is_tick or (task.dirty and is_due)):
+            await self._refresh_users(task)
+        if task.dirty and is_due and task.committing is None:
+            task.committed_at = _now()
+            prepared = await self._pool.run(prepare, task)
+            task.committing = asyncio.create_task(self.committer.commit(task, *prepared))
+        return bool(taken)
+
+    async def _refresh_users(self, task: PartitionTask) -> None:
+        """Bring the sums over users up to date, if it is worth its time now."""
+        started, partition = _now(), task.partition
+        if partition is not None and task.may_refresh_users(started, self._refresh_parts(started)):
+            everything = partition.is_stale
+            await self._pool.run(partition.refresh_user_sums)
+            task.refreshed_at, task.dirty = _now(), True
+            if not everything:  # that comes once, after an recovery
+                task.refresh_seconds = _now() - started
+
+    def _refresh_parts(self, now: float) -> int:
+        """Refreshing sums over users takes at most one in so many parts of a partition's time."""
+        if now - self._applied_at > self.settings.limits.flush_ms / 1000:
+            return 0  # nothing comes that would have to wait
+        rows = self.settings.limits.gather_rows
+        is_busy = any(task.waiting > rows for task in self.partitions.values())
+        parts = limits.USER_REFRESH_PARTS if is_busy else limits.USER_REFRESH_PARTS_IDLE
+        return parts * len(self.partitions)
+
+    def _resume(self, task: PartitionTask) -> None:
+        bound = self._inbox_bound // 2
+        for kind, tp in zip(self.topic_of, self._tps(task.number), strict=True):
+            if tp in self._paused and task.rows(kind) <= bound:
+                self._paused.discard(tp)
+                self.log.resume([tp])
+
+    async def _tell_kafka(self) -> None:
+        """Commit what is committed here to Kafka too, for lag tools; nothing depends on it."""
+        if _now() - self._told_at < _TELL_SECONDS:
+            return
+        self._told_at = _now()
+        offsets = {
+            self._tp(kind, number): offset
+            for number, task in self.partitions.items()
+            for kind, offset in task.committed.items()
+            if offset
+        }
+        await self.log.tell_kafka(offsets)
+
+
+def _now() -> float:
+    """The event loop's clock, in seconds: tests may drive it."""
+    return asyncio.get_running_loop().time()

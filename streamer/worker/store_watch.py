@@ -1,0 +1,69 @@
+"""Whether the store still holds what a worker left there: an idle partition commits nothing that
+would tell."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from streamer.errors import StoreError
+from streamer.settings import limits
+from streamer.state.journal import Journal
+from streamer.state.store import Store
+from streamer.worker.partition_task import PartitionTask, Phase
+
+logger = logging.getLogger("streamer")
+
+
+class StoreWatch:
+    """Asks the store now and then. A partition that stands elsewhere there is marked as fenced;
+    ``when_fenced`` is called then."""
+
+    def __init__(self, store: Store, when_fenced: Callable[[], None]) -> None:
+        self.store, self.when_fenced = store, when_fenced
+        self._asked_at = self._counted_at = 0.0
+
+    async def ask(self, partitions: Mapping[int, PartitionTask]) -> None:
+        """Whether partitions are still ours, stand where we left them, and have all their blobs: of
+        a store that went back, or lost something, the next commit would not show."""
+        now = asyncio.get_running_loop().time()
+        if now - self._asked_at < limits.STANDING_SECONDS:
+            return
+        self._asked_at = now
+        left = await _left(partitions)
+        try:
+            found = await self.store.standing(list(left))
+            missing = dict.fromkeys(left, 0)
+            if now - self._counted_at >= limits.BLOBS_SECONDS:
+                self._counted_at = now
+                for number, (_, _, names) in left.items():
+                    missing[number] = len(names) - await self.store.count_blobs(number, names)
+        except StoreError:
+            return  # the next commit shows it
+        for (number, (journal, commit, names)), standing in zip(left.items(), found, strict=True):
+            task = partitions.get(number)
+            if task is None or task.journal is not journal or journal.commit_number != commit:
+                continue
+            if standing != (journal.claim, journal.position):
+                said = "the store has another state"
+            elif missing[number]:
+                said = f"{missing[number]} of {len(names)} blobs are gone from the store"
+            else:
+                continue
+            logger.warning("partition %d: %s; it is loaded again", number, said)
+            task.is_fenced = True
+            self.when_fenced()
+
+
+async def _left(
+    partitions: Mapping[int, PartitionTask],
+) -> dict[int, tuple[Journal, int, list[str]]]:
+    """Partition → journal, commit and blobs as they were left, where no commit is under way."""
+    left = {}
+    for number, task in list(partitions.items()):
+        async with task.lock:  # nothing is being prepared
+            journal = task.journal
+            if task.phase is Phase.OWNED and journal and task.committing is None:
+                left[number] = (journal, journal.commit_number, journal.blob_names())
+    return left

@@ -1,0 +1,170 @@
+"""A partition's state as plain sorted values: what two runs of the same logs must agree on.
+
+Layout in memory (numbers of rows, segments and epochs, rows that could leave already) is left out,
+and what only says how far joins were made final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.metrics.rings import rings_of
+from streamer.metrics.user_sums import first_key, parts_of
+from streamer.settings.event_fields import KINDS
+from streamer.state.partition import Partition, Series
+from streamer.state.snapshot import panes_of
+
+Canonical = dict[str, Any]
+_EVERY = 1 << 31
+"""An epoch after all others."""
+
+
+def canonical(partition: Partition) -> Canonical:
+    """Everything that is stored, decoded, once the sums over users are up to date."""
+    partition.refresh_user_sums()
+    state = partition.state()
+    texts = segment_texts(state["dimensions"])
+    return {
+        "stream_ms": state["stream_ms"],
+        "unattributed": state["unattributed"],
+        "logs": {kind: _log(partition, kind, state["topics"][kind]) for kind in KINDS},
+        "values": [
+            {"kept": v["kept"], "capped": v["events"][OTHER]} for v in state["dimensions"]["values"]
+        ],
+        "panes": _panes(partition, texts),
+        "impressions": _impressions(partition, texts),
+        "feedback": _feedback(partition),
+        "sessions": _intervals(partition, "sessions", texts, ("segment",)),
+        "viewings": _intervals(partition, "viewings", texts, ("click_segment", "session_segment")),
+        "user_items": _user_items(partition, texts),
+        "user_sums": _user_sums(partition, state["dimensions"]),
+        "series": [_series(state["dimensions"], series) for series in partition.series],
+    }
+
+
+def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
+    ids = partition.core.rows(f"ids_{kind}", *partition.core.serials(f"ids_{kind}"))
+    held = ids["arrival_ms"] >= counted["arrival_ms"] - partition.settings.time.dedup_horizon_ms
+    names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late")
+    return {
+        **{name: counted[name] for name in names},
+        "rejected": dict(sorted(counted["rejected"].items())),
+        "ids": sorted(
+            zip(ids["key"][held].tolist(), ids["arrival_ms"][held].tolist(), strict=True)
+        ),
+    }
+
+
+def _panes(partition: Partition, texts: Sequence[tuple[str, ...]]) -> dict[tuple[Any, ...], int]:
+    return _summed(
+        ((pane >> 32, pane & 0xFFFFFFFF, texts[code >> 14], code & 0x3FFF), value)
+        for pane, (codes, values) in panes_of(partition).items()
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True)
+    )
+
+
+def _summed(entries: Any) -> dict[tuple[Any, ...], int]:
+    found: dict[tuple[Any, ...], int] = {}
+    for key, value in entries:
+        found[key] = found.get(key, 0) + value
+    return dict(sorted((key, value) for key, value in found.items() if value))
+
+
+def _rows(
+    partition: Partition, table: str, keep: Callable[[dict[str, Any]], bool]
+) -> list[dict[str, Any]]:
+    first, end = partition.core.serials(table)
+    is_log = partition.core.horizon_ms(table) is None
+    columns = partition.core.rows(table, first, end if is_log else _EVERY)
+    lists = {name: column.tolist() for name, column in columns.items()}
+    rows = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
+    return [row for row in rows if keep(row)]
+
+
+def _impressions(partition: Partition, texts: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
+    settings = partition.settings
+    reach_ms = settings.attribution.click_ms + settings.time.max_lateness_ms
+    clicks_ms = partition.logs["clicks"].clock_ms
+    found = []
+    for row in _rows(partition, "impressions", lambda x: x["event_ms"] + reach_ms >= clicks_ms):
+        row["segment"] = texts[row["segment"]]
+        row["score"] = -np.inf if np.isnan(row["score"]) else row["score"]
+        hidden = ("arrival_ms", "placed", "is_closed")
+        found.append(tuple(value for name, value in row.items() if name not in hidden))
+    return sorted(found)
+
+
+def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
+    """Pending feedback without a request: of others it depends on what came first."""
+    horizon_ms = partition.settings.time.max_lateness_ms
+    clocks = [partition.logs[kind].clock_ms for kind in ("impressions", "clicks")]
+
+    def is_pending(row: dict[str, Any]) -> bool:
+        clock_ms = clocks[0] if row["kind"] >= 0 else min(clocks)
+        return bool(row["slate"] == 0 and row["event_ms"] >= clock_ms - horizon_ms)
+
+    names = ("kind", "offset", "event_ms", "user", "pair", "is_settled")
+    return sorted(tuple(row[n] for n in names) for row in _rows(partition, "feedback", is_pending))
+
+
+def _intervals(
+    partition: Partition, table: str, texts: Sequence[tuple[str, ...]], segments: Sequence[str]
+) -> list[tuple[Any, ...]]:
+    horizon_ms = partition.core.horizon_ms(table)
+    found = []
+    for row in _rows(partition, table, lambda x: x["alive"] and x["high_ms"] >= horizon_ms):
+        for name in segments:
+            is_given = row.get(name.replace("segment", "dwell_ms"), 0) >= 0
+            row[name] = texts[row[name]] if is_given else ()
+        found.append(tuple(v for name, v in row.items() if name not in ("id", "alive")))
+    return sorted(found)
+
+
+def _user_items(
+    partition: Partition, texts: Sequence[tuple[str, ...]]
+) -> dict[tuple[Any, ...], list[int]]:
+    """Last times by (user, pair, segment), of rows that a window still covers."""
+    oldest = partition.core.horizon_ms("user_items")
+    found: dict[tuple[Any, ...], list[int]] = {}
+    for row in _rows(partition, "user_items", lambda row: True):
+        times = [t if t > oldest else 0 for name, t in row.items() if name.startswith("time_")]
+        if any(times):
+            key = (row["user"], row["pair"], texts[row["segment"]])
+            found[key] = [max(pair) for pair in zip(found.get(key, times), times, strict=True)]
+    return dict(sorted(found.items()))
+
+
+def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[Any, ...], int]:
+    texts = group_texts(partition.core.user_groups(), dimensions)
+    entries = []
+    for number, ring in enumerate(rings_of(partition.settings)):
+        key, value = partition.core.user_sums(number)
+        held = key >= first_key(ring.oldest(partition.stream_ms))
+        key, value = key[held], value[held]
+        columns = [column.tolist() for column in parts_of(key)]
+        for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
+            entries.append(((ring.label, pane, texts[group], stat), v))
+    return _summed(entries)
+
+
+def _series(dimensions: dict[str, Any], series: Series) -> dict[tuple[Any, ...], int]:
+    """Sums by (pane, label as it is now, statistic)."""
+    kept = dict(zip(series.partition_names, dimensions["values"], strict=True))
+    labels = [_shown(kept, label) for label in series.labels]
+    return _summed(
+        ((pane, labels[code >> 14], code & 0x3FFF), value)
+        for pane, (codes, values) in panes_of(series).items()
+        for code, value in zip(codes.tolist(), values.tolist(), strict=True)
+    )
+
+
+def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:
+    """A label as readers see it."""
+    return tuple(
+        value if value in (*kept[name]["kept"], "unknown") else "other"
+        for name, value in label.items()
+    )

@@ -1,0 +1,69 @@
+"""Tracks: what alerts compare, counted thing by thing for every pane, segment and group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from streamer.ingest.hash_key import HashKey
+from streamer.settings.alerts import Alert
+from streamer.settings.model import Settings
+
+from .acceptance import Acceptance, accept
+from .dimensions import Kept
+from .experiments import ratio_of
+from .hashing import digest
+from .joining import Joins, join
+from .shape import Record
+from .user_days import facts_of
+
+PANES = 6
+Key = tuple[int, tuple[str, ...], int, str]
+"""(pane, values of the alert's dimensions, group of users, `x` or `y`)."""
+
+
+def group_of(user_id: str, key: HashKey) -> int:
+    """Four bits of the hash by which the user is known."""
+    return (digest(user_id, key) >> 40) & 15
+
+
+def series_of(records: Iterable[Record], settings: Settings, alert: Alert) -> dict[Key, int]:
+    """Sums of numerators and denominators of the alert's metric, whenever it was."""
+    verdict = accept(records, settings)
+    kept = Kept(verdict.events, settings, verdict.key)
+    return track(verdict, join(verdict, settings), kept, settings, alert)
+
+
+def track(
+    verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings, alert: Alert
+) -> dict[Key, int]:
+    """The same of what was accepted and joined."""
+    places = [i for i, name in enumerate(settings.dimension_names) if name in alert.segments]
+    above, below = ratio_of(alert.metric, settings)
+    found: Counter[Key] = Counter()
+    for fact in facts_of(verdict, joins, kept, settings):
+        shown = kept.shown(fact.dims)
+        values = tuple(shown[i] for i in places)
+        group = group_of(fact.user[1], kept.key)
+        pane = fact.event_ms * PANES // alert.window_ms
+        for side, component in (("x", above), ("y", below)):
+            if fact.component == component:
+                found[pane, values, group, side] += fact.amount
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def by_day(sums: dict[Key, int], alert: Alert) -> dict[Key, int]:
+    """The same day by day."""
+    per_day = 86_400_000 * PANES // alert.window_ms
+    found: Counter[Key] = Counter()
+    for (pane, values, group, side), amount in sums.items():
+        found[pane // per_day, values, group, side] += amount
+    return {key: amount for key, amount in found.items() if amount}
+
+
+def by_time(sums: dict[Key, int]) -> dict[Key, int]:
+    """Of everybody together; in place of the group stands the pane's number modulo 16."""
+    found: Counter[Key] = Counter()
+    for (pane, values, _, side), amount in sums.items():
+        found[pane, values, pane % 16, side] += amount
+    return {key: amount for key, amount in found.items() if amount}
