@@ -4,9 +4,10 @@ Users are in 16 groups by hash, and what they do is added up by group. The group
 however much of it hangs together, so from their sums follows the variance of x / y (random groups;
 Wolter, *Introduction to Variance Estimation*, 2007, ch. 2): with R = Σx / Σy over all groups
 
-    var = 16 / 15 · Σ (x_g - R y_g)² / (Σy)²,    interval R ± t √var,
+    var = k / (k - 1) · Σ (x_g - R y_g)² / (Σy)²,    interval R ± t √var,
 
-t = 2.131 of Student's distribution with 15 degrees of freedom. Shares (R up to 1) have Wilson's
+k being the groups that have something, and t Student's with k - 1 degrees of freedom (2.131 where
+all 16 have). Shares (R up to 1) have Wilson's
 interval (1927) instead, of as many independent events as have this variance, at most those that
 there are. Metrics of users have Wilson's interval of as many users, with 1.960: exact for shares of
 users, too wide for means of values between 0 and 1. All are of level 0.95.
@@ -25,11 +26,13 @@ from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
-from streamer.stats.random_groups import GROUPS
+from streamer.stats.random_groups import GROUPS, critical, estimates
 
 LEAST_GROUPS = 8
 """Groups that must have something: below, their variance says too little."""
-_T, _Z = 2.131449545559323, 1.959963984540054
+_Z = 1.959963984540054
+_T = np.array([0.0, 0.0, *(critical(0.975, k - 1) for k in range(2, GROUPS + 1))])
+"""By the number of groups that have something."""
 _STAT = "by_user_group"
 _QUANTITIES = (
     *("impressions", "clicks", "conversions", "clicked", "converted", "value"),
@@ -66,25 +69,24 @@ def _of_quantity(sums: I64, name: str) -> I64 | F64:
 
 def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:
     """The interval of Σx / Σy / unit; ``x``, ``y``: (segments, groups)."""
+    found = estimates(x.astype(np.float64), y.astype(np.float64))
+    value, variance, t = found.value, found.variance, _T[found.occupied]
     total = y.sum(axis=1)
     present = (np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS) & (total > 0)
     n = np.where(present, total, 1).astype(np.float64)
-    value = x.sum(axis=1) / n
-    spread = ((x - value[:, None] * y) ** 2).sum(axis=1)
-    variance = GROUPS / (GROUPS - 1) * spread / n**2
-    reach = _T * np.sqrt(variance)
+    reach = t * np.sqrt(variance)
     lower, upper = np.maximum(value - reach, 0.0), value + reach
     if is_share:
         single = value * (1 - value) / n
         inside = single > 0
         effect = np.divide(variance, single, out=np.ones(len(n)), where=inside)
-        low, high = wilson(value, n / np.maximum(effect, 1.0), _T)
+        low, high = wilson(value, n / np.maximum(effect, 1.0), t)
         within = value <= 1
         lower, upper = np.where(within, low, lower), np.where(within, high, upper)
     return Interval(lower / unit, upper / unit, present)
 
 
-def wilson(share: F64, n: F64, quantile: float) -> tuple[F64, F64]:
+def wilson(share: F64, n: F64, quantile: F64 | float) -> tuple[F64, F64]:
     """Ends of the interval of a share of n independent events.
 
     >>> low, high = wilson(np.array([0.0, 0.5]), np.array([10.0, 10.0]), 1.959963984540054)

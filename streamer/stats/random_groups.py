@@ -7,8 +7,10 @@ its users; of k groups that somebody is in
     var(R) = k / (k - 1) · Σ d² / (Σy)²
 
 with k - 1 degrees of freedom (Wolter 2007, "Introduction to Variance Estimation", chapter 2, for
-the linearised ratio). In expectation it is the delta method over users (``experiments.ratio``)
-without a table of users, and of any number of panes: sums of groups are added.
+the linearised ratio). Groups without users are left out: where users are few a group is hardly more
+than one user, and counting empty ones too would promise too much (``benchmarks.group_coverage``).
+In expectation it is the delta method over users (``experiments.ratio``) without a table of users,
+and of any number of panes: sums of groups are added.
 """
 
 from __future__ import annotations
@@ -19,13 +21,47 @@ from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
 from operator import or_
+from typing import Any
 
+import numpy as np
+
+from streamer.encoding.arrays import I64
 from streamer.stats.distributions import t_quantile
 
 GROUPS = 16
 """Four bits of a user's hash: what fewer groups lose in degrees of freedom widens every interval,
 and more groups cost memory in every pane."""
 _NOTHING = (0,) * GROUPS
+Sums = np.ndarray[Any, Any]
+"""float64, or Python's integers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """R of each row, its variance, and how many groups somebody is in."""
+
+    value: Sums
+    variance: Sums
+    occupied: I64
+
+
+def estimates(x: Sums, y: Sums) -> Estimates:
+    """R and var(R) from sums by group, (rows, groups): of floats, or exactly of Python's integers
+    up to the one division at the end. Where Σy is 0, or one group alone is occupied, the numbers
+    of a row mean nothing.
+
+    >>> found = estimates(np.array([[1.0, 2, 6]]), np.array([[1.0, 1, 1]]))  # a mean: 7 by 3 groups
+    >>> found.value[0], round(found.variance[0], 4)
+    (np.float64(3.0), np.float64(2.3333))
+    """
+    n, total = y.sum(axis=1), x.sum(axis=1)
+    n = np.where(n > 0, n, 1)
+    occupied = np.count_nonzero((x != 0) | (y != 0), axis=1)
+    residuals = x * n[:, None] - total[:, None] * y
+    squares = (residuals * residuals).sum(axis=1)
+    k = occupied.astype(x.dtype)
+    variance = k * squares / (np.maximum(k - 1, 1) * n**4)
+    return Estimates(total / n, variance, occupied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +120,15 @@ class GroupSums:
 
     @property
     def variance(self) -> float | None:
-        """var(R), in integers up to the one division at the end; None without Σy, or where a single
-        group says nothing about how users differ.
+        """var(R); None without Σy, or where a single group says nothing about how users differ.
 
         >>> GroupSums.of([(0, 1, 1), (1, 2, 1), (5, 6, 1)]).variance  # a mean: 7 by 3 groups
         2.3333333333333335
         """
-        support, k = self.support, self.occupied
-        if not support or k < 2:
+        if not self.support or self.occupied < 2:
             return None
-        total, squares = sum(self.x), 0
-        for x, y in zip(self.x, self.y, strict=True):
-            d = x * support - total * y
-            squares += d * d
-        return k * squares / ((k - 1) * support**4)
+        x, y = (np.array([sums], object) for sums in (self.x, self.y))
+        return float(estimates(x, y).variance[0])
 
     def interval(self, level: float, unit: float = 1.0) -> tuple[float, float] | None:
         """R within t · √var(R), in units of x worth ``unit``; each end holds with probability

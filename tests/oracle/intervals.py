@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import sqrt
-from statistics import NormalDist
+from statistics import NormalDist, variance
 
 from scipy.stats import t as student
 
@@ -20,7 +20,6 @@ from .user_days import Fact
 from .users import UNIT, Tally, kinds_of
 
 GROUPS, LEAST = 16, 8
-T = float(student.ppf(0.975, GROUPS - 1))
 Z = NormalDist().inv_cdf(0.975)
 Ends = tuple[float, float]
 
@@ -74,15 +73,18 @@ class Cell:
 
 
 def ends_of(x: list[int], y: list[int], is_share: bool) -> Ends:
-    """The interval of a ratio whose parts are known by group."""
+    """The interval of a ratio whose parts are known by group: that of a mean of its linearised
+    values, one for each group that has something."""
     n = sum(y)
     value = sum(x) / n
-    variance = GROUPS / (GROUPS - 1) * sum((a - value * b) ** 2 for a, b in zip(x, y, strict=True))
-    variance /= n * n
+    pairs = [(a, b) for a, b in zip(x, y, strict=True) if a or b]
+    linearised = [value + len(pairs) * (a - value * b) / n for a, b in pairs]
+    of_mean = variance(linearised) / len(pairs)
+    t = float(student.ppf(0.975, len(pairs) - 1))
     if not is_share or value > 1:
-        return max(value - T * sqrt(variance), 0.0), value + T * sqrt(variance)
-    effect = 1.0 if value in (0, 1) else max(variance / (value * (1 - value) / n), 1.0)
-    return wilson(value, n / effect, T)
+        return max(value - t * sqrt(of_mean), 0.0), value + t * sqrt(of_mean)
+    effect = 1.0 if value in (0, 1) else max(of_mean / (value * (1 - value) / n), 1.0)
+    return wilson(value, n / effect, t)
 
 
 def wilson(share: float, n: float, quantile: float) -> Ends:
