@@ -130,15 +130,17 @@ class Declarations:
         scope: str = "window",
         kind: str = "",
         brief: Brief | None = None,
+        doc: str = "",
     ) -> Callable[[Formula], Formula]:
-        """Declare the decorated function as a metric: of a window a gauge, else a counter."""
+        """Declare the decorated function as a metric: of a window a gauge, else a counter. ``doc``:
+        instead of the function's docstring."""
 
         def declare(series: Formula) -> Formula:
             of_scope = "counter" if scope == "total" else "gauge"
-            doc = " ".join((series.__doc__ or "").split())
+            text = " ".join((doc or series.__doc__ or "").split())
             self.metrics.append(
                 Metric(
-                    *(name, kind or of_scope, scope, formula, unit, empty, source, doc, labels),
+                    *(name, kind or of_scope, scope, formula, unit, empty, source, text, labels),
                     *(series, brief),
                 )
             )

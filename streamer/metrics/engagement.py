@@ -17,9 +17,9 @@ from streamer.metrics.definition import (
     Sums,
     count,
     histogram,
-    ratio,
 )
 from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import declare
 from streamer.settings import limits
 
 CLASSES_SECONDS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)
@@ -72,17 +72,7 @@ def dwell(w: Sums) -> Iterator[Series]:
     yield from sketch.quantiles(w("dwell_bucket"), w("dwells") != 0)
 
 
-@metric(
-    "dwell_mean_seconds",
-    brief=Brief(),
-    formula="sum of dwell / viewings with a dwell",
-    unit="seconds",
-    empty="absent without dwell times",
-    source="P",
-)
-def dwell_mean(w: Sums) -> Iterator[Series]:
-    """Mean time spent on an item, exact."""
-    yield ratio(w("dwell_ms"), 1000 * w("dwells"))
+declare(metric, "dwell_mean_seconds")
 
 
 @metric(

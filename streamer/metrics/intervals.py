@@ -25,6 +25,7 @@ from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import RATIOS, Ratio
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
@@ -115,24 +116,15 @@ _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
-def _declare(
-    base: str,
-    above: str,
-    below: str,
-    *,
-    unit: float = 1.0,
-    is_share: bool = False,
-    horizon: str | None = None,
-    shown_unit: str = "ratio",
-) -> None:
-    """Both ends of a metric called ``base``; ``horizon``: the setting by which it matures."""
+def _declare(of: Ratio) -> None:
+    """Both ends of a ratio."""
 
     def read(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
-        for labels, sums in _parts(w, horizon):
-            x, y = (_of_quantity(sums, name) for name in (above, below))
-            yield labels, of_groups(x, y, unit, is_share)
+        for labels, sums in _parts(w, of.horizon):
+            x, y = (_of_quantity(sums, part.name) for part in (of.above, of.below))
+            yield labels, of_groups(x, y, of.above.unit, of.is_share)
 
-    _declare_ends(base, read, shown_unit, ("maturity",) if horizon else ())
+    _declare_ends(of.name, read, of.unit, ("maturity",) if of.horizon else ())
 
 
 def _parts(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], I64]]:
@@ -182,18 +174,8 @@ def name_of(base: str, end: str) -> str:
     return f"{base}_{end}"
 
 
-_declare("ctr_ratio", "clicks", "impressions", is_share=True)
-_declare("ctr_attributed_ratio", "clicked", "impressions", is_share=True, horizon="click_ms")
-_declare("cvr_ratio", "conversions", "clicks", is_share=True)
-_declare("cvr_attributed_ratio", "converted", "clicked", is_share=True, horizon="conversion_ms")
-_declare("conversion_value_per_click", "value", "clicks", unit=1e6, shown_unit="currency")
-_declare(
-    *("conversion_value_per_impression", "value", "impressions"), unit=1e6, shown_unit="currency"
-)
-_declare("dwell_mean_seconds", "dwell_ms", "viewings", unit=1000.0, shown_unit="seconds")
-_declare("bounce_rate_ratio", "bounces", "sessions", is_share=True)
-_declare("views_per_session", "views", "sessions", shown_unit="views per session")
-_declare("session_length_mean_seconds", "session_ms", "sessions", unit=1000.0, shown_unit="seconds")
+for each in RATIOS:
+    _declare(each)
 
 
 def _share(above: I64, below: I64) -> F64:

@@ -7,13 +7,14 @@ values of slates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
 from streamer.metrics import ranking, scoring
 from streamer.metrics.alert_series import AlertSeries
+from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Form
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -24,8 +25,7 @@ from streamer.stats.experiments.exposures import Exposure
 from streamer.stats.experiments.trials import Measure, Trial
 
 MILLIONTH = 1_000_000
-"""Units of a slate's value that is 1, and of one unit of currency."""
-IMPRESSIONS = "impressions"
+"""Units of a slate's value that is 1."""
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
 
@@ -36,6 +36,8 @@ class UserRatio:
     ``unit``: how many units of the numerator are 1; ``high``: the numerator's high limb."""
 
     name: str
+    title: str
+    form: Form
     above: str
     below: str | None
     unit: int = 1
@@ -46,20 +48,19 @@ class UserRatio:
         return [name for name in (self.above, self.below, self.high) if name is not None]
 
 
-_RATIOS = {
-    ratio.name: ratio
-    for ratio in (
-        UserRatio("ctr_ratio", "clicks", IMPRESSIONS),
-        UserRatio("ctr_attributed_ratio", "clicked", IMPRESSIONS),
-        UserRatio("cvr_ratio", "conversions", "clicks"),
-        UserRatio("cvr_attributed_ratio", "converted", "clicked"),
-        UserRatio("clicks_per_user", "clicks", None),
-        UserRatio("conversion_value_per_user", "value", None, MILLIONTH, "value_high"),
-        UserRatio("conversion_value_per_click", "value", "clicks", MILLIONTH, "value_high"),
-        UserRatio("conversion_value_per_impression", "value", IMPRESSIONS, MILLIONTH, "value_high"),
-        UserRatio("dwell_mean_seconds", "dwell_ms", "viewings", 1000),
-    )
-}
+def _of_events() -> Iterator[UserRatio]:
+    """The ratios over events whose parts are summed by user."""
+    for each in RATIOS:
+        above, below = each.above, each.below
+        if above.is_by_user and below.is_by_user:
+            of = (above.name, below.name, above.unit, above.high)
+            yield UserRatio(each.name, each.title, each.form, *of)
+    for mean in PER_USER:
+        of_mean = (mean.above.name, None, mean.above.unit, mean.above.high)
+        yield UserRatio(mean.name, mean.title, "number", *of_mean)
+
+
+_RATIOS = {ratio.name: ratio for ratio in _of_events()}
 _FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
@@ -88,7 +89,7 @@ class UserMeasures:
     """What metrics need to be added up for each user. ``metrics``: (name, who asks for it);
     SettingsError for a name that there is not under these settings."""
 
-    always: ClassVar[tuple[str, ...]] = (IMPRESSIONS,)
+    always: ClassVar[tuple[str, ...]] = (IMPRESSIONS.name,)
     """The first components, whatever the metrics."""
 
     def __init__(self, settings: Settings, metrics: Iterable[tuple[str, str]]) -> None:
@@ -137,7 +138,8 @@ class UserMeasures:
             at,
             f"one kind of feedback after the dot: {', '.join(kinds)}",
         )
-        return UserRatio(name, f"feedback.{options[0]}", IMPRESSIONS)
+        title = "Positive rate" if options == ["click"] else f"Positive rate, {options[0]}"
+        return UserRatio(name, title, "percent", f"feedback.{options[0]}", IMPRESSIONS.name)
 
     def _of_slates(
         self,
@@ -162,13 +164,15 @@ class UserMeasures:
         value = _SlateSum(metric, int(k), convention)
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
-        return UserRatio(name, above, f"slates.{over[0]}", MILLIONTH)
+        title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
+        form: Form = "percent" if metric.name == "hit_ratio" else "number"
+        return UserRatio(name, title, form, above, f"slates.{over[0]}", MILLIONTH)
 
 
 class ExperimentMeasures(UserMeasures):
     """What the experiments of the settings need."""
 
-    always = (IMPRESSIONS, OUTCOMES)
+    always = (IMPRESSIONS.name, OUTCOMES)
 
     def __init__(self, settings: Settings) -> None:
         named = [

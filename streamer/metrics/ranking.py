@@ -41,6 +41,7 @@ _BOTH = ("all", "engaged")
 
 slate_metric(
     "precision_ratio",
+    title="Precision",
     formula="h(k) / k",
     doc="Share of the first k places that hold a relevant item; shown: of those of them that "
     "there are, min(k, n) (Jurity).",
@@ -54,6 +55,7 @@ slate_metric(
 
 slate_metric(
     "recall_ratio",
+    title="Recall",
     formula="h(k) / r",
     doc="Share of the slate's relevant items that stand in the first k places.",
     unit="ratio",
@@ -65,6 +67,7 @@ slate_metric(
 
 slate_metric(
     "hit_ratio",
+    title="Hit rate",
     formula="1 if h(k) > 0",
     doc="Whether any relevant item stands in the first k places.",
     unit="ratio",
@@ -76,6 +79,7 @@ slate_metric(
 
 slate_metric(
     "mrr",
+    title="Mean reciprocal rank",
     formula="1 / rank of the first relevant item",
     doc="How early the first relevant item comes; 0 where there is none.",
     unit="reciprocal rank",
@@ -86,6 +90,7 @@ slate_metric(
 
 slate_metric(
     "arhr",
+    title="Reciprocal hit rank",
     formula="sum over relevant i <= k of 1 / i",
     doc="Average reciprocal hit rate: every relevant item in the first k places counts its "
     "reciprocal rank.",
@@ -99,6 +104,7 @@ slate_metric(
 
 slate_metric(
     "map_ratio",
+    title="Mean average precision",
     formula="sum over relevant i <= k of h(i) / i, / r",
     doc="Average precision at k, divided by r (trec_eval); jurity: by min(k, r); primer: by h(k).",
     unit="ratio",
@@ -111,6 +117,7 @@ slate_metric(
 
 slate_metric(
     "mar_ratio",
+    title="Mean average recall",
     formula="sum over relevant i <= k of h(i) / r, / r",
     doc="Average recall at k, divided as map_ratio is; recalls count at relevant ranks only.",
     unit="ratio",
@@ -123,6 +130,7 @@ slate_metric(
 
 slate_metric(
     "cg",
+    title="Cumulative gain",
     formula="sum over i <= k of the gain",
     doc="Gains of the first k items, wherever they stand.",
     unit="gain",
@@ -135,6 +143,7 @@ slate_metric(
 
 slate_metric(
     "dcg",
+    title="DCG",
     formula="sum over i <= k of gain / log2(i + 1)",
     doc="Discounted cumulative gain of the first k items.",
     unit="gain",
@@ -149,6 +158,7 @@ slate_metric(
 
 slate_metric(
     "ndcg_ratio",
+    title="NDCG",
     brief=BRIEF,
     formula="dcg(k) / dcg(k) of the best order",
     doc="Discounted gain as a share of that of the slate's items by grade, cut at k "
@@ -163,6 +173,7 @@ slate_metric(
 
 slate_metric(
     "fcp_ratio",
+    title="Fraction of concordant pairs",
     formula="concordant / (concordant + discordant) pairs of items of different grade",
     doc="Fraction of concordant pairs: those in which the item of higher grade stands first.",
     unit="ratio",
@@ -172,6 +183,7 @@ slate_metric(
 
 slate_metric(
     "kendall_tau",
+    title="Kendall's tau",
     formula="(concordant - discordant) / (n (n - 1) / 2)",
     doc="Rank correlation of the order shown and the grades (tau-a); tau_b: pairs of equal "
     "grade are left out of its denominator as usual.",
@@ -183,6 +195,7 @@ slate_metric(
 
 slate_metric(
     "spearman_rho",
+    title="Spearman's rho",
     formula="Pearson correlation of ranks, equal grades sharing their mean rank",
     doc="Rank correlation of the order shown and the grades.",
     unit="correlation",
@@ -192,6 +205,7 @@ slate_metric(
 
 slate_metric(
     "hit_sampled_ratio",
+    title="Hit rate, sampled",
     formula="1 if the held-out item stands in the first 10",
     doc="HR@10 of one held-out item among sampled ones (`held_out` of the event).",
     unit="ratio",
@@ -201,6 +215,7 @@ slate_metric(
 
 slate_metric(
     "ndcg_sampled_ratio",
+    title="NDCG, sampled",
     formula="1 / log2(rank of the held-out item + 1) if it stands in the first 10",
     doc="NDCG@10 of one held-out item among sampled ones (`held_out` of the event).",
     unit="ratio",
@@ -210,6 +225,7 @@ slate_metric(
 
 slate_metric(
     "index_recall_ratio",
+    title="Index recall",
     formula="|first k of the index in the first k of brute force| / k",
     doc="Share of the brute-force list's first k (`reference` of the event) that an "
     "approximate index put in its own first k.",

@@ -24,6 +24,7 @@ slate_metric = SlateFamily("scoring", (GAUC, PAIRED))
 
 slate_metric(
     "gauc_ratio",
+    title="Grouped AUC",
     brief=BRIEF,
     formula="probability that a clicked item has a higher score than another one, ties one half",
     doc="Area under the ROC curve within a slate, over its scored items.",
@@ -39,6 +40,7 @@ def _largest_loss(gains: tuple[float, ...], margin: float, k: int) -> int:
 
 slate_metric(
     "bpr_loss",
+    title="BPR loss",
     formula="mean over pairs (relevant i, other j) of -ln sigmoid(score i - score j)",
     doc="Bayesian personalised ranking loss of a slate's pairs.",
     unit="nats",
@@ -49,6 +51,7 @@ slate_metric(
 
 slate_metric(
     "hinge_loss",
+    title="Hinge loss",
     formula="mean over pairs (relevant i, other j) of max(0, 1 - (score i - score j))",
     doc="Hinge loss of a slate's pairs.",
     unit="score",
@@ -59,6 +62,7 @@ slate_metric(
 
 slate_metric(
     "margin_loss",
+    title="Margin loss",
     formula="mean over pairs (relevant i, other j) of max(0, margin - (score i - score j))",
     doc="Margin loss of a slate's pairs, with `metrics.margin`.",
     unit="score",

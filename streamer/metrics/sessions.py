@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamer.metrics import sketch
-from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, histogram, ratio
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, count, histogram
 from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import declare
 
 CLASSES_SECONDS = (10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Upper bounds of the classes of lengths since the start; one more is beyond them all."""
@@ -50,28 +51,8 @@ def window_bounces(w: Sums) -> Iterator[Series]:
     yield count(w("bounces"))
 
 
-@metric(
-    "bounce_rate_ratio",
-    brief=Brief(),
-    formula="ended sessions with exactly one view / ended sessions",
-    unit="ratio",
-    empty="absent without ended sessions",
-    source="P",
-)
-def bounce_rate(w: Sums) -> Iterator[Series]:
-    """Share of the sessions that ended after one view."""
-    yield ratio(w("bounces"), w("sessions"))
-
-
-@metric(
-    "views_per_session",
-    formula="views / ended sessions",
-    unit="views per session",
-    empty="absent without ended sessions",
-)
-def views_per_session(w: Sums) -> Iterator[Series]:
-    """Mean number of views of the sessions that ended."""
-    yield ratio(w("session_views"), w("sessions"))
+for name in ("bounce_rate_ratio", "views_per_session"):
+    declare(metric, name)
 
 
 @metric(
@@ -105,17 +86,6 @@ def session_length(w: Sums) -> Iterator[Series]:
     yield from sketch.quantiles(w("session_bucket"), w("sessions") != 0)
 
 
-@metric(
-    "session_length_mean_seconds",
-    brief=Brief(),
-    formula="sum of (last - first event) / ended sessions",
-    unit="seconds",
-    empty="absent without ended sessions",
-    source="P",
-)
-def session_length_mean(w: Sums) -> Iterator[Series]:
-    """Mean length of the sessions that ended, exact."""
-    yield ratio(w("session_ms"), 1000 * w("sessions"))
-
+declare(metric, "session_length_mean_seconds")
 
 METRICS = tuple(metric.metrics)

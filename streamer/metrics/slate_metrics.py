@@ -45,6 +45,7 @@ class SlateMetric:
     has that."""
 
     name: str
+    title: str
     by_k: bool
     conventions: tuple[str, ...]
     over: tuple[str, ...]
@@ -96,6 +97,7 @@ class SlateFamily:
         self,
         name: str,
         *,
+        title: str,
         formula: str,
         doc: str,
         unit: str,
@@ -108,7 +110,7 @@ class SlateFamily:
         largest: Largest = lambda gains, margin, k: UNIT,
     ) -> None:
         """Declare a value of slates: its mean, and the standard error of that."""
-        metric = SlateMetric(name, by_k, conventions, over, population, largest)
+        metric = SlateMetric(name, title, by_k, conventions, over, population, largest)
         self.values.append(metric)
         labels = _listed(
             over=over, k=by_k, maturity=population.has_maturity, convention=conventions

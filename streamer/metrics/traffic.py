@@ -22,9 +22,9 @@ from streamer.metrics.definition import (
     Sums,
     count,
     money,
-    ratio,
 )
 from streamer.metrics.layout import Stat
+from streamer.metrics.ratios import NAMED, declare
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -195,90 +195,14 @@ def window_feedback(w: Sums) -> Iterator[Series]:
         yield count(w(f"feedback_{i}"), feedback=kind)
 
 
-@metric(
-    "ctr_ratio",
-    brief=Brief(),
-    formula="clicks / impressions",
-    unit="ratio",
-    empty="absent without impressions",
-    source="P",
-)
-def ctr(w: Sums) -> Iterator[Series]:
-    """Click-through rate, clicks and impressions each by their own event time."""
-    yield ratio(_clicks(w), _impressions(w))
+for name in (
+    *("ctr_ratio", "cvr_ratio"),
+    *("conversion_value_per_click", "conversion_value_per_impression"),
+):
+    declare(metric, name)
 
 
-@metric(
-    "cvr_ratio",
-    brief=Brief(),
-    formula="conversions / clicks",
-    unit="ratio",
-    empty="absent without clicks",
-    source="P",
-)
-def cvr(w: Sums) -> Iterator[Series]:
-    """Conversion rate, conversions and clicks each by their own event time."""
-    yield ratio(w("conversions"), _clicks(w))
-
-
-@metric(
-    "conversion_value_per_click",
-    brief=Brief(),
-    formula="sum of value / clicks",
-    unit="currency per click",
-    empty="absent without clicks",
-)
-def value_per_click(w: Sums) -> Iterator[Series]:
-    """Conversion value over clicks, each by its own event time."""
-    yield ratio(_value(w), _clicks(w))
-
-
-@metric(
-    "conversion_value_per_impression",
-    brief=Brief(),
-    formula="sum of value / impressions",
-    unit="currency per impression",
-    empty="absent without impressions",
-)
-def value_per_impression(w: Sums) -> Iterator[Series]:
-    """Conversion value over impressions, each by its own event time."""
-    yield ratio(_value(w), _impressions(w))
-
-
-def _by_maturity(
-    w: Sums, above: str, below: str, horizon_ms: int
-) -> Iterator[tuple[str, I64, I64]]:
-    """(maturity, numerator, denominator); a window without mature panes has no mature one."""
-
-    def flat(x: I64) -> I64:
-        return x.sum(axis=1) if x.ndim == 2 else x
-
-    yield "provisional", flat(w(above)), flat(w(below))
-    ripe_above, ripe_below = w.mature(above, horizon_ms), w.mature(below, horizon_ms)
-    if ripe_above is not None and ripe_below is not None:
-        yield "mature", flat(ripe_above), flat(ripe_below)
-
-
-def _ctr_parts(w: Sums) -> Iterator[tuple[str, I64, I64]]:
-    return _by_maturity(w, "clicked", "shown_at", w.settings.attribution.click_ms)
-
-
-def _cvr_parts(w: Sums) -> Iterator[tuple[str, I64, I64]]:
-    return _by_maturity(w, "converted", "clicked", w.settings.attribution.conversion_ms)
-
-
-@metric(
-    "ctr_attributed_ratio",
-    formula="impressions with an attributed click / impressions",
-    unit="ratio",
-    empty="absent without impressions",
-    source="J",
-    labels=("maturity",),
-)
-def ctr_attributed(w: Sums) -> Iterator[Series]:
-    """Share of impressions with at least one attributed click, by the impression's time."""
-    for maturity, above, below in _ctr_parts(w):
-        yield ratio(above, below, maturity=maturity)
+declare(metric, "ctr_attributed_ratio")
 
 
 @metric(
@@ -290,8 +214,8 @@ def ctr_attributed(w: Sums) -> Iterator[Series]:
 )
 def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
     """Support of ctr_attributed_ratio: its denominator."""
-    for maturity, _, below in _ctr_parts(w):
-        yield count(below, maturity=maturity)
+    for labels, _, below in NAMED["ctr_attributed_ratio"].parts(w):
+        yield Series(labels, below, below != 0)
 
 
 @metric(
@@ -303,22 +227,11 @@ def ctr_attributed_impressions(w: Sums) -> Iterator[Series]:
 )
 def ctr_attributed_clicked(w: Sums) -> Iterator[Series]:
     """Numerator of ctr_attributed_ratio."""
-    for maturity, above, _ in _ctr_parts(w):
-        yield count(above, maturity=maturity)
+    for labels, above, _ in NAMED["ctr_attributed_ratio"].parts(w):
+        yield Series(labels, above, above != 0)
 
 
-@metric(
-    "cvr_attributed_ratio",
-    formula="clicked impressions with an attributed conversion / clicked impressions",
-    unit="ratio",
-    empty="absent without clicked impressions",
-    source="P",
-    labels=("maturity",),
-)
-def cvr_attributed(w: Sums) -> Iterator[Series]:
-    """Share of clicked impressions with an attributed conversion, by the impression's time."""
-    for maturity, above, below in _cvr_parts(w):
-        yield ratio(above, below, maturity=maturity)
+declare(metric, "cvr_attributed_ratio")
 
 
 @metric(
@@ -330,8 +243,8 @@ def cvr_attributed(w: Sums) -> Iterator[Series]:
 )
 def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
     """Support of cvr_attributed_ratio: its denominator."""
-    for maturity, _, below in _cvr_parts(w):
-        yield count(below, maturity=maturity)
+    for labels, _, below in NAMED["cvr_attributed_ratio"].parts(w):
+        yield Series(labels, below, below != 0)
 
 
 @metric(
@@ -343,8 +256,8 @@ def cvr_attributed_clicked(w: Sums) -> Iterator[Series]:
 )
 def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
     """Numerator of cvr_attributed_ratio."""
-    for maturity, above, _ in _cvr_parts(w):
-        yield count(above, maturity=maturity)
+    for labels, above, _ in NAMED["cvr_attributed_ratio"].parts(w):
+        yield Series(labels, above, above != 0)
 
 
 FAMILY = Family("traffic", _stats, (*metric.metrics, *by_position.METRICS))

@@ -271,13 +271,17 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "warnings": found.warnings,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
-        "metrics": [_metric_document(metric) for metric in found.metrics],
+        "metrics": [
+            _metric_document(metric, stored.ratios[metric.name]) for metric in found.metrics
+        ],
     }
 
 
-def _metric_document(metric: MetricReadout) -> dict[str, Any]:
+def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
     return {
         "name": metric.name,
+        "title": of.title,
+        "form": of.form,
         "direction": metric.direction,
         "margin": metric.margin,
         "capped_at": metric.capped_at,

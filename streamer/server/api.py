@@ -10,6 +10,7 @@ from aiohttp import web
 
 from streamer.ingest.keying import require_users
 from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.per_user import UserRatio
 from streamer.query.alerts import Windows
 from streamer.query.experiments import StoredExperiment, document, history, stored_experiments
 from streamer.server.documents import Documents, UnknownValueError
@@ -152,11 +153,13 @@ class Api:
         if refused := _without_parameters(request):
             return refused
         found = (await self.exporter.read()).watched
+        ratios = self.exporter.catalogue.alert_measures.ratios
         names = self.settings.dimension_names
         listed = [
             {
                 "alert": w.alert.name,
                 "metric": w.alert.metric,
+                **_named(ratios[w.alert.metric]),
                 "window": w.alert.window,
                 "drop": w.alert.drop,
                 "direction": w.alert.direction,
@@ -198,6 +201,7 @@ class Api:
             {
                 "alert": alert.name,
                 "metric": alert.metric,
+                **_named(measures.ratios[alert.metric]),
                 "window": alert.window,
                 "baseline": alert.baseline,
                 "compared": windows.compared,
@@ -217,6 +221,11 @@ def _without_parameters(request: web.Request) -> web.Response | None:
         return None
     text = f"unknown parameter {min(request.query)!r}: {request.path} takes none"
     return _error(400, text)
+
+
+def _named(of: UserRatio) -> dict[str, str]:
+    """What a metric is called, and how its values are written."""
+    return {"title": of.title, "form": of.form}
 
 
 def _document(stored: StoredExperiment) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import { bar } from "./bar.js";
 import { element, setText } from "./dom.js";
 import * as format from "./format.js";
 import { pastLifts } from "./history.js";
-import { title, writer } from "./names.js";
 import { numbers } from "./numbers.js";
 
 const KINDS = {
@@ -17,7 +16,7 @@ const KINDS = {
 /** The view of an item {found, metric, pair, lift, scale}; it stays with its metric and arm. */
 export function comparison({ metric, pair, found }) {
   const several = found.metrics[0].comparisons.length > 1;
-  const name = several ? `${title(metric.name)}: ${pair.arm}` : title(metric.name);
+  const name = several ? `${metric.title}: ${pair.arm}` : metric.title;
   const parts = {
     rule: element("p", { class: "rule" }),
     verdict: element("strong", { class: "verdict" }),
@@ -75,7 +74,7 @@ function rangeWords({ anytime, reason }, write) {
 
 /** The values of both arms as they were counted, and what was taken out of the lift. */
 function valueWords({ control, covariate_days: days }, metric, pair) {
-  const write = writer(metric.name);
+  const write = format.writer(metric.form);
   const of = (name) => {
     const arm = metric.arms.find((each) => each.name === name);
     return arm.value === null ? `${name} has ${format.NO_DATA}` : `${name} has ${write(arm.value)}`;

@@ -137,3 +137,8 @@ function plus(value, text) {
 function signed(text) {
   return text.replace("-", MINUS);
 }
+
+/** How values of a metric are written: "percent", "seconds" or "number". */
+export function writer(form) {
+  return { percent, seconds }[form] ?? number;
+}

@@ -3,7 +3,6 @@
 import { chart } from "./chart.js";
 import { element, keep, setText } from "./dom.js";
 import * as format from "./format.js";
-import { title } from "./names.js";
 
 /** The view of an item's history. */
 export function pastLifts() {
@@ -23,7 +22,7 @@ export function pastLifts() {
     update({ found, metric, pair }) {
       const points = pointsOf(found.history, metric.name, pair.arm);
       root.hidden = !points.length;
-      const name = `Lift of ${pair.arm} over ${found.control}, ${title(metric.name)}`;
+      const name = `Lift of ${pair.arm} over ${found.control}, ${metric.title}`;
       const { scale } = pair.verdict;
       drawing.update({ points, name, scale });
       setText(caption, `${name}: as it stood at the end of each day (UTC)`);

@@ -2,7 +2,7 @@
 
 import { byId, element, keep, setOptions, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS, PREFIX } from "./names.js";
+import { COLUMNS, PREFIX } from "./columns.js";
 
 /** The disclosure below the table; it is filled while it is open. */
 export class MoreMetrics {

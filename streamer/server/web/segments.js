@@ -1,6 +1,6 @@
 // Readings by segment: what the table and the list of more metrics show.
 
-import { COLUMNS } from "./names.js";
+import { COLUMNS } from "./columns.js";
 
 export const ROLLUP = "all";
 

@@ -3,7 +3,6 @@
 import { fillTable } from "./cells.js";
 import { byId, setAttribute, setNote, setText, shape } from "./dom.js";
 import * as format from "./format.js";
-import { title, writer } from "./names.js";
 
 const [WIDTH, HEIGHT] = [120, 12];
 
@@ -19,13 +18,13 @@ export function showSplit(found, whole, dimensions) {
   if (!isSplit) {
     return;
   }
-  const write = writer(found.metric);
+  const write = format.writer(found.form);
   setText(byId("why-words"), wordsOf(found, write));
   for (const part of ["change", "mix", "rate"]) {
-    setText(byId(`why-${part}`), differenceOf(found.metric, found[part]));
+    setText(byId(`why-${part}`), differenceOf(found.form, found[part]));
   }
   const most = Math.max(...found.segments.flatMap((s) => [Math.abs(s.mix), Math.abs(s.rate)]));
-  const rows = found.segments.map((each) => ({ ...each, metric: found.metric, write, most }));
+  const rows = found.segments.map((each) => ({ ...each, form: found.form, write, most }));
   const caption = `By ${found.segments_by.join(" and ")}, those that moved it most first`;
   fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
 }
@@ -43,7 +42,7 @@ const COLUMNS = [
 function partColumn(heading, part) {
   return {
     title: heading,
-    texts: (row) => [differenceOf(row.metric, row[part])],
+    texts: (row) => [differenceOf(row.form, row[part])],
     extra: () => partBar(part),
   };
 }
@@ -65,12 +64,11 @@ function partBar(part) {
 }
 
 /** A difference in units of the metric; of shares in points of a hundred. */
-export function differenceOf(metric, value) {
-  const write = writer(metric);
-  if (write === format.percent) {
+export function differenceOf(form, value) {
+  if (form === "percent") {
     return `${format.difference(100 * value)} points`;
   }
-  return write === format.seconds ? `${format.difference(value)} s` : format.difference(value);
+  return form === "seconds" ? `${format.difference(value)} s` : format.difference(value);
 }
 
 function valueOf(row, value) {
@@ -83,8 +81,8 @@ const THEN = {
   before: "in the window before",
 };
 
-function wordsOf({ metric, window, compared, then, now, traffic }, write) {
-  const words = `${title(metric)} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
+function wordsOf({ title, window, compared, then, now, traffic }, write) {
+  const words = `${title} over ${window} is ${write(now)}; ${THEN[compared]} it was ${write(then)}.`;
   return [words, ...trafficOf(traffic)].join(" ");
 }
 

@@ -2,7 +2,7 @@
 
 import { byId, element, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS } from "./names.js";
+import { COLUMNS } from "./columns.js";
 
 export const MAX_ROWS = 200;
 

@@ -3,7 +3,6 @@
 import { fillTable } from "./cells.js";
 import { byId, setNote } from "./dom.js";
 import * as format from "./format.js";
-import { title, writer } from "./names.js";
 import { ROLLUP } from "./segments.js";
 
 const MAX_ROWS = 200;
@@ -15,7 +14,7 @@ const URGENT = [
 const COLUMNS = [
   { title: "Watched", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
   { title: "Status", isText: true, texts: (w) => [capital(w.status), w.reason], kind: kindOf },
-  { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, writer(w.metric))] },
+  { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
   { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
   { title: "Support", texts: (w) => [format.count(w.support), `usually ${format.count(w.expected_support)}`] },
@@ -49,8 +48,8 @@ function nameOf(entry) {
   return `${entry.alert}: ${isWhole(entry) ? "all together" : values.join(", ")}`;
 }
 
-function aboutOf({ metric, window, drop }) {
-  return `${title(metric)}, ${window}; ${format.share(drop)} tolerated`;
+function aboutOf({ title, window, drop }) {
+  return `${title}, ${window}; ${format.share(drop)} tolerated`;
 }
 
 /** The most urgent of what is said of the metric, its traffic and the reference week. Of the last
@@ -76,8 +75,8 @@ function capital(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function shown({ metric }, value) {
-  return value === null ? null : writer(metric)(value);
+function shown({ form }, value) {
+  return value === null ? null : format.writer(form)(value);
 }
 
 function changeOf({ change }) {

@@ -73,7 +73,8 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         "split_test": test,
         "arms": shown,
     }
-    metric = {"name": "ctr_ratio", **rules, "comparisons": pairs}
+    named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
+    metric = {**named, **rules, "comparisons": pairs}
     days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
     known = {"users": users, "mixed_users": 0, "user_sample_ratio": 1.0, "counted_since_ms": None}
     known |= {"mixed_user_ratio": 0.0, "warnings": []}
@@ -328,20 +329,6 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
 )
 def test_how_numbers_are_written(shown: Browser, call: str, told: str) -> None:
     assert shown.run_with("format.js", f"return it.{call}") == told
-
-
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [
-        ("ndcg_ratio@10", "NDCG@10"),
-        ("map_ratio@5.engaged.jurity", "Mean average precision@5, engaged, jurity"),
-        ("positive_rate_ratio.like", "Positive rate, like"),
-        ("something_new", "something_new"),
-        ("constructor", "constructor"),
-    ],
-)
-def test_what_metrics_are_called(shown: Browser, name: str, told: str) -> None:
-    assert shown.run_with("names.js", "return it.title(given[0])", name) == told
 
 
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:

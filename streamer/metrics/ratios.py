@@ -1,0 +1,219 @@
+"""Ratios of two sums over events, each declared once.
+
+From a declaration follow the metric (and what it is called), both ends of its interval
+(``metrics.intervals``), and what experiments and alerts compare (``metrics.per_user``).
+Sources: P the recommender-evaluation primer, J Jurity's metric page (matching CTR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from streamer.metrics.definition import Brief, Declarations, Series, Sums, Values, money, ratio
+
+MICROS = 1_000_000
+Form = Literal["percent", "seconds", "number"]
+"""How values of a metric are written."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What is summed over events.
+
+    ``name``: of its sums by user, and by group of users. ``text``: as formulas call it. ``stats``:
+    the statistic of windows, or its high and its low limb. ``unit``: how many integers are 1.
+    ``support``: the metric that counts it in a window. ``is_by_user``: the core sums it by user.
+    """
+
+    name: str
+    text: str
+    stats: tuple[str, ...]
+    unit: int = 1
+    support: str = ""
+    is_by_user: bool = True
+
+    @property
+    def high(self) -> str | None:
+        """The name of the high limb by user, if there is one."""
+        return f"{self.name}_high" if len(self.stats) > 1 else None
+
+    def total(self, w: Sums, horizon_ms: int | None = None) -> Values | None:
+        """The sums of a window, or of its mature panes: integers of ``unit``, or currency; None
+        where no pane is mature."""
+        found = [w(s) if horizon_ms is None else w.mature(s, horizon_ms) for s in self.stats]
+        sums: list[Any] = [s if s is None or s.ndim == 1 else s.sum(axis=1) for s in found]
+        if any(s is None for s in sums):
+            return None
+        return money(*sums) if self.high else sums[0]
+
+
+IMPRESSIONS = Quantity("impressions", "impressions", ("shown_at",), support="window_impressions")
+CLICKS = Quantity("clicks", "clicks", ("clicks_at",), support="window_clicks")
+CONVERSIONS = Quantity("conversions", "conversions", ("conversions",))
+VALUE = Quantity("value", "sum of value", ("value_high", "value_low"), MICROS)
+CLICKED = Quantity(
+    *("clicked", "impressions with an attributed click", ("clicked",)),
+    support="window_cvr_attributed_clicked",
+)
+CONVERTED = Quantity(
+    "converted", "clicked impressions with an attributed conversion", ("converted",)
+)
+DWELL = Quantity("dwell_ms", "sum of dwell", ("dwell_ms",), 1000)
+VIEWINGS = Quantity("viewings", "viewings with a dwell", ("dwells",), support="window_dwells")
+SESSIONS = Quantity(
+    "sessions", "ended sessions", ("sessions",), support="window_sessions", is_by_user=False
+)
+BOUNCES = Quantity(
+    "bounces", "ended sessions with exactly one view", ("bounces",), is_by_user=False
+)
+VIEWS = Quantity("views", "views", ("session_views",), is_by_user=False)
+SESSION_LENGTH = Quantity(
+    *("session_ms", "sum of (last - first event)", ("session_ms",), 1000), is_by_user=False
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A metric that is ``above / below``, absent where ``below`` is 0. ``horizon``: the setting of
+    [attribution] after which it is mature, if it follows late feedback."""
+
+    name: str
+    title: str
+    above: Quantity
+    below: Quantity
+    doc: str
+    unit: str = "ratio"
+    empty: str = ""
+    below_text: str = ""
+    source: str = ""
+    horizon: str | None = None
+    brief: Brief | None = None
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is the share of events of one kind that something came of."""
+        return self.unit == "ratio"
+
+    @property
+    def form(self) -> Form:
+        """How its values are written."""
+        forms: dict[str, Form] = {"ratio": "percent", "seconds": "seconds"}
+        return forms.get(self.unit, "number")
+
+    def parts(self, w: Sums) -> Iterator[tuple[dict[str, str], Values, Values]]:
+        """Extra labels, numerator and denominator; the mature one last, where panes are."""
+        horizons = [(None, None if self.horizon is None else "provisional")]
+        if self.horizon is not None:
+            horizons += [(getattr(w.settings.attribution, self.horizon), "mature")]
+        for horizon_ms, maturity in horizons:
+            above, below = (part.total(w, horizon_ms) for part in (self.above, self.below))
+            if above is not None and below is not None:
+                yield {} if maturity is None else {"maturity": maturity}, above, below
+
+    def series(self, w: Sums) -> Iterator[Series]:
+        """The ratio in each segment."""
+        unit = 1 if self.above.high else self.above.unit
+        for labels, above, below in self.parts(w):
+            yield ratio(above, unit * below, **labels)
+
+
+RATIOS = (
+    Ratio(
+        *("ctr_ratio", "Click-through rate", CLICKS, IMPRESSIONS),
+        "Click-through rate, clicks and impressions each by their own event time.",
+        source="P",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("ctr_attributed_ratio", "Click-through rate, attributed", CLICKED, IMPRESSIONS),
+        "Share of impressions with at least one attributed click, by the impression's time.",
+        source="J",
+        horizon="click_ms",
+    ),
+    Ratio(
+        *("cvr_ratio", "Conversion rate", CONVERSIONS, CLICKS),
+        "Conversion rate, conversions and clicks each by their own event time.",
+        source="P",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("cvr_attributed_ratio", "Conversion rate, attributed", CONVERTED, CLICKED),
+        "Share of clicked impressions with an attributed conversion, by the impression's time.",
+        below_text="clicked impressions",
+        source="P",
+        horizon="conversion_ms",
+    ),
+    Ratio(
+        *("conversion_value_per_click", "Conversion value per click", VALUE, CLICKS),
+        "Conversion value over clicks, each by its own event time.",
+        "currency per click",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("conversion_value_per_impression", "Conversion value per impression"),
+        *(VALUE, IMPRESSIONS),
+        "Conversion value over impressions, each by its own event time.",
+        "currency per impression",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("dwell_mean_seconds", "Mean dwell time", DWELL, VIEWINGS),
+        "Mean time spent on an item, exact.",
+        "seconds",
+        empty="absent without dwell times",
+        source="P",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("bounce_rate_ratio", "Bounce rate", BOUNCES, SESSIONS),
+        "Share of the sessions that ended after one view.",
+        source="P",
+        brief=Brief(),
+    ),
+    Ratio(
+        *("views_per_session", "Views per session", VIEWS, SESSIONS),
+        "Mean number of views of the sessions that ended.",
+        "views per session",
+    ),
+    Ratio(
+        *("session_length_mean_seconds", "Mean session length", SESSION_LENGTH, SESSIONS),
+        "Mean length of the sessions that ended, exact.",
+        "seconds",
+        source="P",
+        brief=Brief(),
+    ),
+)
+NAMED = {each.name: each for each in RATIOS}
+
+
+@dataclass(frozen=True)
+class PerUser:
+    """A sum over events by the number of users."""
+
+    name: str
+    title: str
+    above: Quantity
+
+
+PER_USER = (
+    PerUser("clicks_per_user", "Clicks per user", CLICKS),
+    PerUser("conversion_value_per_user", "Conversion value per user", VALUE),
+)
+
+
+def declare(metric: Declarations, name: str) -> None:
+    """Add the metric of a ratio to a family's."""
+    of = NAMED[name]
+    below = of.below_text or of.below.text
+    metric(
+        name,
+        formula=f"{of.above.text} / {below}",
+        unit=of.unit,
+        empty=of.empty or f"absent without {below}",
+        source=of.source,
+        labels=("maturity",) if of.horizon else (),
+        brief=of.brief,
+        doc=of.doc,
+    )(of.series)

@@ -1,0 +1,41 @@
+"""What metrics of experiments and alerts are called, and how their values are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamer.metrics.per_user import UserMeasures, known_names
+from streamer.metrics.ratios import RATIOS
+from streamer.settings.load import parse
+
+METRICS: dict[str, Any] = {
+    "k": [5, 10],
+    "feedback": {"click": 1.0, "like": 2.0},
+    "conventions": {"map_ratio": ["jurity"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "form"),
+    [
+        ("ctr_ratio", "Click-through rate", "percent"),
+        ("dwell_mean_seconds", "Mean dwell time", "seconds"),
+        ("conversion_value_per_click", "Conversion value per click", "number"),
+        ("ndcg_ratio@10", "NDCG@10", "number"),
+        ("hit_ratio@5", "Hit rate@5", "percent"),
+        ("map_ratio@5.engaged.jurity", "Mean average precision@5, engaged, jurity", "number"),
+        ("positive_rate_ratio", "Positive rate", "percent"),
+        ("positive_rate_ratio.like", "Positive rate, like", "percent"),
+    ],
+)
+def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
+    found = UserMeasures(parse({"metrics": METRICS}), [(name, "test")]).ratios[name]
+    assert (found.name, found.title, found.form) == (name, title, form)
+
+
+def test_ratios_of_sums_by_user_can_be_compared() -> None:
+    of_users = {r.name for r in RATIOS if r.above.is_by_user and r.below.is_by_user}
+    assert of_users <= set(known_names())
+    assert len(of_users) == len(RATIOS) - 3  # those of sessions are not summed by user
