@@ -50,7 +50,6 @@ slate_metric(
     population=ENGAGED,
     over=_BOTH,
     by_k=True,
-    conventions=("shown",),
 )
 
 slate_metric(
@@ -112,7 +111,6 @@ slate_metric(
     population=ENGAGED,
     over=_BOTH,
     by_k=True,
-    conventions=("jurity", "primer"),
 )
 
 slate_metric(
@@ -125,7 +123,6 @@ slate_metric(
     population=ENGAGED,
     over=_BOTH,
     by_k=True,
-    conventions=("jurity", "primer"),
 )
 
 slate_metric(
@@ -168,7 +165,6 @@ slate_metric(
     population=ENGAGED,
     over=_BOTH,
     by_k=True,
-    conventions=("jurity", "exponential"),
 )
 
 slate_metric(
@@ -190,7 +186,6 @@ slate_metric(
     unit="correlation",
     source="P L",
     population=CONTRASTED,
-    conventions=("tau_b",),
 )
 
 slate_metric(

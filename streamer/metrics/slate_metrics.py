@@ -17,6 +17,7 @@ from streamer.metrics.definition import Brief, Formula, Metric, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
+from streamer.settings.conventions import CONVENTIONS
 
 Largest = Callable[[tuple[float, ...], float, int], int]
 """Gains, margin and cut-off → the largest value of a slate, in units of 1e-9."""
@@ -104,12 +105,12 @@ class SlateFamily:
         population: Population,
         source: str = "",
         by_k: bool = False,
-        conventions: tuple[str, ...] = (),
         over: tuple[str, ...] = (),
         brief: Brief | None = None,
         largest: Largest = lambda gains, margin, k: UNIT,
     ) -> None:
         """Declare a value of slates: its mean, and the standard error of that."""
+        conventions = CONVENTIONS.get(name, ())
         metric = SlateMetric(name, title, by_k, conventions, over, population, largest)
         self.values.append(metric)
         labels = _listed(

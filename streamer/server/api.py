@@ -16,22 +16,7 @@ from streamer.query.experiments import StoredExperiment, document, history, stor
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
-
-_EXTRA_LABELS = (
-    *(
-        "quantile",
-        "le",
-        "upto_seconds",
-        "feedback",
-        "maturity",
-        "position",
-        "topic",
-        "reason",
-        "dimension",
-    ),
-    *("k", "over", "definition", "convention"),
-    *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
-)
+from streamer.settings.labels import OF_READINGS
 
 
 class Api:
@@ -59,7 +44,7 @@ class Api:
         at = query.pop("at", [None])[-1]
         if at not in (None, "stream"):
             return _error(400, f"at = {at!r}: only 'stream' is known")
-        names = {"name", "window", *self.settings.dimension_names, *_EXTRA_LABELS}
+        names = {"name", "window", *self.settings.dimension_names, *OF_READINGS}
         unknown = set(query) - names
         if unknown:
             text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"

@@ -7,22 +7,13 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.labels import RESERVED
 from streamer.settings.nearest import nearest
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
 
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-RESERVED_DIMENSIONS = frozenset(
-    {
-        *("window", "k", "quantile", "over", "feedback", "definition", "maturity", "convention"),
-        *("topic", "reason", "partition", "position", "dimension", "le", "upto_seconds"),
-        *("experiment", "metric", "arm", "interval", "verdict"),
-        *("alert", "status", "baseline", "severity"),
-        *("worker", "phase", "job", "instance", "alertname"),
-    }
-)
-"""Labels that streamer or Prometheus sets itself."""
 _ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names(kind)))
 
 
@@ -53,7 +44,7 @@ def _validate_dimension(name: str, at: str) -> None:
     if _NAME.match(name) is None:
         raise SettingsError(f"bad name {name!r}: a-z, 0-9 and _; {at}")
     whose = ""
-    if name in RESERVED_DIMENSIONS:
+    if name in RESERVED:
         whose = "the name of a label that streamer or Prometheus sets itself"
     elif name.startswith("__"):
         whose = "a name that Prometheus keeps for itself (it begins with __)"

@@ -10,6 +10,7 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
+from streamer.settings.conventions import CONVENTIONS
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.fields import validate_fields
@@ -22,15 +23,6 @@ if TYPE_CHECKING:
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
-
-CONVENTIONS = {
-    "precision_ratio": ("shown",),
-    "map_ratio": ("jurity", "primer"),
-    "mar_ratio": ("jurity", "primer"),
-    "ndcg_ratio": ("jurity", "exponential"),
-    "kendall_tau": ("tau_b",),
-}
-"""Metric → conventions that can be shown besides the default."""
 
 
 def _require(condition: bool, message: str) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from streamer.cli.metrics import entries
 from streamer.errors import SettingsError
-from streamer.settings.fields import RESERVED_DIMENSIONS
+from streamer.metrics.catalogue import FAMILIES
+from streamer.settings.labels import OF_READINGS, RESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.settings.names import keys_of, variable_of
@@ -108,7 +109,7 @@ def test_a_dimension_has_no_name_of_a_label_or_a_field(name: str) -> None:
 
 
 def test_all_labels_of_the_processor_are_reserved() -> None:
-    assert {"topic", "partition", "worker", "phase"} <= RESERVED_DIMENSIONS
+    assert {"topic", "partition", "worker", "phase"} <= RESERVED
 
 
 @pytest.mark.parametrize(
@@ -145,3 +146,8 @@ def test_a_bad_url_of_redis_says_what_to_do_and_no_secret(url: str, said: list[s
 )
 def test_good_urls_of_redis(url: str) -> None:
     validate_url(url)
+
+
+def test_labels_of_every_metric_are_reserved() -> None:
+    labels = {label for family in FAMILIES for metric in family.metrics for label in metric.labels}
+    assert labels <= set(OF_READINGS)
