@@ -11,8 +11,18 @@ from typing import Any
 import pytest
 
 from tests.components import SKIPPED
+from tests.lanes import IS_ALL
 
 FOUND = pytest.StashKey[dict[str, str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave tests with the mark ``long`` out of the short lane, unless -m asks for them."""
+    if IS_ALL or config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
 def pytest_configure(config: pytest.Config) -> None:
