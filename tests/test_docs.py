@@ -100,6 +100,16 @@ def test_links_lead_somewhere(page: Path) -> None:
                 assert anchor in anchors(found.resolve()), f"{page.name}: {target}#{anchor}"
 
 
+_SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:py|rs))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_sources_that_pages_name_are_there(page: Path) -> None:
+    roots = (ROOT, ROOT / "streamer", ROOT / "core" / "src")
+    for path in _SOURCE.findall(page.read_text(encoding="utf-8")):
+        assert any((root / path).is_file() for root in roots), f"{page.name} names {path}"
+
+
 def blocks(language: str, page: str = "README.md") -> list[str]:
     found = _FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
     return [block for name, block in found if name == language]
