@@ -110,6 +110,19 @@ def test_sources_that_pages_name_are_there(page: Path) -> None:
         assert any((root / path).is_file() for root in roots), f"{page.name} names {path}"
 
 
+_PAGE = re.compile(r"(?<![\w/])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
+
+
+def test_pages_that_sources_name_are_there() -> None:
+    folders = ("streamer", "grafana", "benchmarks", "core/src")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    for path in (ROOT / "pyproject.toml", *files):
+        if path.suffix in (".py", ".rs", ".yml", ".toml", ".json", ".js"):
+            for page, anchor in _PAGE.findall(path.read_text(encoding="utf-8")):
+                assert (ROOT / page).is_file(), f"{path} names {page}"
+                assert not anchor or anchor in anchors(ROOT / page), f"{path}: {page}#{anchor}"
+
+
 def blocks(language: str, page: str = "README.md") -> list[str]:
     found = _FENCE.findall((ROOT / page).read_text(encoding="utf-8"))
     return [block for name, block in found if name == language]
