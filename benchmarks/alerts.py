@@ -6,8 +6,8 @@
 
 Click-through rates over windows of an hour, looked at every ten minutes; a rule fires when it was
 true at two looks in a row. Traffic is that of benchmarks.alert_traffic, and falls of the rate thin
-its clicks out. Prints the tables of docs/alerts_statistics.md, and fails where the rules of
-streamer.stats.alerting do not hold what is said of them there.
+its clicks out. Prints the tables from which docs/alerts_statistics.md is taken, and fails where the
+rules of streamer.stats.alerting do not hold what is said of them there.
 """
 
 from __future__ import annotations

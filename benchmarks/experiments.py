@@ -5,8 +5,8 @@
 
 Users see about twenty impressions each, over several days, with a propensity of their own: their
 impressions are not so many observations. What is simulated are users; all the rest is done by
-streamer.stats.experiments. Prints the tables of docs/experiments_statistics.md, and fails if an
-error rate is above what was promised by more than three standard errors of the simulation.
+streamer.stats.experiments. Prints the tables from which docs/experiments_statistics.md is taken,
+and fails if an error rate is above what was promised by more than three standard errors.
 """
 
 from __future__ import annotations

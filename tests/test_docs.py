@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import functools
 import importlib
 import json
 import pkgutil
 import re
 import shlex
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,7 +29,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 GENERATED = {ROOT / "docs" / name for name in reference.pages()}
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)")
+"""Target and anchor."""
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
 def commands(page: Path) -> list[str]:
@@ -54,11 +58,69 @@ def test_commands_parse(page: Path) -> None:
             pytest.fail(f"{page.name}: {line}: {error}")
 
 
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    text = re.sub(r"[*`]|(?<!\w)_|_(?!\w)", "", text)
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+@functools.cache
+def anchors(page: Path) -> set[str]:
+    """Those of all headings of a page; of equal ones the second has `-1` at its end."""
+    found: Counter[str] = Counter()
+    names = set()
+    for heading in _HEADING.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        name = slug(heading)
+        names.add(f"{name}-{found[name]}" if found[name] else name)
+        found[name] += 1
+    return names
+
+
+@pytest.mark.parametrize(
+    ("heading", "expected"),
+    [
+        ("What is guaranteed, and `how` it is kept", "what-is-guaranteed-and-how-it-is-kept"),
+        ("[kafka.topics]", "kafkatopics"),
+        ("A *scrape* - warm", "a-scrape---warm"),
+        ("[Kafka](kafka.md) and user_id", "kafka-and-user_id"),
+    ],
+)
+def test_anchors_are_those_of_github(heading: str, expected: str) -> None:
+    assert slug(heading) == expected
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in _LINK.findall(page.read_text(encoding="utf-8")):
+    for target, anchor in _LINK.findall(page.read_text(encoding="utf-8")):
         if not target.startswith(("http://", "https://", "mailto:")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+            found = page.parent / target if target else page
+            assert found.exists(), f"{page.name} links to {target}"
+            if anchor and found.suffix == ".md":
+                assert anchor in anchors(found.resolve()), f"{page.name}: {target}#{anchor}"
+
+
+_SOURCE = re.compile(r"`((?:\w+/)+\w+\.(?:py|rs))`")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_sources_that_pages_name_are_there(page: Path) -> None:
+    roots = (ROOT, ROOT / "streamer", ROOT / "core" / "src")
+    for path in _SOURCE.findall(page.read_text(encoding="utf-8")):
+        assert any((root / path).is_file() for root in roots), f"{page.name} names {path}"
+
+
+_PAGE = re.compile(r"(?<![\w/])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
+
+
+def test_pages_that_sources_name_are_there() -> None:
+    folders = ("streamer", "grafana", "benchmarks", "core/src")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    for path in (ROOT / "pyproject.toml", *files):
+        if path.suffix in (".py", ".rs", ".yml", ".toml", ".json", ".js"):
+            for page, anchor in _PAGE.findall(path.read_text(encoding="utf-8")):
+                assert (ROOT / page).is_file(), f"{path} names {page}"
+                assert not anchor or anchor in anchors(ROOT / page), f"{path}: {page}#{anchor}"
 
 
 def blocks(language: str, page: str = "README.md") -> list[str]:
