@@ -25,6 +25,8 @@ def sized(short: T, whole: T) -> T:
 def shortened(cases: list[T], kept: int = 1) -> list[object]:
     """Cases of a parametrized test, of which the short lane runs the first ones."""
     return [
-        case if i < kept else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=long)
+        case
+        if i < kept
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=long)
         for i, case in enumerate(cases)
     ]

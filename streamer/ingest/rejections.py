@@ -1,6 +1,6 @@
 """A second, slower look at a record that was refused: which field, what it held, what is expected.
 
-Only refused records come here; how records are judged quickly stands in ``judge`` and ``decode``.
+Only refused records come here; ``ingest.record`` and the core decide quickly.
 """
 
 from __future__ import annotations

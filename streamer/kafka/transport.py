@@ -10,7 +10,7 @@ It subclasses Faust's aiokafka driver at five points (each held by a test):
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app hears that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
-Only this module and ``batches`` touch Faust's and aiokafka's internals.
+Only this module and ``raw_batches`` touch Faust's and aiokafka's internals.
 """
 
 from __future__ import annotations

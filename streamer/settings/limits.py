@@ -166,7 +166,7 @@ MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
 """Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
 RETRY_SECONDS_MAX = 5.0
 """Longest pause between two attempts to reach Redis."""
-ADOPTIONS_AT_ONCE = 8
+RECOVERIES_AT_ONCE = 8
 """Partitions of one worker that are loaded and compared at the same time."""
 STANDING_SECONDS = 5.0
 """How often a worker asks whether what it has is still its own: an idle partition commits nothing

@@ -204,7 +204,7 @@ class Partition:
     @staticmethod
     @contextmanager
     def guarded() -> Iterator[None]:
-        """SingleFlight the core's failures into SumOverflowError and CoreError."""
+        """Turn the core's failures into SumOverflowError and CoreError."""
         try:
             yield
         except OverflowError as error:

@@ -185,7 +185,7 @@ class PartitionTask:
 
     @property
     def may_refresh_users_last(self) -> bool:
-        """Whether to bring the sums over users up to date before the partition is given up: whoever
+        """Whether to bring the sums over users up to date before the partition is released: whoever
         takes it over does so too, but perhaps nobody does."""
         p = self.partition
         wanted = p is not None and p.is_dirty and not p.is_stale

@@ -70,7 +70,7 @@ class Runner:
         self._releases: set[asyncio.Task[None]] = set()
         self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
-        self._recovering = asyncio.Semaphore(limits.ADOPTIONS_AT_ONCE)
+        self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
         self._progress: dict[TopicPartition, Progress] = {}
 
     # Assignment ----------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ class Runner:
             everything = partition.is_stale
             await self._pool.run(partition.refresh_user_sums)
             task.refreshed_at, task.dirty = _now(), True
-            if not everything:  # that comes once, after an recovery
+            if not everything:  # that comes once, after a recovery
                 task.refresh_seconds = _now() - started
 
     def _refresh_parts(self, now: float) -> int:

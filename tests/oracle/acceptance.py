@@ -49,7 +49,7 @@ def accept(
     dead_letters: list[tuple[Record, str]] | None = None,
     key: HashKey = FIXED_KEY,
 ) -> Acceptance:
-    """RecordDecoder every record; rejects and late ones are also appended to ``dead_letters``."""
+    """Judge every record; rejects and late ones are also appended to ``dead_letters``."""
     logs: dict[tuple[str, int], list[Record]] = defaultdict(list)
     for record in records:
         logs[record.topic, record.partition].append(record)

@@ -155,7 +155,7 @@ class World:
         await self.rebalance()
 
     async def stop_for_a_while(self) -> None:
-        """Often in the midst of an recovery; longer than the session time-out or not, which is when
+        """Often in the midst of a recovery; longer than the session time-out or not, which is when
         the group finds out. Many go on just when another one recovers what they had."""
         if self.dice.random() < 0.5:
             await self.rebalance()

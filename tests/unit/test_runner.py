@@ -78,7 +78,7 @@ async def test_a_partition_taken_away_is_not_claimed_again() -> None:
     bench = Bench(MemoryStore())
     bench.log.failures = 10**6
     async with running(bench):
-        await until(lambda: bench.log.starts, "an recovery was tried")
+        await until(lambda: bench.log.starts, "a recovery was tried")
         bench.log.assigned = False
         await until(lambda: not bench.runner.partitions, "given up")
         claim = await bench.store.owner(0)
