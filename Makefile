@@ -1,5 +1,5 @@
 # Every target does its own set-up in .venv, once: a second run starts at once.
-#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make check      make bench      make chaos
+#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench
 
 PYTHON ?= python3
 # Two processes, each with a Kafka and a Redis of its own; PARALLEL= runs the tests in one.
@@ -14,11 +14,12 @@ CARGO_OPTIONS := --quiet --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about a minute, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test chaos check bench clean
+.PHONY: demo test test-all check bench clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
 
+# The short lane: every kind of test, six minutes on two cores.
 test: .venv/.test .venv/.components
 	@status=0; \
 	if command -v cargo >/dev/null; then \
@@ -30,8 +31,9 @@ test: .venv/.test .venv/.components
 	$(BIN)/python -m pytest $(PARALLEL) $(ARGS) || status=$$?; \
 	exit $$status
 
-chaos: .venv/.test .venv/.components
-	@STREAMER_CHAOS=long $(BIN)/python -m pytest -s tests/simulation tests/integration/faults $(ARGS)
+# All of them: storms, clusters, TLS, a thousand simulated schedules, every setting of the oracle.
+test-all:
+	@STREAMER_TESTS=all $(MAKE) --no-print-directory test ARGS="$(ARGS)"
 
 check: .venv/.test
 	@command -v cargo >/dev/null || { echo "make: no cargo on PATH: $(GET_RUST)" >&2; exit 1; }

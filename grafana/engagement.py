@@ -50,7 +50,7 @@ ROWS = (
         "Users",
         _PEOPLE,
         (
-            Beside("hit_rate_ratio", "window_users"),
+            Beside("user_hit_ratio", "window_users"),
             Beside("clicks_per_user", "window_users"),
             Beside("window_hit_users", "window_users"),
         ),
@@ -77,7 +77,7 @@ ROWS = (
     ),
 )
 TILES = (
-    *("window_users", "hit_rate_ratio", "clicks_per_user"),
+    *("window_users", "user_hit_ratio", "clicks_per_user"),
     *("window_sessions", "bounce_rate_ratio"),
 )
 HISTOGRAMS = ("dwell_seconds", "session_length_seconds")

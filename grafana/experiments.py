@@ -71,7 +71,7 @@ class Experiments:
             where = f'{_CHOSEN}, interval="{interval}"'
             tested = Query(self._series("experiment_srm_pvalue", where))
             found.append(panels.tile(title, split.description, units.Short, tested, steps=steps))
-        for name in ("experiment_mixed_users", "experiment_user_sample_ratio"):
+        for name in ("experiment_users_in_several_arms", "experiment_user_sample_ratio"):
             what = self._of(name)
             query = Query(self._series(name, _CHOSEN))
             found.append(panels.tile(what.title, what.description, what.unit, query))

@@ -15,7 +15,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Clicks and conversions": ("ctr_ratio", "cvr_ratio"),
     "Of what was shown": ("ctr_attributed_ratio", "cvr_attributed_ratio"),
     "Value": ("conversion_value_per_click", "conversion_value_per_impression"),
-    "Users": ("hit_rate_ratio", "positive_rate_ratio", "clicks_per_user"),
+    "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Time and visits": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
         *("views_per_session", "session_length_mean_seconds"),

@@ -256,7 +256,7 @@ def table_of(result: Readout) -> Table:
                 _percent(attributed),
                 "–" if dwell is None else f"{dwell:.1f} s",
                 _number(_value(result, "window_users", **where)),
-                _percent(_value(result, "hit_rate_ratio", **where)),
+                _percent(_value(result, "user_hit_ratio", **where)),
             )
         table.add_section()
     return table

@@ -131,10 +131,10 @@ def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
         return [*lines, f"It begins on {found.first}."]
     users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
     lines.append(f"{found.first} to {found.last}: users {users}")
-    if found.mixed_users and not found.warnings:
-        were = "was" if found.mixed_users == 1 else "were"
-        mixed = counted(found.mixed_users, "user")
-        lines.append(f"{mixed} {were} seen in several arms and left out.")
+    if found.users_in_several_arms and not found.warnings:
+        were = "was" if found.users_in_several_arms == 1 else "were"
+        several = counted(found.users_in_several_arms, "user")
+        lines.append(f"{several} {were} seen in several arms and left out.")
     lines += _outside(found)
     if found.user_sample_ratio < 1:
         lines.append(f"Of the users a share of {found.user_sample_ratio:g} is looked at.")

@@ -26,7 +26,7 @@ _COLUMNS = (
     ("per click", "conversion_value_per_click", "{:,.2f}"),
     ("dwell", "dwell_mean_seconds", "{:.1f} s"),
     ("users", "window_users", "{:,}"),
-    ("hit rate", "hit_rate_ratio", "{:.2%}"),
+    ("hit rate", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
 

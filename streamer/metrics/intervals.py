@@ -182,7 +182,7 @@ def _share(above: I64, below: I64) -> F64:
     return np.divide(above, below, out=np.zeros(len(below)), where=below != 0)
 
 
-def _hit_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+def _user_hit(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
     users = w.users(USERS)
     yield {}, of_users(_share(w.users(HITS), users), users, w.user_sample_ratio)
 
@@ -210,7 +210,7 @@ def _clicks_per_user(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
 
 
 _WITHOUT_USERS = "absent without users"
-_declare_ends("hit_rate_ratio", _hit_rate, "ratio", (), _WITHOUT_USERS)
+_declare_ends("user_hit_ratio", _user_hit, "ratio", (), _WITHOUT_USERS)
 _declare_ends(
     *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition")),
     "absent without users (docs), without users who gave the feedback (gorse-0.5)",

@@ -38,7 +38,7 @@ def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
     empty="absent where it is 0",
 )
 def window_users(w: Sums) -> Iterator[Series]:
-    """Distinct users who were shown something: the support of hit_rate and clicks_per_user."""
+    """Distinct users who were shown something: support of user_hit_ratio and clicks_per_user."""
     yield count(w.users(USERS))
 
 
@@ -75,14 +75,14 @@ def clicks_per_user(w: Sums) -> Iterator[Series]:
 
 
 @metric(
-    "hit_rate_ratio",
+    "user_hit_ratio",
     brief=Brief(),
     formula="users with an impression and a click / users with an impression",
     unit="ratio",
     empty="absent without users",
     source="P",
 )
-def hit_rate(w: Sums) -> Iterator[Series]:
+def user_hit(w: Sums) -> Iterator[Series]:
     """Share of the users shown something who clicked something in the same window."""
     yield ratio(w.users(HITS), w.users(USERS))
 

@@ -60,16 +60,16 @@ def _users(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
-    "experiment_mixed_users",
+    "experiment_users_in_several_arms",
     "experiment",
     formula="users with impressions in several arms",
     unit="users",
     empty="absent before the first day",
 )
-def _mixed(known: Known) -> Iterator[Sample]:
+def _users_in_several_arms(known: Known) -> Iterator[Sample]:
     """Users seen in several arms; they are left out of the comparison, of its past days too."""
     for found in _running(known):
-        yield (found.experiment.name,), found.mixed_users
+        yield (found.experiment.name,), found.users_in_several_arms
 
 
 @_declare(

@@ -29,7 +29,7 @@ from streamer.stats.experiments.verdict import Scale
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
-MANY_MIXED = 0.01
+MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
 
 
@@ -75,25 +75,26 @@ class ExperimentReadout:
     first: datetime.date
     last: datetime.date | None
     users: Mapping[str, int]
-    mixed_users: int
+    users_in_several_arms: int
     outside: Outside | None
     user_sample_ratio: float
     counted_since_ms: int | None
     metrics: Sequence[MetricReadout]
 
     @property
-    def mixed_ratio(self) -> float:
+    def several_arms_ratio(self) -> float:
         """Share of the users with an impression in an arm who had one in another arm, too."""
-        exposed = self.mixed_users + sum(self.users.values())
-        return self.mixed_users / exposed if exposed else 0.0
+        exposed = self.users_in_several_arms + sum(self.users.values())
+        return self.users_in_several_arms / exposed if exposed else 0.0
 
     @property
     def warnings(self) -> list[str]:
         """What must be looked into before anything is believed."""
-        if self.mixed_ratio < MANY_MIXED:
+        if self.several_arms_ratio < MANY_IN_SEVERAL_ARMS:
             return []
         return [
-            f"{counted(self.mixed_users, 'user')} ({self.mixed_ratio:.1%} of all who were in an "
+            f"{counted(self.users_in_several_arms, 'user')} "
+            f"({self.several_arms_ratio:.1%} of all who were in an "
             "arm) were seen in several arms and are left out. If one arm makes users switch, or "
             "loses their identity, the users who are left cannot be compared: check that users "
             "keep their arm."
@@ -137,7 +138,7 @@ class StoredExperiment:
             first=date_of(first),
             last=None if last is None else date_of(last),
             users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
-            mixed_users=sums[0]["mixed"],
+            users_in_several_arms=sums[0]["mixed"],
             outside=self._outside(sums[0]),
             user_sample_ratio=2.0**-self.sample_bits,
             counted_since_ms=self.since_ms if self.is_partial else None,
@@ -264,10 +265,12 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "first": found.first.isoformat(),
         "last": None if found.last is None else found.last.isoformat(),
         "users": dict(found.users),
-        "mixed_users": found.mixed_users,
+        "users_in_several_arms": found.users_in_several_arms,
         "outcomes": experiment.outcomes,
         "outside": msgspec.to_builtins(found.outside),
-        "mixed_user_ratio": found.mixed_ratio,
+        "users_in_several_arms_ratio": found.several_arms_ratio,
+        "mixed_users": found.users_in_several_arms,
+        "mixed_user_ratio": found.several_arms_ratio,
         "warnings": found.warnings,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,

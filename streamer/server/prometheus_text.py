@@ -8,14 +8,17 @@ once for each sample.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
 from prometheus_client.core import Metric
 from prometheus_client.utils import floatToGoString
 
+from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Block, Readout
 from streamer.settings import limits
+from streamer.settings.renamed import RENAMED
 
 _texts: dict[tuple[tuple[str, str], ...], str] = {}
 """Texts of label sets, from scrape to scrape; emptied when there are too many."""
@@ -30,7 +33,7 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
         _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    shown = (b for b in result.blocks if b.present)
+    shown = (b for b in _with_old_names(result.blocks) if b.present)
     for family, group in groupby(shown, attrgetter("family")):
         blocks = list(group)
         out.append(_openmetrics_head(family, blocks[0]) if is_openmetrics else _head(blocks[0]))
@@ -53,6 +56,16 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
                 else:
                     out.append(f"{name}{text} {float(value)!r}\n")
     return "".join(out)
+
+
+def _with_old_names(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Blocks, and once more those of metrics that were renamed, under their old names."""
+    yield from blocks
+    for old, new in RENAMED.items():
+        doc = f"Deprecated, and gone with the next release: use {PREFIX}{new}."
+        for block in blocks:
+            if block.name == PREFIX + new:
+                yield replace(block, name=PREFIX + old, doc=doc)
 
 
 def _runs(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
@@ -82,7 +95,7 @@ def _large(value: float) -> str:
 
 def families(result: Readout) -> Iterator[Metric]:
     """The same readings for a custom collector of ``prometheus_client``."""
-    shown = (b for b in result.blocks if b.present)
+    shown = (b for b in _with_old_names(result.blocks) if b.present)
     for family, group in groupby(shown, attrgetter("family")):
         blocks = list(group)
         bare = family.removesuffix("_total") if blocks[0].kind == "counter" else family

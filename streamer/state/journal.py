@@ -25,13 +25,13 @@ from streamer.state.manifest import (
     BlobRef,
     Manifest,
     StoredSeries,
-    TopicState,
     fingerprint,
 )
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
 from streamer.state.store import Commit
 from streamer.state.tables import TABLES, Table
+from streamer.state.topics import TopicState
 
 
 @dataclass
@@ -280,23 +280,7 @@ class Journal:
         )
 
     def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:
-        log = self.partition.logs[kind]
-        return TopicState(
-            first_offset=log.first_offset,
-            next_offset=counted["next_offset"],
-            arrival_ms=counted["arrival_ms"],
-            idle_ms=counted["idle_ms"],
-            accepted=counted["accepted"],
-            duplicates=counted["duplicates"],
-            late=counted["late"],
-            rejected=counted["rejected"],
-            join_gap=counted["join_gap"],
-            evicted_early=counted["evicted_early"],
-            lost=log.lost,
-            gaps=log.gaps,
-            restarts=log.restarts,
-            fingerprints=self.fingerprints[kind],
-        )
+        return TopicState.of(self.partition.logs[kind], counted, self.fingerprints[kind])
 
     def _alert_series(self) -> dict[str, StoredSeries]:
         p = self.partition

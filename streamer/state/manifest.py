@@ -12,37 +12,18 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.segments import group_texts, segment_texts, tuples_of
 from streamer.errors import CodecError, DamagedError, SettingsError, StoreError
 from streamer.ingest.hash_key import HashKey
-from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import rings_of
 from streamer.settings.model import Settings
 from streamer.state import codec
 from streamer.state.frame import body_of, framed
-from streamer.state.snapshot import Header, TopicCounts
+from streamer.state.snapshot import Header
+from streamer.state.topics import TopicState
 from streamer.stats.experiments.scopes import all_since
 
 VERSION = 10
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
-
-
-class TopicState(msgspec.Struct):
-    """Where one topic of the partition stands."""
-
-    first_offset: int
-    next_offset: int
-    arrival_ms: int
-    idle_ms: int
-    accepted: int
-    duplicates: int
-    late: int
-    rejected: dict[str, int]
-    join_gap: int
-    evicted_early: int
-    lost: int
-    gaps: list[tuple[int, int]]
-    restarts: int
-    fingerprints: list[Fingerprint] = msgspec.field(name="witnesses")
 
 
 class BlobRef(msgspec.Struct, array_like=True):
@@ -108,19 +89,7 @@ class Manifest(msgspec.Struct):
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
-            topics={
-                kind: TopicCounts(
-                    t.next_offset,
-                    t.arrival_ms,
-                    t.accepted,
-                    t.duplicates,
-                    t.late,
-                    t.rejected,
-                    t.lost,
-                    t.restarts,
-                )
-                for kind, t in self.topics.items()
-            },
+            topics=self.topics,
             unattributed=self.unattributed,
             unsettled=self.unsettled,
             join_gap=self.join_gap,

@@ -106,9 +106,7 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
     )
     restore_labels(partition, manifest)
     for kind, topic in manifest.topics.items():
-        log = partition.logs[kind]
-        log.first_offset = topic.first_offset
-        log.lost, log.gaps, log.restarts = topic.lost, list(topic.gaps), topic.restarts
+        topic.restore(partition.logs[kind])
         journal.fingerprints[kind] = list(topic.fingerprints)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamer.encoding import limbs
 from streamer.encoding.arrays import I64, runs_of
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
 from streamer.settings.event_fields import KINDS
 from streamer.state.partition import Partition, Series
+from streamer.state.topics import TopicState
 
 Panes = dict[int, tuple[I64, I64]]
 """(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""
@@ -22,27 +22,13 @@ UserSums = dict[int, tuple[I64, I64]]
 
 
 @dataclass(frozen=True)
-class TopicCounts:
-    """Counters of one topic of a partition, and where its log stands."""
-
-    next_offset: int
-    arrival_ms: int
-    accepted: int
-    duplicates: int
-    late: int
-    rejected: Mapping[str, int]
-    lost: int = 0
-    restarts: int = 0
-
-
-@dataclass(frozen=True)
 class Header:
     """All of a partition but its panes. ``kept``: for each dimension, unnamed values
     kept, with their hashes."""
 
     commit: int
     stream_ms: int
-    topics: Mapping[str, TopicCounts]
+    topics: Mapping[str, TopicState]
     unattributed: Mapping[str, int]
     unsettled: Mapping[str, int]
     join_gap: int
@@ -93,7 +79,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
     return Header(
         commit=commit,
         stream_ms=state["stream_ms"],
-        topics={kind: _counts(partition, kind, counted[kind]) for kind in KINDS},
+        topics={kind: TopicState.of(partition.logs[kind], counted[kind]) for kind in KINDS},
         unattributed=state["unattributed"],
         unsettled=state["unsettled"],
         join_gap=sum(topic["join_gap"] for topic in counted.values()),
@@ -107,20 +93,6 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         counted_since_ms=partition.counted_since_ms,
         settled_moved=state["settled_moved"],
         day_sample_bits=state["day_sample_bits"],
-    )
-
-
-def _counts(partition: Partition, kind: str, counted: Mapping[str, Any]) -> TopicCounts:
-    log = partition.logs[kind]
-    return TopicCounts(
-        counted["next_offset"],
-        counted["arrival_ms"],
-        counted["accepted"],
-        counted["duplicates"],
-        counted["late"],
-        counted["rejected"],
-        log.lost,
-        log.restarts,
     )
 
 

@@ -258,7 +258,7 @@ def test_logs_that_were_cut(
         tmp_path, capsys, document_of(kafka, made, url, "faults", DOCUMENTS["few values"])
     )
     assert found(lines, ERROR, made.clicks, "7 records of partition 0 were deleted unread")
-    assert found(lines, WARN, made.impressions, "partition 0: the log ends before", "made anew")
+    assert found(lines, WARN, made.impressions, "partition 0: the log ends before", "recreated")
 
 
 def test_clocks_that_differ() -> None:

@@ -27,8 +27,11 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long
 from tests.oracle.oracle import Record, records_of_log
 from tests.oracle.random_log import random_log
+
+pytestmark = long
 
 PARTITIONS, LINES, SEED, BLOCK = 4, 4_000, 21, 100
 BUSY = (2, 0)

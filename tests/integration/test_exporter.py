@@ -31,6 +31,7 @@ from tests.integration.exporters import NAME, PARTITIONS, Site, fill, serving, s
 from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import until
 from tests.journal_suite import commit, start
+from tests.lanes import long
 
 
 @pytest.fixture
@@ -228,6 +229,7 @@ async def test_an_exporter_may_start_before_redis_and_before_any_worker(
     await runner.cleanup()
 
 
+@long
 async def test_a_damaged_store_is_named_on_every_page(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,8 +18,10 @@ from tests.canonical import canonical
 from tests.integration.cases import check_readings, check_states, random_case
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import bench, document_of, ends_of, produce
+from tests.lanes import long
 
 
+@long
 async def test_two_prefixes_have_different_keys_and_the_oracles_numbers(
     kafka: str,
     topics: MakeTopics,

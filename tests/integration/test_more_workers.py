@@ -10,6 +10,7 @@ import pytest
 from tests.integration.cases import LIVE
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import Bench, bench, document_of, until
+from tests.lanes import long
 
 
 async def reported(made: Bench) -> dict[str, dict[int, str]]:
@@ -17,6 +18,7 @@ async def reported(made: Bench) -> dict[str, dict[int, str]]:
     return {r.worker: r.owned for r in await made.store.reports() if r.is_present}
 
 
+@long
 @pytest.mark.timeout(120)
 async def test_a_worker_that_loses_its_only_partition_reports_that_it_has_nothing(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path

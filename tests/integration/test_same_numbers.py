@@ -37,6 +37,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long
 
 LINES, SEED = 20_000, 1
 
@@ -78,6 +79,7 @@ async def test_one_worker(
         assert counted == len(case.dead)
 
 
+@long
 async def test_three_workers_and_other_batch_sizes(
     kafka: str, produced: Topics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:
@@ -93,6 +95,7 @@ async def test_three_workers_and_other_batch_sizes(
         assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
 
 
+@long
 async def test_whole_topics_one_after_the_other_and_a_restart(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.lanes import long
 from tests.operations.alerting_chain import (
     FOLDER,
     KEEP_SECONDS,
@@ -18,7 +19,7 @@ from tests.operations.alerting_chain import (
 )
 from tests.required import program
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, long]
 
 REGRESSION, READY = "StreamerMetricRegression", "streamer_ready"
 EVERYTHING, HOME = ("all", "all"), ("A", "home")

@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from streamer import __version__
+from tests.lanes import long
 from tests.operations.compose import DOCKERFILE, ROOT, entrypoint
 from tests.operations.wheels import STEP_SECONDS, TARGET, Environment, built
 
@@ -104,7 +105,7 @@ def test_dependencies_come_in_a_layer_before_the_source() -> None:
     assert "faust-streaming>=0.15.2,<0.16" in done.stdout.splitlines()
 
 
-@pytest.mark.slow
+@long
 @pytest.mark.timeout(3 * STEP_SECONDS)
 def test_the_wheel_is_built_of_what_is_copied_and_runs(tmp_path: Path) -> None:
     context = TARGET / "image"  # at one place: cargo knows what it compiled there

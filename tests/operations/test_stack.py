@@ -21,6 +21,7 @@ from grafana.build import DASHBOARDS
 from streamer.settings.experiments import DAY_MS
 from streamer.sources.synthetic import Traffic, generate
 from streamer.testing.embedded import HOST
+from tests.lanes import long
 from tests.operations.compose import (
     ROOT,
     SCRAPE_SECONDS,
@@ -32,7 +33,7 @@ from tests.operations.compose import (
 from tests.required import require
 from tests.topics import configure
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, long]
 
 TOPICS = ("impressions", "clicks", "conversions", "sessions")
 PAST_SECONDS = 1200

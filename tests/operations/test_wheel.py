@@ -12,10 +12,11 @@ from zipfile import ZipFile
 import pytest
 
 from streamer import __version__
+from tests.lanes import long
 from tests.operations.compose import ROOT
 from tests.operations.wheels import STEP_SECONDS, Environment, built
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(3 * STEP_SECONDS)]
+pytestmark = [long, pytest.mark.timeout(3 * STEP_SECONDS)]
 METADATA = f"streamer_metrics-{__version__}.dist-info/"
 CORE = "streamer/_core.abi3.so"
 MILLISECONDS = 1_700_000_000_000

@@ -10,7 +10,7 @@ ALWAYS = {
     *("impressions_total", "clicks_total", "conversions_total", "conversion_value_total"),
     *("feedback_total", "window_impressions", "window_clicks", "window_conversions"),
     *("window_conversion_value", "ctr_ratio", "cvr_ratio", "conversion_value_per_click"),
-    *("conversion_value_per_impression", "window_users", "hit_rate_ratio", "positive_rate_ratio"),
+    *("conversion_value_per_impression", "window_users", "user_hit_ratio", "positive_rate_ratio"),
     *("dwell_mean_seconds", "window_dwells", "session_length_mean_seconds"),
     *("window_sessions", "bounce_rate_ratio"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),

@@ -39,7 +39,7 @@ def read_experiments(out: Sink, verdict: Acceptance, joins: Joins, settings: Set
 
 def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int) -> None:
     name = {"experiment": experiment.name}
-    out.put("experiment_mixed_users", name, truth.mixed[experiment.name, day])
+    out.put("experiment_users_in_several_arms", name, truth.mixed[experiment.name, day])
     if experiment.outcomes == "exposed":
         early, unexposed = truth.outside[experiment.name, day]
         out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)

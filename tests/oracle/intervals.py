@@ -146,7 +146,7 @@ class Intervals:
             out.put(name, {"window": self.span.label, **labels, **dict(segment)}, value)
 
     def read_users(self, out: Sink, segment: Segment, tally: Tally, cell: Cell) -> None:
-        names = ("hit_rate_lower_ratio", "hit_rate_upper_ratio")
+        names = ("user_hit_lower_ratio", "user_hit_upper_ratio")
         share = tally.hit_users / tally.users
         self.put_ends(out, names, segment, wilson(share, tally.users, Z))
         for kind in kinds_of(self.settings):

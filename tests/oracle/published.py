@@ -23,7 +23,7 @@ Found = Iterator[tuple[str, dict[str, str], int | float]]
 GAP_MS = 30 * 60_000
 HORIZON_MS = 30 * 60_000
 NAMES = (
-    *("streamer_window_users", "streamer_window_hit_users", "streamer_hit_rate_ratio"),
+    *("streamer_window_users", "streamer_window_hit_users", "streamer_user_hit_ratio"),
     *("streamer_clicks_per_user", "streamer_window_positive_users"),
     *("streamer_positive_rate_ratio", "streamer_window_sessions", "streamer_window_bounces"),
     *("streamer_bounce_rate_ratio", "streamer_views_per_session"),
@@ -147,7 +147,7 @@ def users(shown: list[Seen], clicks: list[Seen]) -> Found:
     some = [rate for rate in rates if rate]
     hits = sum(bool(given[user]) for user in seen)
     yield "window_users", {}, len(seen)
-    yield "hit_rate_ratio", {}, hits / len(seen)
+    yield "user_hit_ratio", {}, hits / len(seen)
     yield "clicks_per_user", {}, len(clicks) / len(seen)
     yield "positive_rate_ratio", {"definition": "docs", **click}, float(sum(rates) / len(seen))
     if hits:

@@ -27,7 +27,7 @@ def rates(result: OracleResult, feedback: str = "click", **labels: str) -> list[
 
 def people(result: OracleResult, **labels: str) -> list[int | float | None]:
     """(users, hit users, hit rate, clicks per user) of the hour."""
-    names = ("window_users", "window_hit_users", "hit_rate_ratio", "clicks_per_user")
+    names = ("window_users", "window_hit_users", "user_hit_ratio", "clicks_per_user")
     return [value(result, name, **HOUR, **labels) for name in names]
 
 
@@ -88,7 +88,7 @@ def test_the_order_within_the_window_does_not_matter() -> None:
 
 def test_without_users_nothing_is_shown() -> None:
     result = Log().click(0).visited(0).run()
-    names = ("hit_rate_ratio", "clicks_per_user", "positive_rate_ratio", "window_users")
+    names = ("user_hit_ratio", "clicks_per_user", "positive_rate_ratio", "window_users")
     assert not any(name.removeprefix("streamer_") in names for name, _ in result.readings)
     assert value(result, "window_clicks", **HOUR) == 1
     # A user without clicks: the rate is 0, its support absent.
@@ -151,7 +151,7 @@ def test_a_day_later_only_the_long_window_remembers() -> None:
     settings = parse({"dimensions": [], "windows": {"lengths": ["1h", "24h"]}})
     result = Log().shown(0).click(0).shown(23 * H, user_id="v").run(settings)
     assert value(result, "window_users", window="24h") == 2
-    assert value(result, "hit_rate_ratio", window="24h") == 0.5
+    assert value(result, "user_hit_ratio", window="24h") == 0.5
     assert people(result) == [1, None, 0.0, 0.0]
 
 

@@ -110,7 +110,7 @@ def read_users(
         labels = {"window": span.label, **dict(segment)}
         out.support("window_users", labels, tally.users)
         out.support("window_hit_users", labels, tally.hit_users)
-        out.ratio("hit_rate_ratio", labels, tally.hit_users, tally.users)
+        out.ratio("user_hit_ratio", labels, tally.hit_users, tally.users)
         out.ratio("clicks_per_user", labels, clicks.get(segment, 0), tally.users)
         for kind in kinds_of(settings):
             of_kind = {"feedback": kind, **labels}

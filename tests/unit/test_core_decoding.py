@@ -22,6 +22,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.agreement import SETTINGS, random_records
 from tests.decoders import decoder_of
+from tests.lanes import sized
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
@@ -207,7 +208,7 @@ _BLANKS = st.sampled_from(("", "", "", " ", "\n", "\t\r"))
     st.lists(st.tuples(_NAMES, _VALUES | _NUMBERS | _TIMES, _BLANKS), max_size=6),
     st.booleans(),
 )
-@hypothesis_settings(max_examples=1500, deadline=None)
+@hypothesis_settings(max_examples=sized(300, 1500), deadline=None)
 def test_any_values_in_any_fields(
     kind: str, pairs: list[tuple[str, str, str]], is_first: bool
 ) -> None:
@@ -219,7 +220,7 @@ def test_any_values_in_any_fields(
 
 
 @given(st.sampled_from(KINDS), st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-@hypothesis_settings(max_examples=500, deadline=None)
+@hypothesis_settings(max_examples=sized(200, 500), deadline=None)
 def test_any_bytes(kind: str, raw: bytes) -> None:
     PAIR.compare([(kind, raw), (kind, b'{"ts":1,"user_id":"u","item_id":"i",' + raw)])
 

@@ -27,12 +27,13 @@ from tests.core_experiments import (
     experiment,
     step,
 )
+from tests.lanes import shortened
 
 PACES = (60_000, 2_000_000, 8_000_000)
 
 
 @pytest.mark.parametrize("people", [1, 12, 300])
-@pytest.mark.parametrize("share", [0.05, 0.005])
+@pytest.mark.parametrize("share", shortened([0.005, 0.05]))
 def test_sums_are_those_of_the_oracle(people: int, share: float) -> None:
     random = np.random.default_rng([people, int(1000 * share)])
     both = Both()
@@ -87,7 +88,7 @@ def test_settled_rows_that_meet_may_not_pass_it_either() -> None:
         both.core.refresh(T0 + 5)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shortened([0, 1, 2]))
 def test_folds_move_what_users_contribute(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both(max_values=4)
@@ -106,7 +107,7 @@ def test_folds_move_what_users_contribute(seed: int) -> None:
     assert len(kept) > 3
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shortened([0, 1]))
 def test_beyond_the_limit_the_same_users_stay(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both(limit=200)
@@ -179,7 +180,7 @@ def test_quantiles_lie_in_buckets() -> None:
 # Stored form -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shortened([0, 1]))
 def test_loaded_rows_give_the_same_sums(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both()

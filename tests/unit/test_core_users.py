@@ -14,6 +14,7 @@ from streamer.encoding.segments import OTHER
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import parts_of
 from streamer.settings.limits import MAX_USER_ROWS
+from tests.lanes import shortened
 from tests.slow_users import Given, Key, SlowUsers
 
 RINGS = (Ring("1m", 1000, 60), Ring("1h", 60_000, 60), Ring("3h", 600_000, 18))
@@ -136,7 +137,7 @@ def step(both: Both, random: np.random.Generator, people: int, pace: int) -> Non
             both.release(serial, is_settled=random.random() < 0.8)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shortened([0, 1]))
 @pytest.mark.parametrize("people", [1, 12, 300])
 @pytest.mark.parametrize("share", [0.5, 0.05, 0.005])
 def test_sums_are_those_of_the_definition(seed: int, people: int, share: float) -> None:
@@ -153,7 +154,7 @@ def test_sums_are_those_of_the_definition(seed: int, people: int, share: float) 
     both.check_rows()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", shortened([0, 1, 2]))
 def test_in_one_segment_held_feedback_meets_what_was_seen(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both()
@@ -167,7 +168,7 @@ def test_in_one_segment_held_feedback_meets_what_was_seen(seed: int) -> None:
     both.check()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shortened([0, 1]))
 def test_folds_move_what_users_contribute(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both()
@@ -188,7 +189,7 @@ def test_folds_move_what_users_contribute(seed: int) -> None:
     assert (OTHER, -1) in codes
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", shortened([0, 1]))
 def test_beyond_the_limit_the_same_users_stay(seed: int) -> None:
     random = np.random.default_rng(seed)
     both = Both(limit=150)

@@ -15,6 +15,7 @@ from tests.agreement import (
     states,
     to_log,
 )
+from tests.lanes import long, shortened
 from tests.oracle.oracle import records_of_log, run
 
 LINES = 800
@@ -22,7 +23,7 @@ WHOLE = 1_000_000
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", shortened(list(range(5)), 2))
 def test_engine_equals_oracle_whatever_the_cuts(seed: int, name: str) -> None:
     partitions = 1 + seed % 3
     records, expected = random_records(seed, name, LINES, partitions)
@@ -49,8 +50,7 @@ def test_one_record_at_a_time(name: str) -> None:
     assert states(engines) == states(whole)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["defaults", "few values"])
+@pytest.mark.parametrize("name", shortened(["defaults", "few values"]))
 def test_a_longer_log_passes_compactions(name: str) -> None:
     records, expected = random_records(200, name, 10_000, 1)
     log = to_log(records)
@@ -82,7 +82,7 @@ def test_dead_letters_are_the_oracles_rejects_and_late_events() -> None:
     assert reasons == wrong
 
 
-@pytest.mark.slow
+@long
 def test_the_packaged_ab_test_counts_as_it_was() -> None:
     # Known of the data: 60,000 impressions, half by each policy; 130 and 157 clicks.
     settings = parse({"windows": {"lengths": ["1h", "24h"]}})

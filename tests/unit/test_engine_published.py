@@ -14,6 +14,7 @@ import pytest
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.sources.replay import Replay
 from tests.agreement import by_key, read_engines, run_engines, to_log
+from tests.lanes import long
 from tests.oracle.oracle import records_of_log
 from tests.oracle.published import NAMES, Values, recompute
 from tests.published_logs import SETTINGS, compared, packaged, synthetic
@@ -47,6 +48,7 @@ def test_a_replay_equals_the_published_definitions(
     assert len(expected) > 60
 
 
+@long
 @LOGS
 def test_so_it_does_in_small_chunks_of_topics_that_run_ahead(
     source: Callable[[], list[bytes]],

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from streamer.stats.experiments.correction import holm
+from tests.lanes import sized
 
 probabilities = st.lists(st.one_of(st.floats(0, 1), st.floats(0, 0.1)), min_size=1, max_size=8)
 
 
-@settings(max_examples=20)  # those of statsmodels take a while
+@settings(max_examples=sized(5, 20))  # those of statsmodels take a while
 @given(probabilities, st.sampled_from([0.01, 0.05, 0.2]))
 def test_adjusted_p_values_are_those_of_statsmodels(p_values: list[float], alpha: float) -> None:
     found = holm(p_values, alpha)

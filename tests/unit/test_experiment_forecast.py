@@ -84,8 +84,8 @@ def test_many_users_of_several_arms_are_a_warning(mixed: int, is_warning: bool) 
     shown += [(0, u, "AB"[1 - u % 2]) for u in range(mixed)]
     stored = book_of(shown)
     found = document(stored, stored.read())
-    assert found["mixed_users"] == mixed
-    assert found["mixed_user_ratio"] == mixed / 200
+    assert found["users_in_several_arms"] == mixed
+    assert found["users_in_several_arms_ratio"] == mixed / 200
     assert [f"{mixed} users ({mixed / 200:.1%} of all" in text for text in found["warnings"]] == (
         [True] if is_warning else []
     )

@@ -77,7 +77,7 @@ def test_metrics_of_users_are_not_shown() -> None:
     settings = Settings()
     whole, without = Catalogue(settings), Catalogue(settings).without_users()
     gone = {m.name for m in whole.metrics} - {m.name for m in without.metrics}
-    assert {"window_users", "hit_rate_ratio", "hit_rate_lower_ratio", "clicks_per_user"} <= gone
+    assert {"window_users", "user_hit_ratio", "user_hit_lower_ratio", "clicks_per_user"} <= gone
     assert not {"ctr_ratio", "ctr_lower_ratio", "window_impressions"} & gone
     found = readout(settings, whole, [], keyed={"clicks": False})
     values = {(r.name, *r.labels.values()): r.value for r in found.readings}

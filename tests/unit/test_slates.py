@@ -23,6 +23,7 @@ from streamer.state.restore import load_partition
 from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.agreement import differences, read_engines, run_engines, states, to_log
 from tests.canonical import canonical
+from tests.lanes import long
 from tests.oracle.oracle import run
 from tests.oracle.shape import Readings
 from tests.oracle.timeline import H, Log, M, S
@@ -293,6 +294,7 @@ async def test_slates_closed_by_a_bound_never_show_less_than_none() -> None:
         assert all(v > 0 for (name, _), v in readings.items() if "slates" in name)
 
 
+@long
 def test_keys_of_old_slates_are_forgotten() -> None:
     """Also where the same users come back with other requests again and again."""
     engines = Engines(PLAIN, 1)

@@ -107,7 +107,7 @@ def test_a_sample_stays_within_its_standard_error() -> None:
             # The standard deviation of a share over users is at most that of 0 and 1.
             **{
                 name: math.sqrt(missing * truth[name] * (1 - truth[name]))
-                for name in ("hit_rate_ratio", "positive_rate_ratio docs")
+                for name in ("user_hit_ratio", "positive_rate_ratio docs")
             },
         }
         for name, error in errors.items():

@@ -124,9 +124,9 @@ function splitWords(found) {
 
 function notesOf(found) {
   const notes = [];
-  if (found.mixed_users && !found.warnings.length) {
-    const were = found.mixed_users === 1 ? "was" : "were";
-    const users = format.counted(found.mixed_users, "user");
+  if (found.users_in_several_arms && !found.warnings.length) {
+    const were = found.users_in_several_arms === 1 ? "was" : "were";
+    const users = format.counted(found.users_in_several_arms, "user");
     notes.push(`${users} ${were} seen in several arms and left out.`);
   }
   if (found.outside?.before_exposure || found.outside?.unexposed) {

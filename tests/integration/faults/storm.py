@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,8 +10,6 @@ from random import Random
 
 from tests.integration.workers import Bench, Worker
 
-IS_LONG = os.environ.get("STREAMER_CHAOS") == "long"
-"""``make chaos``: ten times the faults."""
 SESSION_SECONDS = 3.0
 
 

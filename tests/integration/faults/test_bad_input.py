@@ -37,7 +37,6 @@ from tests.integration.cases import (
     readings_of,
 )
 from tests.integration.conftest import MakeTopics
-from tests.integration.faults.storm import IS_LONG
 from tests.integration.promtool import promtool_finds_nothing
 from tests.integration.workers import (
     Bench,
@@ -46,6 +45,7 @@ from tests.integration.workers import (
     ends_of,
     read_topic,
 )
+from tests.lanes import shortened, sized
 from tests.oracle.acceptance import accept
 from tests.oracle.fuzzed import Fuzzer
 from tests.oracle.oracle import Record, records_of_log
@@ -54,10 +54,10 @@ from tests.oracle.reasons import is_right
 from tests.oracle.shape import Readings
 from tests.topics import configure
 
-BAD = 1_000_000 if IS_LONG else 100_000
-GOOD = 50_000 if IS_LONG else 20_000
-HEAVY = 60 if IS_LONG else 24
-LIMIT_SECONDS = 1800 if IS_LONG else 240
+BAD = sized(10_000, 100_000)
+GOOD = sized(2_000, 20_000)
+HEAVY = sized(6, 24)
+LIMIT_SECONDS = 240
 REJECTED = "streamer_rejected_total"
 Letters = dict[tuple[str, int, int], tuple[Refusal, bytes | None, str | None]]
 
@@ -250,12 +250,14 @@ def check_sums(page: str, case: Case) -> None:
 
 @pytest.mark.parametrize(
     ("settings", "most"),
-    [
-        ({"max.message.bytes": "2000"}, 1000),
-        ({"max.message.bytes": "50000"}, 10_000),
-        ({"max.message.bytes": "400"}, 0),
-        ({"cleanup.policy": "compact"}, CUT_BYTES),
-    ],
+    shortened(
+        [
+            ({"max.message.bytes": "2000"}, 1000),
+            ({"max.message.bytes": "50000"}, 10_000),
+            ({"max.message.bytes": "400"}, 0),
+            ({"cleanup.policy": "compact"}, CUT_BYTES),
+        ]
+    ),
     ids=["2000 bytes", "50000 bytes", "400 bytes", "compacted"],
 )
 async def test_a_dead_letter_topic_that_refuses_large_ones(

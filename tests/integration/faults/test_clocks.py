@@ -29,7 +29,6 @@ from tests.integration.cases import (
     random_records,
 )
 from tests.integration.conftest import MakeTopics
-from tests.integration.faults.storm import IS_LONG
 from tests.integration.workers import (
     Bench,
     bench,
@@ -38,10 +37,11 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long, shortened
 from tests.oracle.oracle import Record
 
-LINES = 20_000 if IS_LONG else 4_000
-LIMIT_SECONDS = 900 if IS_LONG else 120
+LINES = 4_000
+LIMIT_SECONDS = 120
 SHORT = DOCUMENTS["no dimensions, short times"]
 APART = {
     **SHORT,
@@ -114,7 +114,7 @@ def test_the_orders_are_all_there_are() -> None:
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
-@pytest.mark.parametrize(("number", "order"), list(enumerate(ORDERS)), ids=str)
+@pytest.mark.parametrize(("number", "order"), shortened(list(enumerate(ORDERS))), ids=str)
 async def test_a_worker_reads_whole_topics_one_after_the_other(
     kafka: str,
     topics: MakeTopics,
@@ -150,7 +150,7 @@ async def has_applied(made: Bench, log: Sequence[LogRecord]) -> None:
 
 
 @pytest.mark.timeout(LIMIT_SECONDS)
-@pytest.mark.parametrize("last", JOINED)
+@pytest.mark.parametrize("last", shortened(list(JOINED)))
 async def test_one_topic_trickles_in_while_the_others_are_complete(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, last: str
 ) -> None:
@@ -169,6 +169,7 @@ async def test_one_topic_trickles_in_while_the_others_are_complete(
         await check_all(made, case, kafka, names)
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 @pytest.mark.parametrize(
     ("slow", "partitions", "name"),
@@ -237,6 +238,7 @@ def behind_ms(made: Bench, slow: str) -> int:
 # Topics without a record --------------------------------------------------------------------------
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 @pytest.mark.parametrize(
     ("kinds", "name"),

@@ -40,6 +40,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +126,7 @@ async def test_damaged_partitions_are_counted_again_from_kafka(made: Bench, case
     await worker.stop()
 
 
+@long
 async def test_what_kafka_no_longer_has_is_declared_lost(made: Bench, case: Case) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=made.settings.kafka.brokers)
     await admin.start()

@@ -13,6 +13,7 @@ from aiokafka import AIOKafkaProducer
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.test_memory import memory_bytes
 from tests.integration.workers import Bench, bench, document_of, until
+from tests.lanes import long, shortened
 from tests.topics import configure
 
 START_MS = 1_700_000_000_000
@@ -73,6 +74,7 @@ async def test_a_batch_that_inflates_without_end_is_skipped(
     print(f"a batch of {sent} bytes for {BOMB_BYTES}")
 
 
+@long
 async def test_letters_do_not_multiply_what_was_fetched(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
@@ -98,7 +100,7 @@ async def test_letters_do_not_multiply_what_was_fetched(
     print(f"{TINY} records in {sent} bytes: {manifest.dead_letters} letters")
 
 
-@pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
+@pytest.mark.parametrize("compression", shortened(["zstd", "gzip", "lz4", "snappy"]))
 async def test_a_mapping_that_is_wrong_loses_no_letter(
     kafka: str,
     topics: MakeTopics,

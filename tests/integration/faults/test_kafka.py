@@ -18,7 +18,7 @@ from aiokafka.structs import TopicPartition
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
 from streamer.settings.model import Topics
-from streamer.state.manifest import TopicState
+from streamer.state.topics import TopicState
 from streamer.testing import LogRecord
 from streamer.testing.embedded import create_topics
 from tests.integration.cases import (
@@ -33,7 +33,7 @@ from tests.integration.cases import (
 )
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.load import Load
-from tests.integration.faults.storm import IS_LONG, SESSION_SECONDS
+from tests.integration.faults.storm import SESSION_SECONDS
 from tests.integration.workers import (
     Bench,
     Worker,
@@ -44,14 +44,15 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long, shortened
 from tests.required import require
 from tests.servers import KafkaServer
 
-RESTARTS = 10 if IS_LONG else 2
+RESTARTS = 2
 FETCHES_FAIL_SECONDS = 1.0
 """Well longer than a fetch waits at the broker."""
-STORM_SECONDS = 180 if IS_LONG else 20
-LIMIT_SECONDS = 900 if IS_LONG else 200
+STORM_SECONDS = 20
+LIMIT_SECONDS = 200
 START_MS = 1_700_000_000_000
 KEEP = {"retention.ms": "-1"}
 
@@ -69,6 +70,7 @@ def own_kafka() -> Iterator[KafkaServer]:
         yield server
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_the_broker_restarts_under_load(
     own_kafka: KafkaServer, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
@@ -117,6 +119,7 @@ async def _more(made: Bench, count: int) -> None:
     await until(more, f"{count} more records are counted", made.said, 60)
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_workers_join_and_leave_every_second(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case
@@ -231,8 +234,10 @@ async def _read_to(made: Bench, offset: int) -> bool:
     return found is not None and found.topics["impressions"].next_offset == offset
 
 
-@pytest.mark.parametrize("is_running", [True, False], ids=["while it runs", "while it is away"])
-@pytest.mark.parametrize("count", [300, 1200], ids=["shorter", "longer"])
+@pytest.mark.parametrize(
+    "is_running", shortened([True, False]), ids=["while it runs", "while it is away"]
+)
+@pytest.mark.parametrize("count", shortened([1200, 300]), ids=["longer", "shorter"])
 async def test_a_topic_made_anew_is_read_from_its_start_and_declared(
     kafka: str,
     topics: MakeTopics,

@@ -23,12 +23,13 @@ from tests.integration.cases import (
 )
 from tests.integration.conftest import MakeTopics
 from tests.integration.faults.load import Load
-from tests.integration.faults.storm import IS_LONG, SESSION_SECONDS, Storm
+from tests.integration.faults.storm import SESSION_SECONDS, Storm
 from tests.integration.workers import Bench, bench, document_of, ends_of, until
+from tests.lanes import long, sized
 
-KILLS, PAUSES, LINES = (200, 20, 200_000) if IS_LONG else (20, 3, 30_000)
+KILLS, PAUSES, LINES = sized((3, 1, 10_000), (20, 3, 30_000))
 NAIVE_KILLS = 16
-LIMIT_SECONDS = 3600 if IS_LONG else 300
+LIMIT_SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,7 @@ async def counted(made: Bench) -> int:
     return sum(t.next_offset for m in states for t in m.topics.values())
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_a_naive_worker_counts_twice_under_the_same_kills(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, case: Case

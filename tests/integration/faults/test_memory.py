@@ -14,10 +14,10 @@ from streamer.errors import StoreError
 from streamer.testing import LogRecord
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.faults.load import Load
-from tests.integration.faults.storm import IS_LONG
 from tests.integration.workers import Worker, bench, document_of, until
+from tests.lanes import long
 
-AWAY_SECONDS, EVENTS = (180, 400_000) if IS_LONG else (12, 100_000)
+AWAY_SECONDS, EVENTS = 12, 100_000
 START_MS = 1_700_000_000_000
 NOTE = "x" * 1000
 GROWTH_BYTES = 120_000_000
@@ -38,7 +38,8 @@ def memory_bytes(worker: Worker) -> int:
     return int(line.split()[1]) * 1024
 
 
-@pytest.mark.timeout(900 if IS_LONG else 120)
+@long
+@pytest.mark.timeout(120)
 async def test_memory_is_bounded_while_redis_is_away(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path
 ) -> None:

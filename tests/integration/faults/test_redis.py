@@ -35,11 +35,11 @@ from tests.integration.cases import (
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.faults.load import Load
 from tests.integration.faults.proxy import Proxy
-from tests.integration.faults.storm import IS_LONG
 from tests.integration.workers import Bench, bench, document_of, ends_of, until
+from tests.lanes import long, sized
 
-SWALLOWED = 1000 if IS_LONG else 100
-LIMIT_SECONDS = 1800 if IS_LONG else 240
+SWALLOWED = sized(10, 100)
+LIMIT_SECONDS = 240
 AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 
 
@@ -119,7 +119,7 @@ async def test_swallowed_replies_delays_and_cuts(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, case: Case
 ) -> None:
     names, server = topics(partitions=PARTITIONS), make_redis()
-    async with scene(kafka, names, server, tmp_path, case, 600.0 if IS_LONG else 60.0) as stage:
+    async with scene(kafka, names, server, tmp_path, case, 60.0) as stage:
         proxy = stage.proxy
         proxy.swallow = 0.5
 
@@ -198,6 +198,7 @@ async def _commits(stage: Scene, count: int) -> None:
     await until(more, f"{count} more commits", stage.made.said)
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 async def test_full_memory_and_a_read_only_replica(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, case: Case

@@ -20,6 +20,7 @@ from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import Bench, Worker, bench, document_of, until
+from tests.lanes import long, shortened
 
 PARTITIONS = 4
 EVENTS_PER_SECOND = 500
@@ -96,7 +97,7 @@ async def partitions_of(made: Bench) -> dict[str, set[int]]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("fate", ["killed, started again", "killed for good", "stopped"])
+@pytest.mark.parametrize("fate", shortened(["killed for good", "killed, started again", "stopped"]))
 async def test_a_worker_that_goes_stops_nobody_else(
     kafka: str,
     topics: MakeTopics,
@@ -141,6 +142,7 @@ async def test_a_worker_that_goes_stops_nobody_else(
         assert others < UNDISTURBED_SECONDS, made.said()
 
 
+@long
 @pytest.mark.timeout(180)
 async def test_two_hosts_of_one_name_tell_each_other_apart(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path

@@ -22,6 +22,9 @@ from tests.agreement import DOCUMENTS
 from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS
 from tests.integration.workers import as_toml
+from tests.lanes import long
+
+pytestmark = long
 
 FILES = 256
 HALF_OPEN = 300

@@ -32,7 +32,10 @@ from tests.integration.workers import (
     read_topic,
     until,
 )
+from tests.lanes import long
 from tests.secured import Certificates, SecuredKafka
+
+pytestmark = long
 
 LINES = [
     {"type": "impression", "ts": 1_700_000_000_000, "user_id": "u1", "item_id": "i1"},

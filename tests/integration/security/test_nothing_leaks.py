@@ -35,7 +35,10 @@ from streamer.testing.embedded import HOST, EmbeddedRedis, create_topics, free_p
 from tests.integration.security.conftest import COMMAND_SECONDS, LEAVES_OPEN, PASSWORD, USER
 from tests.integration.security.test_exporter_access import basic
 from tests.integration.workers import as_toml, until
+from tests.lanes import long
 from tests.secured import Certificates, SecuredKafka, secured_redis
+
+pytestmark = long
 
 REDIS_PASSWORD, EXPORTER_PASSWORD = "redis-leak-password", "exporter-leak-password"
 SECRETS = (PASSWORD, REDIS_PASSWORD, EXPORTER_PASSWORD)

@@ -36,7 +36,10 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long
 from tests.secured import Certificates, secured_redis
+
+pytestmark = long
 
 PAGE = Path(__file__).parents[3] / "docs" / "security.md"
 PASSWORDS = {

@@ -15,6 +15,7 @@ from streamer.state.redis.store import RedisStore
 from tests.integration.conftest import MakeRedis, MakeTopics
 from tests.integration.security.conftest import COMMAND_SECONDS
 from tests.integration.workers import as_toml, document_of, until
+from tests.lanes import long
 
 
 def worker_of(supervisor: int) -> int:
@@ -23,6 +24,7 @@ def worker_of(supervisor: int) -> int:
     return int(children[0]) if children else 0
 
 
+@long
 async def test_a_worker_that_cannot_run_is_not_started_again_and_again(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path
 ) -> None:

@@ -9,7 +9,10 @@ from selenium.webdriver import Keys
 
 from tests.browser import Browser
 from tests.integration.web.conftest import open_page
+from tests.lanes import long
 from tests.site import Site
+
+pytestmark = long
 
 STOPS = """
 const shown = (e) => e.checkVisibility() && !e.disabled && (e.type !== "radio" || e.checked);

@@ -76,8 +76,13 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
     metric = {**named, **rules, "comparisons": pairs}
     days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
-    known = {"users": users, "mixed_users": 0, "user_sample_ratio": 1.0, "counted_since_ms": None}
-    known |= {"mixed_user_ratio": 0.0, "warnings": []}
+    known = {
+        "users": users,
+        "users_in_several_arms": 0,
+        "user_sample_ratio": 1.0,
+        "counted_since_ms": None,
+    }
+    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "counted_since_ms": None}
     what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
     what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
     document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
@@ -201,9 +206,12 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
             {"outside": {"before_exposure": 1, "unexposed": 20}},
             "1 outcome before the first exposure of their user and 20 outcomes of users",
         ),
-        ({"mixed_users": 1}, "1 user was seen in several arms and left out."),
-        ({"mixed_users": 1234}, "1,234 users were seen in several arms and left out."),
-        ({"mixed_users": 99, "warnings": ["99 users changed arms."]}, "99 users changed arms."),
+        ({"users_in_several_arms": 1}, "1 user was seen in several arms and left out."),
+        ({"users_in_several_arms": 1234}, "1,234 users were seen in several arms and left out."),
+        (
+            {"users_in_several_arms": 99, "warnings": ["99 users changed arms."]},
+            "99 users changed arms.",
+        ),
         ({"user_sample_ratio": 0.25}, "A sample of 25% of the users is looked at"),
         ({"counted_since_ms": 1_748_900_000_000}, "counted only since 2 Jun 2025, 21:33:20 UTC"),
         ({"last": None}, "begins on 2 Jun 2025"),

@@ -21,9 +21,12 @@ from tests.integration.web.conftest import (
     open_page,
     settings_of,
 )
+from tests.lanes import long
 from tests.servers import own_redis
 from tests.site import Site
 from tests.visitors import visits
+
+pytestmark = long
 
 EVERY_SECONDS = 5 / HURRY
 HEALTH = "return document.querySelector('#health .words').textContent"

@@ -1,0 +1,54 @@
+"""One topic of a partition: where its log stands, and what was counted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from streamer.kafka.fingerprints import Fingerprint
+from streamer.state.partition import TopicLog
+
+
+class TopicState(msgspec.Struct):
+    """As it is stored and as readers see it; ``rejected``: by reason, ``gaps``: the last ranges of
+    lost offsets."""
+
+    first_offset: int
+    next_offset: int
+    arrival_ms: int
+    idle_ms: int
+    accepted: int
+    duplicates: int
+    late: int
+    rejected: dict[str, int]
+    join_gap: int
+    evicted_early: int
+    lost: int
+    gaps: list[tuple[int, int]]
+    restarts: int
+    fingerprints: list[Fingerprint] = msgspec.field(name="witnesses")
+
+    @classmethod
+    def of(
+        cls, log: TopicLog, counted: Mapping[str, Any], fingerprints: Sequence[Fingerprint] = ()
+    ) -> TopicState:
+        """A topic in memory; ``counted``: the core's counters of it."""
+        return cls(
+            **{name: counted[name] for name in OF_CORE},
+            **{name: getattr(log, name) for name in OF_LOG},
+            fingerprints=list(fingerprints),
+        )
+
+    def restore(self, log: TopicLog) -> None:
+        """Let a log in memory stand there; its core is restored with all topics at once."""
+        for name in OF_LOG:
+            setattr(log, name, getattr(self, name))
+
+
+OF_LOG = ("first_offset", "lost", "gaps", "restarts")
+"""What Python counts; everything else is the core's."""
+OF_CORE = tuple(
+    name for name in TopicState.__struct_fields__ if name not in (*OF_LOG, "fingerprints")
+)
