@@ -144,6 +144,7 @@ def test_every_step_of_the_tutorial(
     finally:
         reader.abandon()
     assert len(followed) >= 15
+    assert (tmp_path / "prometheus" / "wal").is_dir()  # nothing of an earlier run fires
     assert {path.name for path in (tmp_path / "dashboards").glob("*.json")} >= {"alerts.json"}
 
 
