@@ -1,5 +1,5 @@
 # Every target does its own set-up in .venv, once: a second run starts at once.
-#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench
+#   make demo ARGS="--seconds 30"      make test ARGS="-k time"      make test-all      make check      make bench      make docs
 
 PYTHON ?= python3
 # Two processes, each with a Kafka and a Redis of its own; PARALLEL= runs the tests in one.
@@ -14,7 +14,7 @@ CARGO_OPTIONS := --quiet --manifest-path core/Cargo.toml
 BUILDING := echo "Building the Rust core (about a minute, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
-.PHONY: demo test test-all check bench clean
+.PHONY: demo test test-all check bench docs clean
 
 demo: .venv/.demo
 	@$(BIN)/streamer demo $(ARGS)
@@ -51,6 +51,10 @@ check: .venv/.test
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
+docs: .venv/.docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --clean
+	@echo "The pages are in build/site: open build/site/index.html"
+
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	rm -rf core/target core/Cargo.lock streamer/_core*.so
@@ -65,6 +69,12 @@ clean:
 .venv/.test: .venv/.demo
 	@echo "Installing the tools for tests (once)"
 	@$(PIP) -e '.[test,bench]'
+	@touch $@
+
+# The site needs nothing of streamer.
+.venv/.docs: pyproject.toml requirements/constraints.txt | $(BIN)/python
+	@echo "Installing MkDocs into .venv (once)"
+	@$(PIP) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
 	@touch $@
 
 # streamer itself, with what stands in .venv, so that a change needs no network. Where there is no

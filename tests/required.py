@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 
 import pytest
 
-from tests.components import COMPONENTS, reason
+from tests.components import COMPONENTS, SKIPPED, reason
 
 
 def require(*names: str) -> None:
@@ -22,3 +23,11 @@ def program(component: str, *names: str) -> str:
     """The path of the first of these programs that is on PATH, after ``require(component)``."""
     require(component)
     return next(path for name in names if (path := shutil.which(name)))
+
+
+def require_package(*names: str, extra: str) -> None:
+    """The same for Python packages, which an optional dependency group of this project brings."""
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            stop = pytest.fail if os.environ.get("CI") else pytest.skip
+            stop(f"{SKIPPED}{name}: pip install -e '.[{extra}]'")

@@ -131,7 +131,7 @@ def clock_finding(ahead_seconds: float) -> Finding:
 def _fix_of(error: StoreError) -> str:
     text = str(error)
     if isinstance(error, StoreAccessError):
-        return "give this user the rights of a worker: docs/security.md has the line"
+        return "give this user the rights of a worker: docs/how-to/secure-it.md has the line"
     if "maxmemory" in text or "OOM" in text:
         return "give it more memory: it is full"
     if "read only" in text or "READONLY" in text:

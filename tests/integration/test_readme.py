@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 STREAMER = [sys.executable, "-m", "streamer"]
+README = Path(__file__).parents[2] / "README.md"
 START_MS = 1_700_000_000_000
 EVENTS = [
     {"type": "impression", "request_id": "r1", "position": 1, "variant": "A", "surface": "home"},
@@ -36,12 +38,34 @@ def log_of(users: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def blocks(language: str) -> list[str]:
+    """The README's blocks of a language."""
+    text = README.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[list[str]]:
+    """Arguments of every call of streamer in the README."""
+    lines = [shlex.split(line, comments=True) for b in blocks("sh") for line in b.splitlines()]
+    return [words[1:] for words in lines if words[:1] == ["streamer"]]
+
+
+def command(name: str) -> list[str]:
+    """The one call of a subcommand."""
+    (found,) = [words for words in commands() if words[0] == name]
+    return found
+
+
 @contextmanager
 def running(said: Path, *arguments: str) -> Iterator[None]:
     """A command in the background; it has to end with 0 when it is told to."""
     with said.open("w") as file:
         process = subprocess.Popen(
-            [*STREAMER, *arguments], stdout=file, stderr=subprocess.STDOUT, text=True
+            [*STREAMER, *arguments],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=said.parent,
         )
         try:
             yield
@@ -101,10 +125,15 @@ def users_behind(url: str) -> float:
     return total(fetched(f"{url}/metrics"), "streamer_users_behind_seconds")
 
 
-def done(*arguments: str) -> str:
-    """A command that has to succeed."""
+def done(folder: Path, *arguments: str) -> str:
+    """A command that has to succeed, in a folder."""
     result = subprocess.run(
-        [*STREAMER, *arguments], capture_output=True, text=True, timeout=90, check=False
+        [*STREAMER, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+        cwd=folder,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
@@ -157,13 +186,13 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
         f'[redis]\nurl = "{redis_url}"\nprefix = "{redis_prefix}"\n',
         encoding="utf-8",
     )
-    at = ("-c", str(config))
-    done("produce", str(log), *at, "--create", "3")
-    assert "ok" in done("check", *at)
+    at = ("-c", config.name)
+    done(tmp_path, *command("produce"))
+    assert "ok" in done(tmp_path, *command("check"))
     said = tmp_path / "run.txt", tmp_path / "export.txt"
     with (
-        running(said[0], "run", *at, "--workers", "2"),
-        running(said[1], "export", *at, "--port=0"),
+        running(said[0], *command("run")),
+        running(said[1], *command("export"), "--port=0"),
     ):
         url = said_by(said[1], r"(http://\S+)/metrics")[1]
 
@@ -172,15 +201,31 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
 
         until(read_all, 60, "everything was counted")
         assert until(lambda: fetched(f"{url}/readyz"), 30, "all is ready") == "ready\n"
-        assert "owner" in done("inspect", *at)
+        assert "owner" in done(tmp_path, *command("inspect"))
         # Metrics of users follow the commits.
         until(lambda: users_behind(url) == 0, 30, "users are current")
         answer = json.loads(fetched(f"{url}/api/readings?at=stream"))
-        key = done("inspect", *at, "--hash-key").strip()
-    expected = json.loads(done("replay", str(log), "--json", "--hash-key", key))
+        key = done(tmp_path, "inspect", *at, "--hash-key").strip()
+    expected = json.loads(done(tmp_path, "replay", log.name, "--json", "--hash-key", key))
 
     def shown(document: dict[str, Any]) -> dict[tuple[Any, ...], float]:
         return {(r["name"], *sorted(r["labels"].items())): r["value"] for r in document["readings"]}
 
     assert shown(answer) == shown(expected)
-    assert "claim None" in done("inspect", *at)
+    assert "claim None" in done(tmp_path, "inspect", *at)
+
+
+def test_the_replays_of_the_readme(tmp_path: Path) -> None:
+    (log,) = blocks("json")
+    (tmp_path / "events.ndjson").write_text(log, encoding="utf-8")
+    calls = [words for words in commands() if words[0] == "replay"]
+    assert len(calls) == 3
+    for words in calls:
+        assert "impressions" in done(tmp_path, *words), words
+    assert (tmp_path / "refused.jsonl").read_text() == ""
+
+
+def test_every_command_of_the_readme_is_run() -> None:
+    """Those of make and docker compose: .ci/run, tests/operations/test_stack.py."""
+    run = {"produce", "check", "run", "export", "inspect", "replay"}
+    assert {words[0] for words in commands()} == run

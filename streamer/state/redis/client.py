@@ -131,7 +131,7 @@ def refusal(error: BaseException) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in text:
         text += ": look at redis.ssl_ca_certs and the host name"
     elif isinstance(error, NoPermissionError):
-        text += ": give the user of redis.username what docs/security.md lists"
+        text += ": give the user of redis.username what docs/how-to/secure-it.md lists"
     elif is_refused(error):
         text += ": look at redis.username and its password"
     elif "not enabled on this node" in text or "cluster support disabled" in text:

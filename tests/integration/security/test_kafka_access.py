@@ -207,7 +207,7 @@ async def test_the_acls_of_the_documentation_are_enough(
     tmp_path: Path,
     command: Command,
 ) -> None:
-    """docs/security.md lists them; a user with fewer is told."""
+    """docs/how-to/secure-it.md lists them; a user with fewer is told."""
     security = sasl(certificates, sasl_username=LIMITED, sasl_password=LIMITED_PASSWORD)
     document = settings_of(secured.sasl, secured_topics, make_redis(appendonly=True), security)
     config = write(tmp_path, document)

@@ -41,7 +41,7 @@ from tests.secured import Certificates, secured_redis
 
 pytestmark = long
 
-PAGE = Path(__file__).parents[3] / "docs" / "security.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "secure-it.md"
 PASSWORDS = {
     "streamer-worker": "redis-worker-password",
     "streamer-exporter": "redis-exporter-password",
@@ -50,7 +50,7 @@ PREFIX = "streamer"
 
 
 def documented_acl() -> dict[str, str]:
-    """User → the rights that docs/security.md gives it."""
+    """User → the rights that docs/how-to/secure-it.md gives it."""
     found = re.findall(r"^user (\S+) on >\S+ (.*)$", PAGE.read_text(), re.MULTILINE)
     return dict(found)
 
@@ -245,7 +245,7 @@ def test_a_reader_cannot_run_workers(
     ended = command("run", "-c", config)
     assert ended.code == 1
     assert "has no permissions to run the 'info' command" in ended.line
-    assert "docs/security.md" in ended.line
+    assert "docs/how-to/secure-it.md" in ended.line
 
 
 async def test_client_certificates(certificates: Certificates, tmp_path: Path) -> None:
