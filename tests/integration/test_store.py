@@ -14,6 +14,7 @@ from streamer.state.store import Answer, Commit, Store
 from tests.experiment_suite import ExperimentSuite
 from tests.integration.conftest import MakeRedis
 from tests.journal_suite import JournalSuite
+from tests.lanes import long
 from tests.reader_suite import ReaderSuite
 from tests.store_suite import StoreSuite, step
 
@@ -37,6 +38,7 @@ class TestReaderInRedis(ReaderSuite):
     pass
 
 
+@long
 class TestExperimentsInRedis(ExperimentSuite):
     pass
 

@@ -15,7 +15,10 @@ from typing import NamedTuple
 import pytest
 
 from streamer.testing.embedded import HOST, free_port
+from tests.lanes import long
 from tests.required import require
+
+pytestmark = long
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 SECONDS = 40.0

@@ -45,7 +45,7 @@ from tests.integration.workers import (
     ends_of,
     read_topic,
 )
-from tests.lanes import shortened, sized
+from tests.lanes import long, shortened, sized
 from tests.oracle.acceptance import accept
 from tests.oracle.fuzzed import Fuzzer
 from tests.oracle.oracle import Record, records_of_log
@@ -248,6 +248,7 @@ def check_sums(page: str, case: Case) -> None:
 # A dead-letter topic that takes little ------------------------------------------------------------
 
 
+@long
 @pytest.mark.parametrize(
     ("settings", "most"),
     shortened(

@@ -149,6 +149,7 @@ async def has_applied(made: Bench, log: Sequence[LogRecord]) -> None:
     await until(applied, f"{len(log)} records are applied", made.said)
 
 
+@long
 @pytest.mark.timeout(LIMIT_SECONDS)
 @pytest.mark.parametrize("last", shortened(list(JOINED)))
 async def test_one_topic_trickles_in_while_the_others_are_complete(

@@ -187,6 +187,7 @@ def _reading(made: Bench, name: str) -> float:
     return next(r.value for r in result.readings if r.name == f"streamer_{name}")
 
 
+@long
 async def test_a_log_cut_past_our_offset_is_declared_with_its_range(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import Bench, Worker, bench, document_of, until
-from tests.lanes import long, shortened
+from tests.lanes import long
 
 PARTITIONS = 4
 EVENTS_PER_SECOND = 500
@@ -96,8 +96,9 @@ async def partitions_of(made: Bench) -> dict[str, set[int]]:
     }
 
 
+@long
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("fate", shortened(["killed for good", "killed, started again", "stopped"]))
+@pytest.mark.parametrize("fate", ["killed for good", "killed, started again", "stopped"])
 async def test_a_worker_that_goes_stops_nobody_else(
     kafka: str,
     topics: MakeTopics,

@@ -23,8 +23,11 @@ from tests.agreement import DOCUMENTS
 from tests.integration.exporters import NAME, fill, settings_of
 from tests.integration.security.conftest import COMMAND_SECONDS, Command
 from tests.integration.workers import as_toml, until
+from tests.lanes import long
 from tests.required import program
 from tests.secured import Certificates
+
+pytestmark = long
 
 USER, PASSWORD = "prometheus", "exporter-password-ü:1"
 PAGES = ("/", "/metrics", "/api/readings", "/readyz", "/nothing-here")
