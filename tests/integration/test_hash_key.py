@@ -55,6 +55,7 @@ async def test_two_prefixes_have_different_keys_and_the_oracles_numbers(
     assert len(keys) == 3
 
 
+@long
 async def test_a_replay_under_the_key_holds_what_the_worker_stored(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

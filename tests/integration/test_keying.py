@@ -17,7 +17,7 @@ from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import bench, document_of, until
-from tests.lanes import shortened
+from tests.lanes import long
 
 PARTITIONS = 4
 
@@ -41,7 +41,8 @@ async def produce(brokers: str, topics: Topics, key: str) -> None:
         await producer.stop()
 
 
-@pytest.mark.parametrize("key", shortened(["item_id", "user_id"]))
+@long
+@pytest.mark.parametrize("key", ["item_id", "user_id"])
 async def test_users_are_counted_where_topics_are_keyed_by_them(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, key: str
 ) -> None:

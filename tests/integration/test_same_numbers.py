@@ -164,6 +164,7 @@ async def trickle(
     await until(spread, f"{owners} workers own all partitions", made.said)
 
 
+@long
 async def test_redis_goes_away_and_comes_back(
     kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path, live: Case
 ) -> None:

@@ -40,6 +40,7 @@ from tests.integration.workers import (
     produce,
     until,
 )
+from tests.lanes import long
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 
@@ -168,6 +169,7 @@ async def read_all(made: Bench, topics: Topics, lines: list[bytes], brokers: str
     await check_readings(made, records)
 
 
+@long
 async def test_without_the_hook_the_slower_way_reads_the_same(
     kafka: str,
     topics: MakeTopics,

@@ -22,7 +22,7 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.agreement import SETTINGS, random_records
 from tests.decoders import decoder_of
-from tests.lanes import sized
+from tests.lanes import shortened, sized
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
@@ -138,7 +138,7 @@ def renamed(raw: bytes | None, settings_name: str) -> bytes | None:
         return raw
 
 
-@pytest.mark.parametrize("settings_name", ALL_SETTINGS)
+@pytest.mark.parametrize("settings_name", shortened(list(ALL_SETTINGS)))
 def test_fuzzed_records(settings_name: str) -> None:
     settings = ALL_SETTINGS[settings_name]
     base = "defaults" if settings_name == "renamed" else settings_name

@@ -140,6 +140,7 @@ async def test_what_kafka_no_longer_has_is_declared_lost(made: Bench, case: Case
     assert (topic.lost, topic.gaps) == (40, [(0, 39)])
 
 
+@long
 async def test_an_exporter_shows_the_last_whole_copy_and_says_so(made: Bench) -> None:
     exporter, store = Exporter(made.settings, made.store), redis_of(made)
     before = (await exporter.read()).readings
@@ -157,6 +158,7 @@ async def test_an_exporter_shows_the_last_whole_copy_and_says_so(made: Bench) ->
     assert not exporter.reader.damaged
 
 
+@long
 async def test_inspect_verifies(made: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     assert await inspect._verify(made.settings, None, False) == 0
     assert capsys.readouterr().out.count("are whole") == PARTITIONS

@@ -27,7 +27,7 @@ from tests.integration.faults.storm import SESSION_SECONDS, Storm
 from tests.integration.workers import Bench, bench, document_of, ends_of, until
 from tests.lanes import long, sized
 
-KILLS, PAUSES, LINES = sized((3, 1, 10_000), (20, 3, 30_000))
+KILLS, PAUSES, LINES = sized((2, 1, 8_000), (20, 3, 30_000))
 NAIVE_KILLS = 16
 LIMIT_SECONDS = 300
 

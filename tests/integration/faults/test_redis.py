@@ -38,7 +38,7 @@ from tests.integration.faults.proxy import Proxy
 from tests.integration.workers import Bench, bench, document_of, ends_of, until
 from tests.lanes import long, sized
 
-SWALLOWED = sized(10, 100)
+SWALLOWED = sized(4, 100)
 LIMIT_SECONDS = 240
 AOF = {"appendfsync": "always", "repl-diskless-sync-delay": "0"}
 

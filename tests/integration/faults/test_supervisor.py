@@ -8,8 +8,10 @@ from pathlib import Path
 
 from tests.integration.conftest import MakeTopics
 from tests.integration.workers import bench, document_of, until
+from tests.lanes import long
 
 
+@long
 async def test_workers_end_when_their_supervisor_is_killed(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:

@@ -169,6 +169,7 @@ async def test_two_hosts_of_one_name_tell_each_other_apart(
         assert "another worker is called same:0, too" in made.said()
 
 
+@long
 @pytest.mark.timeout(120)
 async def test_the_lag_is_true_when_all_workers_are_dead(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
