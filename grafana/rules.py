@@ -158,7 +158,7 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
         f" {_queried('baseline', _NUMBER)}."
     )
-    hidden = f"a change of {_percent(2 * alert.drop)} would not show"
+    hidden = f"a change of {_percent(2 * alert.drop)} would go unnoticed"
     little = f"{known} It rests on {_queried('support', _COUNT)}, {usual} Even {hidden}."
     differ = (
         f"{known} Past days differ so much that the change may be anything between"

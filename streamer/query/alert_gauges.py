@@ -217,7 +217,7 @@ _gauge(
     empty="absent for what does not hold",
 )
 def _status(known: Known) -> Iterator[Sample]:
-    """Status of a watched segment: fine, dropped, risen, too little to tell, days differ, no
+    """Status of a watched segment: fine, dropped, risen, too little data, days differ, no
     traffic, no baseline."""
     for found in known.watched:
         yield (found.alert.name, *found.segment, str(found.change.status)), 1
@@ -231,7 +231,7 @@ def _status(known: Known) -> Iterator[Sample]:
     empty="absent for what does not hold",
 )
 def _traffic_status(known: Known) -> Iterator[Sample]:
-    """Status of a watched segment's traffic: fine, dropped, risen, too little to tell, days
+    """Status of a watched segment's traffic: fine, dropped, risen, too little data, days
     differ, no baseline."""
     for found in known.watched:
         if found.traffic is not None:
@@ -247,7 +247,7 @@ def _traffic_status(known: Known) -> Iterator[Sample]:
 )
 def _reference_status(known: Known) -> Iterator[Sample]:
     """Status of a watched segment's past 7 days against the reference week: fine, dropped,
-    risen, too little to tell, days differ, no baseline."""
+    risen, too little data, days differ, no baseline."""
     for found in known.watched:
         if found.reference is not None:
             yield (found.alert.name, *found.segment, str(found.reference.status)), 1

@@ -65,7 +65,9 @@ def guards(exporter: Exporter) -> list[Any]:
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if is_open(request.path) or _is_welcome(request, expected):
             return await handler(request)
-        return web.Response(status=401, text="user name and password, please\n", headers=_ASK)
+        return web.Response(
+            status=401, text="this page needs the exporter's user name and password\n", headers=_ASK
+        )
 
     return [guard]
 

@@ -53,7 +53,7 @@ class Committer:
                     if task.is_stuck:
                         task.is_stuck = False
                         self.worker_report.problems.pop(task.number, None)
-                        logger.warning("partition %d: commits work again", task.number)
+                        logger.warning("partition %d: commits succeed again", task.number)
                     break
                 except (StoreError, BrokerError) as error:
                     if self.worker_report.problems.get(task.number) != str(error):
@@ -64,7 +64,9 @@ class Committer:
                     delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
         except Exception as error:  # whatever it is: what memory holds is not what is stored
             self.worker_report.problems[task.number] = type(error).__name__
-            logger.exception("partition %d: a commit failed; recovering again", task.number)
+            logger.exception(
+                "partition %d: a commit failed; its state is loaded again", task.number
+            )
             task.is_fenced = True
         finally:
             if task.committing is asyncio.current_task():
@@ -86,7 +88,11 @@ class Committer:
                 self.worker_report.problems.pop(task.number, None)
             return
         if answer is Answer.INCOMPLETE:
-            raise StoreError(f"blobs of partition {task.number} are gone: the store went back")
+            raise StoreError(
+                f"blobs of partition {task.number} are gone: the store was rolled back"
+            )
         self.worker_report.fenced += 1
-        logger.warning("partition %d: commit answered %s; recovering again", task.number, answer)
+        logger.warning(
+            "partition %d: commit answered %s; its state is loaded again", task.number, answer
+        )
         task.is_fenced = True  # forgotten where nothing is being applied: see the runner

@@ -78,14 +78,14 @@ def labels(segment: tuple[str, str], **more: str) -> str:
 
 def shown(upper: float = -0.01, ready: int = 1) -> dict[str, float]:
     """What the exporter shows: in two segments the change, whose upper end is given; in a third
-    one too little to tell."""
+    one too little data."""
     series: dict[str, float] = {READY: ready, "streamer_workers": 2}
     for segment in (EVERYTHING, HOME):
         facts = {"value": 0.0275, "baseline": 0.0475, "change_ratio": -0.4211, "support": 15_200,
                  "expected_support": 16_000, "change_lower_ratio": -0.4502,
                  "change_upper_ratio": upper}  # fmt: skip
         series |= {f"streamer_alert_{name}{labels(segment)}": facts[name] for name in facts}
-    little = labels(("B", "search"), status="too little to tell")
+    little = labels(("B", "search"), status="too little data")
     return {**series, f"streamer_alert_status{little}": 1}
 
 

@@ -78,7 +78,7 @@ def test_lower_can_be_better() -> None:
     assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.FINE
     little = compare(window(dice, 0.05, 100), past, rule)
     assert little.status == Status.TOO_LITTLE
-    assert little.reason.endswith("so little traffic would not show a rise of 20.0%")
+    assert little.reason.endswith("there is too little traffic to notice a rise of 20.0%")
 
 
 def test_reasons_say_what_was_seen() -> None:
@@ -97,10 +97,10 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
     assert unlike.status == Status.DAYS_DIFFER
-    assert unlike.reason.endswith("days that differ so much would not show a fall of 20.0%")
+    assert unlike.reason.endswith("past days differ too much to notice a fall of 20.0%")
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
-    assert few.reason.endswith("so little traffic would not show a fall of 20.0%")
+    assert few.reason.endswith("there is too little traffic to notice a fall of 20.0%")
 
 
 def test_little_traffic_is_not_blamed_on_days() -> None:

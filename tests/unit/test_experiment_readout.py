@@ -55,11 +55,10 @@ def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
 
 
 SENTENCES = {
-    "better": "The lift of B over A is +40.00%, between +18.47% and +66.34%. Without any effect at "
-    "most 5.0% of experiments would ever look like this, however often somebody looks.",
+    "better": "The lift of B over A is +40.00%, between +18.47% and +66.34%. If B made no "
+    "difference, at most 5.0% of experiments would show this, however often you look.",
     "lower": "The lift of B over A is +40.00% (lower is better), between +18.47% and +66.34%. "
-    "Without any effect at most 5.0% of experiments would ever look like this, however often "
-    "somebody looks.",
+    "If B made no difference, at most 5.0% of experiments would show this, however often you look.",
     "guard": "B is at worst 3.56% worse than A; 5.00% is allowed.",
     "few": "A has 99 users and B has 50: there is no verdict below 100 in each.",
     "one": "A has 1 user and B has 2: there is no verdict below 100 in each.",
@@ -69,15 +68,15 @@ SENTENCES = {
     "split": "The split is not the planned one: A has 53.06% of the users (planned 50.00%), B has "
     "46.94% of the users (planned 50.00%). Something misassigns, loses or duplicates users of one "
     "arm, so the arms cannot be compared.",
-    "open": "The lift of B over A may be anything from -13.37% to +24.95%. With these users a "
-    "difference of 23.64% would be found with a probability of 80%.",
-    "absolute": "B minus A may be anything from -0.05313 to +0.07313. With these users a "
-    "difference of 0.08018 would be found with a probability of 80%. No percentage is given: the "
+    "open": "The lift of B over A may be anything from -13.37% to +24.95%. With this many users a "
+    "difference of 23.64% is found with a probability of 80%.",
+    "absolute": "B minus A may be anything from -0.05313 to +0.07313. With this many users a "
+    "difference of 0.08018 is found with a probability of 80%. No percentage is given: the "
     "control's value is not above 0.",
-    "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. Without any effect at most "
-    "5.0% of experiments would ever look like this, however often somebody looks. No percentage is "
-    "given: only 12 users of the control have a value other than 0, and a relative interval needs "
-    "30 in each arm.",
+    "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. If B made no difference, at "
+    "most 5.0% of experiments would show this, however often you look. No percentage is given: "
+    "only 12 users of the control have a value other than 0, and a relative interval needs 30 in "
+    "each arm.",
 }
 
 

@@ -8,7 +8,7 @@ import { ROLLUP } from "./segments.js";
 const MAX_ROWS = 200;
 const KINDS = { fine: "good", dropped: "bad", risen: "bad", "no traffic": "warn" };
 const URGENT = [
-  "dropped", "risen", "no traffic", "too little to tell", "days differ", "no baseline", "fine",
+  "dropped", "risen", "no traffic", "too little data", "days differ", "no baseline", "fine",
 ];
 
 const COLUMNS = [

@@ -28,7 +28,7 @@ class Status(StrEnum):
     FINE = "fine"
     DROPPED = "dropped"
     RISEN = "risen"
-    TOO_LITTLE = "too little to tell"
+    TOO_LITTLE = "too little data"
     DAYS_DIFFER = "days differ"
     NO_TRAFFIC = "no traffic"
     NO_BASELINE = "no baseline"
@@ -244,5 +244,6 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     if status is Status.FINE:
         return text
     what = "fall" if rule.higher_is_better else "rise"
-    why = "so little traffic" if status is Status.TOO_LITTLE else "days that differ so much"
-    return f"{text}: {why} would not show a {what} of {2 * rule.drop:.1%}"
+    is_little = status is Status.TOO_LITTLE
+    why = "there is too little traffic" if is_little else "past days differ too much"
+    return f"{text}: {why} to notice a {what} of {2 * rule.drop:.1%}"

@@ -171,4 +171,4 @@ def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
     text += f", between {found.change_low:+.1%} and {found.change_high:+.1%}"
     if status is Status.FINE:
         return text
-    return f"{text}: days differ so much that twice the tolerated change would not show"
+    return f"{text}: past days differ too much to notice twice the tolerated change"

@@ -140,8 +140,8 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     assert interval is not None
     return (
         f"{what} is {write(value)}{wanted}, between {write(interval.low)} and "
-        f"{write(interval.high)}. Without any effect at most {plan.alpha:.1%} of experiments "
-        f"would ever look like this, however often somebody looks.{_why_absolute(evidence)}"
+        f"{write(interval.high)}. If {evidence.arm} made no difference, at most {plan.alpha:.1%} "
+        f"of experiments would show this, however often you look.{_why_absolute(evidence)}"
     )
 
 
@@ -167,7 +167,7 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
     if least is not None:
         text += (
-            f" With these users a difference of {write(least).lstrip('+')} would be found with a "
+            f" With this many users a difference of {write(least).lstrip('+')} is found with a "
             f"probability of {plan.power:.0%}."
         )
     return text + _why_absolute(evidence)

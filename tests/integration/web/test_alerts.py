@@ -44,7 +44,7 @@ def said(verdict: dict[str, Any]) -> str:
 def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     open_page(page, site)
     found = site.get("/api/alerts")["alerts"]
-    assert {entry["status"] for entry in found} <= {"too little to tell", "days differ"}
+    assert {entry["status"] for entry in found} <= {"too little data", "days differ"}
     expected = []
     for entry in sorted(found, key=lambda e: (e["status"] == "days differ", -e["support"])):
         write = percent if entry["alert"] == "ctr" else number
@@ -203,11 +203,11 @@ def test_without_alerts_there_is_an_example(page: Browser, served: Documents) ->
 def test_what_needs_somebody_stands_first_and_colours_have_words(
     page: Browser, served: Documents
 ) -> None:
-    states = ["fine", "no baseline", "days differ", "too little to tell", "no traffic", "risen",
+    states = ["fine", "no baseline", "days differ", "too little data", "no traffic", "risen",
               "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
     assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
-        *("Dropped", "Risen", "No traffic", "Too little to tell", "Days differ", "No baseline"),
+        *("Dropped", "Risen", "No traffic", "Too little data", "Days differ", "No baseline"),
         "Fine",
     ]
     verdicts = "document.querySelectorAll('#alerts td:nth-child(2) .verdict')"
