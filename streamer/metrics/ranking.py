@@ -3,6 +3,20 @@
 Members have ranks i = 1 … n in the order shown; R are the relevant ones (grade above 0), r = |R|,
 h(k) = |R in the first k|. Sources: P the recommender-evaluation primer, G Gorse's evaluation page,
 J Jurity's metric page, L the learning-to-rank notes.
+
+One slate of four items; the second and the fourth are clicked:
+
+    >>> from streamer.testing.readings import values_of
+    >>> shown = [{"item_id": item, "position": i} for i, item in enumerate("abcd", 1)]
+    >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
+    >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "bd"]
+    >>> slates = {"maturity": "provisional", "over": "all"}
+    >>> values_of(events, "mrr", **slates)  # 1 / 2
+    0.5
+    >>> values_of(events, "precision_ratio", {"metrics": {"k": [4]}}, k="4", **slates)
+    0.5
+    >>> values_of(events, "map_ratio", {"metrics": {"k": [4]}}, k="4", **slates)  # (1/2 + 2/4) / 2
+    0.5
 """
 
 from __future__ import annotations

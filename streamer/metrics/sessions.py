@@ -1,6 +1,20 @@
 """Sessions: how long visits are, and how many go no further than one page.
 
 Source: P the recommender-evaluation primer (session length, bounce rate).
+
+A visit of two pages and ten seconds, and one of a single page:
+
+    >>> from streamer.testing.readings import START_MS, values_of
+    >>> def visit(name, *steps):
+    ...     for seconds, action in steps:
+    ...         at_ms = START_MS + 1000 * seconds
+    ...         yield {"type": "session", "session_id": name, "action": action, "ts": at_ms}
+    >>> events = [*visit("s", (0, "start"), (0, "view"), (4, "view"), (10, "end"))]
+    >>> events += [*visit("t", (20, "start"), (20, "view"), (20, "end"))]
+    >>> values_of(events, "bounce_rate_ratio"), values_of(events, "views_per_session")
+    (0.5, 1.5)
+    >>> values_of(events, "session_length_mean_seconds")
+    5.0
 """
 
 from __future__ import annotations

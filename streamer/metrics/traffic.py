@@ -1,6 +1,19 @@
 """Traffic: counts, click and conversion rates, and value; ``by_position`` has those by position.
 
 Sources: P the recommender-evaluation primer, J Jurity's metric page (matching CTR).
+
+Four impressions, one click, and a purchase for 12:
+
+    >>> from streamer.testing.readings import values_of
+    >>> events = [{"type": "impression", "item_id": item} for item in "abcd"]
+    >>> events += [{"type": "click", "item_id": "a"}]
+    >>> events += [{"type": "conversion", "item_id": "a", "value": 12}]
+    >>> values_of(events, "ctr_ratio"), values_of(events, "cvr_ratio")
+    (0.25, 1.0)
+    >>> values_of(events, "conversion_value_per_impression")
+    3.0
+    >>> values_of(events[4:], "ctr_ratio") is None  # no impressions: no rate, rather than 0
+    True
 """
 
 from __future__ import annotations

@@ -185,7 +185,9 @@ async def test_a_stale_replica_takes_over_under_load(
             cluster.wait(lambda: not cluster.is_master(master))
             await load.rest()
             await check(made, records)
-            assert "its state is loaded again" in made.said() or "is not recovered yet" in made.said()
+            assert (
+                "its state is loaded again" in made.said() or "is not recovered yet" in made.said()
+            )
 
 
 async def counted(made: Bench) -> None:
