@@ -156,3 +156,9 @@ impl Dice {
         ((self.0 >> 33) as usize) % n.max(1)
     }
 }
+
+/// How often something random is tried: twenty times as often in the whole suite.
+pub fn rounds(short: usize) -> usize {
+    let is_all = std::env::var("STREAMER_TESTS").is_ok_and(|lane| lane == "all");
+    if is_all { 20 * short } else { short }
+}

@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use super::testing::{Batch, CODECS, CONTROL, Dice, Given, TRANSACTIONAL};
+use super::testing::{Batch, CODECS, CONTROL, Dice, Given, TRANSACTIONAL, rounds};
 use super::*;
 
 fn options(next_offset: i64, aborted: &[(i64, i64)]) -> ReadOptions<'_> {
@@ -255,7 +255,7 @@ fn no_bytes_make_it_panic() {
             .map(|b| b.bytes())
             .concat(),
     );
-    for _ in 0..4000 {
+    for _ in 0..rounds(4000) {
         let mut blob = blobs[dice.below(blobs.len())].clone();
         for _ in 0..=dice.below(4) {
             let at = dice.below(blob.len());
