@@ -18,7 +18,7 @@ from streamer.errors import CodecError, DamagedError
 from streamer.kafka.fingerprints import fingerprint_of
 from streamer.settings import limits
 from streamer.state import codec, manifest
-from streamer.state.frame import framed
+from streamer.state.frame import body_of, framed
 from streamer.state.journal import Journal
 from streamer.testing import chunks_of
 from tests.agreement import SETTINGS, random_records, run_engines, to_log
@@ -120,6 +120,14 @@ def test_a_blob_that_says_it_is_huge_is_refused(rows: int) -> None:
         codec.decode(framed(len(head).to_bytes(4, "little") + head + body))
     with pytest.raises(ValueError, match="are more than"):
         codec.unpacked((2**32 - 1).to_bytes(4, "little") + b"x")
+
+
+def test_bytes_beyond_what_the_header_says_are_refused() -> None:
+    data = body_of(codec.encode({"a": np.arange(3)}), "a blob")
+    start = 4 + int.from_bytes(data[:4], "little")
+    longer = bytes(cramjam.lz4.compress_block(codec.unpacked(data[start:]) + b"\0"))
+    with pytest.raises(CodecError, match="where its header says"):
+        codec.decode(framed(data[:start] + longer))
 
 
 @cache

@@ -1,0 +1,159 @@
+"""Bugs planted one at a time in a copy of the product: does the short lane find each of them?
+
+    python -m tests.planted             all of them, some minutes
+    python -m tests.planted query       those of a room
+
+Each is found if the named tests of the short lane fail with it; exits 1 where one is not. Bugs of
+the worker are those of ``tests/simulation/bugs.py``.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("streamer", "tests", "grafana", "docs", "pyproject.toml", "README.md")
+
+
+@dataclass(frozen=True)
+class Bug:
+    """``old`` in a file of the product becomes ``new``; ``tests`` have to fail then."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+    @property
+    def room(self) -> str:
+        return self.file.partition("/")[0]
+
+
+BUGS = (
+    Bug("encoding/arrays.py", "keys[1:] != keys[:-1]", "keys[1:] > keys[:-1]", "streamer/encoding"),
+    Bug("encoding/limbs.py", "(h << bits) + x", "(h << bits) | x & 0x7FFFFFFF", "tests/unit"),
+    Bug("settings/durations.py", "or int(match[1]) == 0", "", "tests/unit/test_config.py"),
+    Bug("settings/load.py", "    validate(settings)\n", "", "tests/unit/test_config.py"),
+    Bug(
+        "stats/experiments/correction.py",
+        "alpha / (m - j)",
+        "alpha / m",
+        "streamer/stats/experiments",
+    ),
+    Bug(
+        "stats/random_groups.py",
+        "np.maximum(k - 1, 1)",
+        "np.maximum(k, 1)",
+        "tests/unit/test_random_groups.py",
+    ),
+    Bug("metrics/rings.py", "self.panes + 1", "self.panes", "streamer/metrics"),
+    Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/laws"),
+    Bug(
+        "metrics/ratios.py",
+        "CLICKS, IMPRESSIONS),",
+        "IMPRESSIONS, CLICKS),",
+        "streamer/metrics/traffic.py",
+    ),
+    Bug(
+        "kafka/fingerprints.py",
+        "if offset < start:",
+        "if offset <= start:",
+        "tests/unit/test_recovery.py tests/unit/test_witnesses.py",
+    ),
+    Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
+    Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/unit streamer/ingest"),
+    Bug(
+        "ingest/timestamps.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
+    ),
+    Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/unit/test_codec.py"),
+    Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/unit/test_store.py"),
+    Bug(
+        "state/tables.py",
+        "ref.latest_event_ms < horizon_ms",
+        "ref.latest_event_ms > horizon_ms",
+        "tests/unit/test_store.py",
+    ),
+    Bug(
+        "query/experiments.py",
+        'Outside(sums["early"], sums["unexposed"])',
+        'Outside(sums["unexposed"], sums["early"])',
+        "tests/unit/test_engine_oracle.py",
+    ),
+    Bug(
+        "query/readings.py",
+        "max(now_ms, stream_ms)",
+        "stream_ms",
+        "tests/unit tests/integration/test_exporter.py",
+    ),
+    Bug(
+        "server/lag.py",
+        "max(0, end - read)",
+        "max(0, end - read + 1)",
+        "tests/unit tests/integration/test_exporter.py",
+    ),
+    Bug(
+        *("server/host_names.py", '[0].lower().rstrip(".")', "[0]", "streamer/server"),
+    ),
+    Bug(
+        "server/prometheus_text.py",
+        "sorted(labels.items())",
+        "labels.items()",
+        "tests/unit/test_exposition.py streamer/server",
+    ),
+    Bug("sources/replay.py", "at_end=KINDS", "at_end=()", "tests/unit/test_replay.py"),
+)
+
+
+def is_found(bug: Bug) -> bool:
+    """Whether the tests fail with it; a ValueError where the product has no such text."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            source = ROOT / name
+            ignored = shutil.ignore_patterns("__pycache__")
+            if source.is_dir():
+                shutil.copytree(source, copy / name, ignore=ignored)
+            else:
+                shutil.copy(source, copy / name)
+        path = copy / "streamer" / bug.file
+        text = path.read_text(encoding="utf-8")
+        if bug.old not in text:
+            raise ValueError(f"{bug.file} has no {bug.old!r}")
+        path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "-p",
+                "no:cacheprovider",
+                *bug.tests.split(),
+            ],
+            cwd=copy,
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode == 1
+
+
+def main() -> int:
+    """Plant them; print which were found."""
+    rooms = sys.argv[1:]
+    missed = 0
+    for bug in BUGS:
+        if not rooms or bug.room in rooms:
+            found = is_found(bug)
+            missed += not found
+            print(f"{'found ' if found else 'MISSED'} {bug.file}: {bug.old!r}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
