@@ -9,9 +9,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.components import SKIPPED
 from tests.lanes import IS_ALL
+
+settings.register_profile("without deadlines", deadline=None)  # speed is no matter of tests
+settings.load_profile("without deadlines")
 
 FOUND = pytest.StashKey[dict[str, str]]()
 

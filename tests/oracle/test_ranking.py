@@ -18,7 +18,7 @@ from .scoring import Scored
 
 GRADES = st.lists(st.sampled_from((0.0, 0.0, 0.0, 1.0, 1.5, 2.0, 5.0)), min_size=1, max_size=14)
 CUTOFFS = st.integers(1, 20)
-many = settings(max_examples=300, deadline=None)
+many = settings(max_examples=300)
 
 Grades = list[float]
 

@@ -162,7 +162,7 @@ def test_one_user_fires_nothing() -> None:
 
 
 @given(WINDOW, st.lists(WINDOW, min_size=3, max_size=5), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_neither_the_order_of_days_nor_that_of_groups_matters(
     now: GroupSums, past: list[GroupSums], dice: object
 ) -> None:

@@ -27,7 +27,7 @@ DTYPES = st.sampled_from([np.int64, np.uint64, np.int32, np.int8, np.bool_, np.u
 
 
 @given(st.integers(0, 50), st.lists(DTYPES, min_size=1, max_size=5), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_columns_come_back(rows: int, dtypes: list[type], data: st.DataObject) -> None:
     columns: dict[str, Any] = {
         f"c{i}": data.draw(arrays.arrays(dtype, rows)) for i, dtype in enumerate(dtypes)

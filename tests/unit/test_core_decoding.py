@@ -208,7 +208,7 @@ _BLANKS = st.sampled_from(("", "", "", " ", "\n", "\t\r"))
     st.lists(st.tuples(_NAMES, _VALUES | _NUMBERS | _TIMES, _BLANKS), max_size=6),
     st.booleans(),
 )
-@hypothesis_settings(max_examples=sized(300, 1500), deadline=None)
+@hypothesis_settings(max_examples=sized(300, 1500))
 def test_any_values_in_any_fields(
     kind: str, pairs: list[tuple[str, str, str]], is_first: bool
 ) -> None:
@@ -220,7 +220,7 @@ def test_any_values_in_any_fields(
 
 
 @given(st.sampled_from(KINDS), st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-@hypothesis_settings(max_examples=sized(200, 500), deadline=None)
+@hypothesis_settings(max_examples=sized(200, 500))
 def test_any_bytes(kind: str, raw: bytes) -> None:
     PAIR.compare([(kind, raw), (kind, b'{"ts":1,"user_id":"u","item_id":"i",' + raw)])
 

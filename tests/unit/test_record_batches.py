@@ -127,7 +127,7 @@ def logs(draw: st.DrawFn) -> tuple[list[Batch], list[tuple[int, int]]]:
 
 
 @given(logs(), st.data(), st.booleans())
-@hypothesis_settings(max_examples=300, deadline=None)
+@hypothesis_settings(max_examples=300)
 def test_the_same_records_and_the_same_next_offset(
     log: tuple[list[Batch], list[tuple[int, int]]], data: st.DataObject, is_read_committed: bool
 ) -> None:

@@ -32,7 +32,7 @@ def check(values: np.ndarray) -> None:
 
 
 @given(st.lists(st.integers(0, limits.MAX_DWELL_MS), min_size=1, max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_within_1_percent_of_numpy(values: list[int]) -> None:
     check(np.array(values))
 
