@@ -32,9 +32,9 @@ class RateLimited(logging.Filter):
 
 def quiet_kafka() -> None:
     """For the loggers of the Kafka client in this process."""
-    seldom = RateLimited()
+    limited = RateLimited()
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(seldom)
+        logging.getLogger(name).addFilter(limited)
 
 
 class Notices:
@@ -53,7 +53,7 @@ class Notices:
         say: Callable[[str], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._say = say or logging.getLogger("streamer.server.exporter").warning
+        self._say = say or logging.getLogger("streamer.exporter").warning
         self._clock = clock
         self._said: dict[str, float] = {}
         self._left_out: dict[str, int] = {}

@@ -16,10 +16,10 @@ use crate::kafka;
 use crate::panes::{self, Overflow};
 use crate::partition::Partition;
 use crate::snapshot::Table;
-use crate::spec::Spec;
+use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
-use feeding::{Fed, Feeding, FetchLimits};
+use feeding::{Fed, Feeding};
 use state::{no_series, panes_mut, panes_of};
 
 /// Kind, offset, reason, value.
@@ -32,7 +32,7 @@ pub struct Core {
     decoder: Decoder,
     partition: Partition,
     scratch: kafka::Scratch,
-    limits: FetchLimits,
+    limits: Limits,
 }
 
 fn overflow(_: Overflow) -> PyErr {
@@ -62,10 +62,7 @@ impl Core {
         let partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
         Ok(Self {
             decoder: Decoder::of(&spec),
-            limits: FetchLimits {
-                rejected: spec.limits.rejected,
-                inflated_bytes: spec.limits.inflated_bytes,
-            },
+            limits: spec.limits,
             partition,
             scratch: kafka::Scratch::default(),
         })
@@ -86,7 +83,7 @@ impl Core {
         let topic = topic_of(kind)?;
         let offsets = offsets.as_slice()?.to_vec();
         let record_ms = record_ms.as_slice()?.to_vec();
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, self.limits);
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, &self.limits);
         py.detach(move || to.records(&offsets, &record_ms, &values))
             .map_err(overflow)
     }
@@ -103,7 +100,7 @@ impl Core {
         check_crcs: bool,
     ) -> PyResult<Fed> {
         let topic = topic_of(kind)?;
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, self.limits);
+        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, &self.limits);
         let scratch = &mut self.scratch;
         py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
     }

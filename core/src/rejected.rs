@@ -21,15 +21,15 @@ pub struct Rejected {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RejectedLimits {
-    /// So many records of each fetch ...
+    /// So many records of each fetch …
     records: usize,
-    /// ... and one more for so many fetched bytes, ...
+    /// … and one more for so many fetched bytes, …
     fetched_bytes_a_record: usize,
-    /// ... at most so many.
+    /// … at most so many.
     most_records: usize,
-    /// So many bytes of each fetch ...
+    /// So many bytes of each fetch …
     bytes: usize,
-    /// ... and so many for each fetched one.
+    /// … and so many for each fetched one.
     bytes_a_fetched_byte: usize,
 }
 

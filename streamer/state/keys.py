@@ -12,7 +12,7 @@ Redis Cluster too.
 | ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
 | ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
 | ``prefix:keyed`` | hash | kind → 1: its topic is keyed by user, 0: it was not once |
-| ``prefix:workers`` | hash | worker → its last report and when (worker_report, no state) |
+| ``prefix:workers`` | hash | worker → its last report (no state), and when |
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ logger = logging.getLogger("streamer")
 
 
 class Phase(StrEnum):
-    """assigned → recovering → task → fenced; nothing is applied before ``owned``.
+    """assigned → recovering → owned → fenced; nothing is applied before ``owned``.
 
     ``revoked``: committed, and in memory until the next assignment says whose it is.
     """

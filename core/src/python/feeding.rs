@@ -11,7 +11,8 @@ use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::panes::Overflow;
 use crate::partition::Partition;
-use crate::rejected::{RejectedLimits, Room};
+use crate::rejected::Room;
+use crate::spec::Limits;
 
 /// Offset, timestamp, and CRC-32 of the value.
 type Fingerprint = (i64, i64, u32);
@@ -26,19 +27,12 @@ fn fingerprint(record: &kafka::Record) -> Fingerprint {
     (record.offset, record.timestamp_ms, crc.sum())
 }
 
-/// Bounds of what is fetched at once.
-#[derive(Clone, Copy)]
-pub(super) struct FetchLimits {
-    pub rejected: RejectedLimits,
-    pub inflated_bytes: usize,
-}
-
 /// A topic of a partition that is fed.
 pub(super) struct Feeding<'a> {
     topic: Topic,
     decoder: &'a mut Decoder,
     partition: &'a mut Partition,
-    limits: FetchLimits,
+    limits: &'a Limits,
 }
 
 impl<'a> Feeding<'a> {
@@ -46,7 +40,7 @@ impl<'a> Feeding<'a> {
         topic: Topic,
         decoder: &'a mut Decoder,
         partition: &'a mut Partition,
-        limits: FetchLimits,
+        limits: &'a Limits,
     ) -> Self {
         Self {
             topic,
@@ -96,17 +90,14 @@ impl<'a> Feeding<'a> {
         aborted: &[(i64, i64)],
         check_crcs: bool,
     ) -> PyResult<Fed> {
-        let FetchLimits {
-            rejected,
-            inflated_bytes,
-        } = self.limits;
-        self.partition.rejected.set_room(rejected.room(blob.len()));
+        let room = self.limits.rejected.room(blob.len());
+        self.partition.rejected.set_room(room);
         let options = kafka::ReadOptions {
             next_offset: self.log().next_offset,
             check_crcs,
             is_read_committed: true,
             aborted,
-            max_inflated_bytes: inflated_bytes,
+            max_inflated_bytes: self.limits.inflated_bytes,
         };
         let (mut fed, mut last) = (Ok(()), None);
         let read = kafka::read(blob, &options, scratch, |records| {
