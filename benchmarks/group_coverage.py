@@ -28,7 +28,7 @@ def held(users: int, random: np.random.Generator) -> tuple[int, int, int]:
         seen = random.poisson(random.gamma(1.0, 20.0, users)) + 1
         clicks = random.binomial(seen, random.beta(1, 9, users))
         group = random.integers(0, GROUPS, users)
-        x, y = (np.bincount(group, sums, GROUPS)[None] for sums in (clicks, seen))
+        x, y = (np.bincount(group, sums, GROUPS)[None].astype(float) for sums in (clicks, seen))
         found = estimates(x, y)
         k = int(found.occupied[0])
         if k < LEAST_GROUPS:

@@ -4,14 +4,14 @@ The statistics are those of ``traffic``; COEC is clicks over expected clicks (Zh
 
 Two requests show two items each; both times the upper one is clicked:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> shown = [{"item_id": item, "position": i} for i, item in enumerate("ab", 1)]
     >>> events = [{"type": "impression", "request_id": r, "items": shown} for r in "rs"]
     >>> clicked = {"type": "click", "item_id": "a", "position": 1}
     >>> events += [{**clicked, "request_id": r} for r in "rs"]
-    >>> values_of(events, "ctr_position_ratio", position="1")
+    >>> value_of(events, "ctr_position_ratio", position="1")
     1.0
-    >>> values_of(events, "coec_ratio")  # overall positions explain all of it
+    >>> value_of(events, "coec_ratio")  # overall positions explain all of it
     1.0
 """
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from streamer.metrics.layout import Stat
 from streamer.settings import limits
 
 Values = npt.NDArray[Any]
+Form = Literal["percent", "seconds", "number"]
+"""How values of a metric are written."""
 
 
 @dataclass(frozen=True, slots=True)

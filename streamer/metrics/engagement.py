@@ -4,11 +4,11 @@ Source: P the recommender-evaluation primer (dwell time: end minus start).
 
 Ten seconds on one item, thirty on another:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> events = [{"type": "impression", "item_id": item} for item in "ab"]
     >>> events += [{"type": "click", "item_id": "a", "dwell_ms": 10_000}]
     >>> events += [{"type": "click", "item_id": "b", "dwell_ms": 30_000}]
-    >>> values_of(events, "dwell_mean_seconds"), values_of(events, "window_dwells")
+    >>> value_of(events, "dwell_mean_seconds"), value_of(events, "window_dwells")
     (20.0, 2.0)
 """
 

@@ -25,7 +25,7 @@ from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import RATIOS, Ratio
+from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
@@ -59,13 +59,16 @@ class Interval:
     present: Bools
 
 
-def _of_quantity(sums: I64, name: str) -> I64 | F64:
+def _of_groups(sums: I64, name: str) -> I64:
+    return sums[:, _FIRST[name] : _FIRST[name] + GROUPS]
+
+
+def _of_quantity(sums: I64, of: Quantity) -> I64 | F64:
     """(segments, groups) of a quantity; of values the two limbs together."""
-    low = sums[:, _FIRST[name] : _FIRST[name] + GROUPS]
-    if name != "value":
+    low = _of_groups(sums, of.name)
+    if of.high is None:
         return low
-    high = sums[:, _FIRST["value_high"] : _FIRST["value_high"] + GROUPS]
-    return low + high * float(1 << VALUE_BITS)
+    return low + _of_groups(sums, of.high) * float(1 << VALUE_BITS)
 
 
 def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:
@@ -119,22 +122,14 @@ _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 def _declare(of: Ratio) -> None:
     """Both ends of a ratio."""
 
-    def read(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
-        for labels, sums in _parts(w, of.horizon):
-            x, y = (_of_quantity(sums, part.name) for part in (of.above, of.below))
-            yield labels, of_groups(x, y, of.above.unit, of.is_share)
+    def ends(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+        for labels, horizon_ms in of.maturities(w):
+            sums = read(w, _STAT, horizon_ms)
+            if sums is not None:
+                x, y = (_of_quantity(sums, part) for part in (of.above, of.below))
+                yield labels, of_groups(x, y, of.above.unit, of.is_share)
 
-    _declare_ends(of.name, read, of.unit, ("maturity",) if of.horizon else ())
-
-
-def _parts(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], I64]]:
-    if horizon is None:
-        yield {}, w(_STAT)
-        return
-    yield {"maturity": "provisional"}, w(_STAT)
-    mature = w.mature(_STAT, getattr(w.settings.attribution, horizon))
-    if mature is not None:
-        yield {"maturity": "mature"}, mature
+    _declare_ends(of.name, ends, of.unit, ("maturity",) if of.horizon else ())
 
 
 def _declare_ends(
@@ -202,8 +197,7 @@ def _positive_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
 def _clicks_per_user(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
     """Groups have as many users each, nearly; what is not so widens the interval."""
     users = w.users(USERS)
-    first = _FIRST["clicks"]
-    clicks = GROUPS * w(_STAT)[:, first : first + GROUPS]
+    clicks = GROUPS * _of_groups(w(_STAT), CLICKS.name)
     equal = np.broadcast_to(users[:, None], clicks.shape)
     found = of_groups(clicks, equal, 1.0, is_share=False)
     yield {}, Interval(found.lower, found.upper, users >= LEAST_GROUPS)

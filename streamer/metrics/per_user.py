@@ -14,7 +14,8 @@ from typing import ClassVar
 from streamer.errors import SettingsError
 from streamer.metrics import ranking, scoring
 from streamer.metrics.alert_series import AlertSeries
-from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Form
+from streamer.metrics.definition import Form
+from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -165,8 +166,7 @@ class UserMeasures:
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
         title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
-        form: Form = "percent" if metric.name == "hit_ratio" else "number"
-        return UserRatio(name, title, form, above, f"slates.{over[0]}", MILLIONTH)
+        return UserRatio(name, title, metric.form, above, f"slates.{over[0]}", MILLIONTH)
 
 
 class ExperimentMeasures(UserMeasures):

@@ -6,16 +6,16 @@ J Jurity's metric page, L the learning-to-rank notes.
 
 One slate of four items; the second and the fourth are clicked:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> shown = [{"item_id": item, "position": i} for i, item in enumerate("abcd", 1)]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
     >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "bd"]
     >>> slates = {"maturity": "provisional", "over": "all"}
-    >>> values_of(events, "mrr", **slates)  # 1 / 2
+    >>> value_of(events, "mrr", **slates)  # 1 / 2
     0.5
-    >>> values_of(events, "precision_ratio", {"metrics": {"k": [4]}}, k="4", **slates)
+    >>> value_of(events, "precision_ratio", {"metrics": {"k": [4]}}, k="4", **slates)
     0.5
-    >>> values_of(events, "map_ratio", {"metrics": {"k": [4]}}, k="4", **slates)  # (1/2 + 2/4) / 2
+    >>> value_of(events, "map_ratio", {"metrics": {"k": [4]}}, k="4", **slates)  # (1/2 + 2/4) / 2
     0.5
 """
 
@@ -88,6 +88,7 @@ slate_metric(
     population=ENGAGED,
     over=_BOTH,
     by_k=True,
+    form="percent",
 )
 
 slate_metric(

@@ -7,15 +7,22 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from streamer.metrics.definition import Brief, Declarations, Series, Sums, Values, money, ratio
+from streamer.encoding.arrays import I64
+from streamer.metrics.definition import (
+    Brief,
+    Declarations,
+    Form,
+    Series,
+    Sums,
+    Values,
+    money,
+    ratio,
+)
 
 MICROS = 1_000_000
-Form = Literal["percent", "seconds", "number"]
-"""How values of a metric are written."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +31,13 @@ class Quantity:
 
     ``name``: of its sums by user, and by group of users. ``text``: as formulas call it. ``stats``:
     the statistic of windows, or its high and its low limb. ``unit``: how many integers are 1.
-    ``support``: the metric that counts it in a window. ``is_by_user``: the core sums it by user.
+    ``is_by_user``: the core sums it by user.
     """
 
     name: str
     text: str
     stats: tuple[str, ...]
     unit: int = 1
-    support: str = ""
     is_by_user: bool = True
 
     @property
@@ -39,32 +45,39 @@ class Quantity:
         """The name of the high limb by user, if there is one."""
         return f"{self.name}_high" if len(self.stats) > 1 else None
 
-    def total(self, w: Sums, horizon_ms: int | None = None) -> Values | None:
-        """The sums of a window, or of its mature panes: integers of ``unit``, or currency; None
-        where no pane is mature."""
-        found = [w(s) if horizon_ms is None else w.mature(s, horizon_ms) for s in self.stats]
-        sums: list[Any] = [s if s is None or s.ndim == 1 else s.sum(axis=1) for s in found]
-        if any(s is None for s in sums):
-            return None
-        return money(*sums) if self.high else sums[0]
+    def total(self, w: Sums) -> Values:
+        """The sums of a window: integers of ``unit``, or currency."""
+        return self._joined([w(name) for name in self.stats])
+
+    def within(self, w: Sums, horizon_ms: int | None) -> Values | None:
+        """Those of panes that are mature for a horizon (None: all); None where no pane is."""
+        found = [read(w, name, horizon_ms) for name in self.stats]
+        sums = [each for each in found if each is not None]
+        return self._joined(sums) if len(sums) == len(found) else None
+
+    def _joined(self, sums: Sequence[I64]) -> Values:
+        flat = [each if each.ndim == 1 else each.sum(axis=1) for each in sums]
+        return money(*flat) if self.high else flat[0]
 
 
-IMPRESSIONS = Quantity("impressions", "impressions", ("shown_at",), support="window_impressions")
-CLICKS = Quantity("clicks", "clicks", ("clicks_at",), support="window_clicks")
+def read(w: Sums, name: str, horizon_ms: int | None) -> I64 | None:
+    """A statistic over all panes, or over those mature for a horizon; None where none is."""
+    return w(name) if horizon_ms is None else w.mature(name, horizon_ms)
+
+
+IMPRESSIONS = Quantity("impressions", "impressions", ("shown_at",))
+CLICKS = Quantity("clicks", "clicks", ("clicks_at",))
 CONVERSIONS = Quantity("conversions", "conversions", ("conversions",))
 VALUE = Quantity("value", "sum of value", ("value_high", "value_low"), MICROS)
 CLICKED = Quantity(
     *("clicked", "impressions with an attributed click", ("clicked",)),
-    support="window_cvr_attributed_clicked",
 )
 CONVERTED = Quantity(
     "converted", "clicked impressions with an attributed conversion", ("converted",)
 )
 DWELL = Quantity("dwell_ms", "sum of dwell", ("dwell_ms",), 1000)
-VIEWINGS = Quantity("viewings", "viewings with a dwell", ("dwells",), support="window_dwells")
-SESSIONS = Quantity(
-    "sessions", "ended sessions", ("sessions",), support="window_sessions", is_by_user=False
-)
+VIEWINGS = Quantity("viewings", "viewings with a dwell", ("dwells",))
+SESSIONS = Quantity("sessions", "ended sessions", ("sessions",), is_by_user=False)
 BOUNCES = Quantity(
     "bounces", "ended sessions with exactly one view", ("bounces",), is_by_user=False
 )
@@ -86,7 +99,9 @@ class Ratio:
     doc: str
     unit: str = "ratio"
     empty: str = ""
+    """Where it is absent, in words; default: without what is below."""
     below_text: str = ""
+    """What is below, where formulas call it otherwise."""
     source: str = ""
     horizon: str | None = None
     brief: Brief | None = None
@@ -102,15 +117,20 @@ class Ratio:
         forms: dict[str, Form] = {"ratio": "percent", "seconds": "seconds"}
         return forms.get(self.unit, "number")
 
+    def maturities(self, w: Sums) -> Iterator[tuple[dict[str, str], int | None]]:
+        """Extra labels, and the horizon for which panes have to be mature; None: all count."""
+        if self.horizon is None:
+            yield {}, None
+            return
+        yield {"maturity": "provisional"}, None
+        yield {"maturity": "mature"}, getattr(w.settings.attribution, self.horizon)
+
     def parts(self, w: Sums) -> Iterator[tuple[dict[str, str], Values, Values]]:
         """Extra labels, numerator and denominator; the mature one last, where panes are."""
-        horizons = [(None, None if self.horizon is None else "provisional")]
-        if self.horizon is not None:
-            horizons += [(getattr(w.settings.attribution, self.horizon), "mature")]
-        for horizon_ms, maturity in horizons:
-            above, below = (part.total(w, horizon_ms) for part in (self.above, self.below))
+        for labels, horizon_ms in self.maturities(w):
+            above, below = (part.within(w, horizon_ms) for part in (self.above, self.below))
             if above is not None and below is not None:
-                yield {} if maturity is None else {"maturity": maturity}, above, below
+                yield labels, above, below
 
     def series(self, w: Sums) -> Iterator[Series]:
         """The ratio in each segment."""

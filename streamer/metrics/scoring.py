@@ -5,12 +5,12 @@ evaluation page, J Jurity's metric page.
 
 The clicked item has a higher score than two of the three others:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> scores = {"a": 0.9, "b": 0.5, "c": 0.2, "d": 0.1}
     >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
     >>> events += [{"type": "click", "request_id": "r", "item_id": "b"}]
-    >>> round(values_of(events, "gauc_ratio", maturity="provisional"), 4)
+    >>> round(value_of(events, "gauc_ratio", maturity="provisional"), 4)
     0.6667
 """
 

@@ -4,16 +4,16 @@ Source: P the recommender-evaluation primer (session length, bounce rate).
 
 A visit of two pages and ten seconds, and one of a single page:
 
-    >>> from streamer.testing.readings import START_MS, values_of
+    >>> from streamer.testing.readings import START_MS, value_of
     >>> def visit(name, *steps):
     ...     for seconds, action in steps:
     ...         at_ms = START_MS + 1000 * seconds
     ...         yield {"type": "session", "session_id": name, "action": action, "ts": at_ms}
     >>> events = [*visit("s", (0, "start"), (0, "view"), (4, "view"), (10, "end"))]
     >>> events += [*visit("t", (20, "start"), (20, "view"), (20, "end"))]
-    >>> values_of(events, "bounce_rate_ratio"), values_of(events, "views_per_session")
+    >>> value_of(events, "bounce_rate_ratio"), value_of(events, "views_per_session")
     (0.5, 1.5)
-    >>> values_of(events, "session_length_mean_seconds")
+    >>> value_of(events, "session_length_mean_seconds")
     5.0
 """
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from streamer.encoding.arrays import I64
-from streamer.metrics.definition import Brief, Formula, Metric, Series, Sums
+from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
 from streamer.metrics.slates import UNIT
@@ -52,6 +52,7 @@ class SlateMetric:
     over: tuple[str, ...]
     population: Population
     largest: Largest
+    form: Form
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,11 @@ class SlateFamily:
         over: tuple[str, ...] = (),
         brief: Brief | None = None,
         largest: Largest = lambda gains, margin, k: UNIT,
+        form: Form = "number",
     ) -> None:
         """Declare a value of slates: its mean, and the standard error of that."""
         conventions = CONVENTIONS.get(name, ())
-        metric = SlateMetric(name, title, by_k, conventions, over, population, largest)
+        metric = SlateMetric(name, title, by_k, conventions, over, population, largest, form)
         self.values.append(metric)
         labels = _listed(
             over=over, k=by_k, maturity=population.has_maturity, convention=conventions

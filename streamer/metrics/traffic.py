@@ -4,15 +4,15 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 Four impressions, one click, and a purchase for 12:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> events = [{"type": "impression", "item_id": item} for item in "abcd"]
     >>> events += [{"type": "click", "item_id": "a"}]
     >>> events += [{"type": "conversion", "item_id": "a", "value": 12}]
-    >>> values_of(events, "ctr_ratio"), values_of(events, "cvr_ratio")
+    >>> value_of(events, "ctr_ratio"), value_of(events, "cvr_ratio")
     (0.25, 1.0)
-    >>> values_of(events, "conversion_value_per_impression")
+    >>> value_of(events, "conversion_value_per_impression")
     3.0
-    >>> values_of(events[4:], "ctr_ratio") is None  # no impressions: no rate, rather than 0
+    >>> value_of(events[4:], "ctr_ratio") is None  # no impressions: no rate, rather than 0
     True
 """
 
@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import by_position
 from streamer.metrics.by_position import POSITIONS
@@ -34,10 +33,9 @@ from streamer.metrics.definition import (
     Series,
     Sums,
     count,
-    money,
 )
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import NAMED, declare
+from streamer.metrics.ratios import CLICKS, IMPRESSIONS, NAMED, VALUE, declare
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -57,23 +55,9 @@ def _stats(settings: Any) -> tuple[Stat, ...]:
 metric = Declarations()
 
 
-def _impressions(w: Sums) -> I64:
-    sums: I64 = w("shown_at").sum(axis=1)
-    return sums
-
-
-def _clicks(w: Sums) -> I64:
-    sums: I64 = w("clicks_at").sum(axis=1)
-    return sums
-
-
 def _anything(w: Sums) -> Any:
     feedback = np.sum([w(f"feedback_{i}") for i, _ in _kinds(w)], axis=0)
-    return (_impressions(w) != 0) | (feedback != 0) | (w("conversions") != 0)
-
-
-def _value(w: Sums) -> Any:
-    return money(w("value_high"), w("value_low"))
+    return (IMPRESSIONS.total(w) != 0) | (feedback != 0) | (w("conversions") != 0)
 
 
 def _kinds(w: Sums) -> list[tuple[int, str]]:
@@ -90,7 +74,7 @@ def _kinds(w: Sums) -> list[tuple[int, str]]:
 )
 def impressions_total(w: Sums) -> Iterator[Series]:
     """Impressions (shown items) since the state began."""
-    yield count(_impressions(w), _anything(w))
+    yield count(IMPRESSIONS.total(w), _anything(w))
 
 
 @metric(
@@ -103,7 +87,7 @@ def impressions_total(w: Sums) -> Iterator[Series]:
 )
 def clicks_total(w: Sums) -> Iterator[Series]:
     """Clicks since the state began whose dimensions are settled, so that it never falls."""
-    yield count(_clicks(w), _anything(w))
+    yield count(CLICKS.total(w), _anything(w))
 
 
 @metric(
@@ -129,7 +113,7 @@ def conversions_total(w: Sums) -> Iterator[Series]:
 )
 def conversion_value_total(w: Sums) -> Iterator[Series]:
     """Value of settled conversions since the state began; summed in whole micros."""
-    yield Series({}, _value(w), w("conversions") != 0)
+    yield Series({}, VALUE.total(w), w("conversions") != 0)
 
 
 @metric(
@@ -156,7 +140,7 @@ def feedback_total(w: Sums) -> Iterator[Series]:
 )
 def window_impressions(w: Sums) -> Iterator[Series]:
     """Impressions in the window: the support of ctr_ratio and conversion_value_per_impression."""
-    yield count(_impressions(w), _anything(w))
+    yield count(IMPRESSIONS.total(w), _anything(w))
 
 
 @metric(
@@ -168,7 +152,7 @@ def window_impressions(w: Sums) -> Iterator[Series]:
 )
 def window_clicks(w: Sums) -> Iterator[Series]:
     """Clicks in the window: the support of cvr_ratio and conversion_value_per_click."""
-    yield count(_clicks(w), _anything(w))
+    yield count(CLICKS.total(w), _anything(w))
 
 
 @metric(
@@ -192,7 +176,7 @@ def window_conversions(w: Sums) -> Iterator[Series]:
 )
 def window_conversion_value(w: Sums) -> Iterator[Series]:
     """Value of the conversions in the window; summed in whole micros."""
-    yield Series({}, _value(w), w("conversions") != 0)
+    yield Series({}, VALUE.total(w), w("conversions") != 0)
 
 
 @metric(

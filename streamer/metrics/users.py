@@ -9,13 +9,13 @@ over users sqrt(1 - q) s / sqrt(n), s being the standard deviation over users.
 
 Two users see two items each; one clicks one of them:
 
-    >>> from streamer.testing.readings import values_of
+    >>> from streamer.testing.readings import value_of
     >>> seen = [("u", "a"), ("u", "b"), ("v", "a"), ("v", "c")]
     >>> events = [{"type": "impression", "user_id": u, "item_id": i} for u, i in seen]
     >>> events += [{"type": "click", "user_id": "v", "item_id": "c"}]
-    >>> values_of(events, "user_hit_ratio"), values_of(events, "clicks_per_user")
+    >>> value_of(events, "user_hit_ratio"), value_of(events, "clicks_per_user")
     (0.5, 0.5)
-    >>> values_of(events, "positive_rate_ratio", feedback="click", definition="docs")  # (0 + ½) / 2
+    >>> value_of(events, "positive_rate_ratio", feedback="click", definition="docs")  # (0 + ½) / 2
     0.25
 """
 

@@ -25,30 +25,32 @@ from typing import Any
 
 import numpy as np
 
-from streamer.encoding.arrays import I64
+from streamer.encoding.arrays import F64, I64
 from streamer.stats.distributions import t_quantile
 
 GROUPS = 16
 """Four bits of a user's hash: what fewer groups lose in degrees of freedom widens every interval,
 and more groups cost memory in every pane."""
 _NOTHING = (0,) * GROUPS
-Sums = np.ndarray[Any, Any]
-"""float64, or Python's integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
     """R of each row, its variance, and how many groups somebody is in."""
 
-    value: Sums
-    variance: Sums
+    value: F64
+    variance: F64
     occupied: I64
 
 
-def estimates(x: Sums, y: Sums) -> Estimates:
-    """R and var(R) from sums by group, (rows, groups): of floats, or exactly of Python's integers
-    up to the one division at the end. Where Σy is 0, or one group alone is occupied, the numbers
-    of a row mean nothing.
+def _variance(squares: Any, n: Any, k: Any) -> Any:
+    """var(R) of Σ (n d)², n = Σy and k occupied groups, at least 2: of numbers, or of arrays."""
+    return k * squares / ((k - 1) * n**4)
+
+
+def estimates(x: F64, y: F64) -> Estimates:
+    """R and var(R) from sums by group, (rows, groups). Where Σy is 0, or one group alone is
+    occupied, the numbers of a row mean nothing.
 
     >>> found = estimates(np.array([[1.0, 2, 6]]), np.array([[1.0, 1, 1]]))  # a mean: 7 by 3 groups
     >>> found.value[0], round(found.variance[0], 4)
@@ -59,9 +61,7 @@ def estimates(x: Sums, y: Sums) -> Estimates:
     occupied = np.count_nonzero((x != 0) | (y != 0), axis=1)
     residuals = x * n[:, None] - total[:, None] * y
     squares = (residuals * residuals).sum(axis=1)
-    k = occupied.astype(x.dtype)
-    variance = k * squares / (np.maximum(k - 1, 1) * n**4)
-    return Estimates(total / n, variance, occupied)
+    return Estimates(total / n, _variance(squares, n, np.maximum(occupied, 2)), occupied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,17 @@ class GroupSums:
 
     @property
     def variance(self) -> float | None:
-        """var(R); None without Σy, or where a single group says nothing about how users differ.
+        """var(R), in integers up to the one division at the end; None without Σy, or where a single
+        group says nothing about how users differ.
 
         >>> GroupSums.of([(0, 1, 1), (1, 2, 1), (5, 6, 1)]).variance  # a mean: 7 by 3 groups
         2.3333333333333335
         """
-        if not self.support or self.occupied < 2:
+        n, k, total = self.support, self.occupied, sum(self.x)
+        if not n or k < 2:
             return None
-        x, y = (np.array([sums], object) for sums in (self.x, self.y))
-        return float(estimates(x, y).variance[0])
+        residuals = (x * n - total * y for x, y in zip(self.x, self.y, strict=True))
+        return float(_variance(sum(d * d for d in residuals), n, k))
 
     def interval(self, level: float, unit: float = 1.0) -> tuple[float, float] | None:
         """R within t · √var(R), in units of x worth ``unit``; each end holds with probability

@@ -16,7 +16,7 @@ START_MS = 1_700_000_000_000
 SECOND_MS = 1000
 
 
-def values_of(
+def value_of(
     events: Sequence[Mapping[str, Any]],
     name: str,
     settings: Mapping[str, Any] | None = None,
@@ -27,7 +27,7 @@ def values_of(
     ``u`` where they have no ``user_id``; ``labels`` choose one of several series.
 
     >>> events = [{"type": "impression", "item_id": "a"}, {"type": "click", "item_id": "a"}]
-    >>> values_of(events, "ctr_ratio")
+    >>> value_of(events, "ctr_ratio")
     1.0
     """
     replay = Replay(parse(settings or {}))
