@@ -1,6 +1,6 @@
 """Servers that ask who you are: certificates, a Kafka with SASL and TLS, a Redis with TLS and ACLs.
 
-Certificates are made anew for each session; nothing here is a secret of anybody.
+Certificates are created for each session; nothing here is a secret of anybody.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streamer.testing.embedded import HOST, EmbeddedRedis, answers, free_port
 from tests.required import require
 from tests.servers import KafkaServer, redis_program
 
-# Kafka's numbers for what an ACL speaks of.
+# Kafka's numbers for what an ACL is about.
 _RESOURCES = {"topic": 2, "group": 3}
 _OPERATIONS = {"read": 3, "write": 4, "describe": 8, "describe configs": 10}
 _LITERAL, _ALLOW = 3, 3
@@ -74,7 +74,7 @@ class Certificates:
 
 
 class SecuredKafka(KafkaServer):
-    """Apache Kafka with four doors: plain (for the test itself), SASL over TLS, TLS with client
+    """Apache Kafka with four listeners: plain (for the test itself), SASL over TLS, TLS with client
     certificates, and SASL over TLS with a certificate that names another host.
 
     ``users``: name → password, for SCRAM-SHA-256 and SCRAM-SHA-512 alike.
@@ -85,51 +85,52 @@ class SecuredKafka(KafkaServer):
     def __init__(self, directory: Path, made: Certificates, users: dict[str, str]) -> None:
         super().__init__(directory)
         self._made, self._users = made, users
-        self._doors = dict.fromkeys(("SASL_DOOR", "TLS_DOOR", "MISNAMED_DOOR"), 0)
+        names = ("SASL_LISTENER", "TLS_LISTENER", "MISNAMED_LISTENER")
+        self._listeners = dict.fromkeys(names, 0)
 
     def _choose_ports(self) -> None:
         super()._choose_ports()
-        self._doors = {name: free_port() for name in self._doors}
+        self._listeners = {name: free_port() for name in self._listeners}
 
     @property
     def sasl(self) -> str:
         """``host:port`` for SASL_SSL."""
-        return f"{HOST}:{self._doors['SASL_DOOR']}"
+        return f"{HOST}:{self._listeners['SASL_LISTENER']}"
 
     @property
     def tls(self) -> str:
         """``host:port`` for SSL; a client certificate is required."""
-        return f"{HOST}:{self._doors['TLS_DOOR']}"
+        return f"{HOST}:{self._listeners['TLS_LISTENER']}"
 
     @property
     def misnamed(self) -> str:
         """``host:port`` for SASL_SSL; the certificate is another host's."""
-        return f"{HOST}:{self._doors['MISNAMED_DOOR']}"
+        return f"{HOST}:{self._listeners['MISNAMED_LISTENER']}"
 
     def _properties(self) -> dict[str, str]:
         plain = super()._properties()
-        doors = ",".join(f"{name}://{HOST}:{port}" for name, port in self._doors.items())
+        listeners = ",".join(f"{name}://{HOST}:{port}" for name, port in self._listeners.items())
         login = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
-        misnamed = "listener.name.misnamed_door.ssl.keystore.location"
+        misnamed = "listener.name.misnamed_listener.ssl.keystore.location"
         return {
             **plain,
-            "listeners": f"{plain['listeners']},{doors}",
-            "advertised.listeners": f"{plain['advertised.listeners']},{doors}",
+            "listeners": f"{plain['listeners']},{listeners}",
+            "advertised.listeners": f"{plain['advertised.listeners']},{listeners}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-            "SASL_DOOR:SASL_SSL,TLS_DOOR:SSL,MISNAMED_DOOR:SASL_SSL",
+            "SASL_LISTENER:SASL_SSL,TLS_LISTENER:SSL,MISNAMED_LISTENER:SASL_SSL",
             "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._made.server.both),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": str(self._made.ca),
-            "listener.name.tls_door.ssl.client.auth": "required",
+            "listener.name.tls_listener.ssl.client.auth": "required",
             misnamed: str(self._made.elsewhere.both),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS;User:CN=client.example,O=trustme v1.2.1",
             "allow.everyone.if.no.acl.found": "true",
             **{
-                f"listener.name.{door}.scram-sha-{bits}.sasl.jaas.config": login
-                for door in ("sasl_door", "misnamed_door")
+                f"listener.name.{name}.scram-sha-{bits}.sasl.jaas.config": login
+                for name in ("sasl_listener", "misnamed_listener")
                 for bits in (256, 512)
             },
         }
@@ -166,7 +167,7 @@ class SecuredKafka(KafkaServer):
 def secured_redis(
     directory: Path, made: Certificates, acl: str = "", **options: Any
 ) -> EmbeddedRedis:
-    """A Redis that speaks TLS only; ``acl`` holds lines of an ACL file. The embedded one cannot."""
+    """A Redis with TLS only; ``acl`` holds lines of an ACL file. The embedded one cannot."""
     require("Redis")
     return _TlsRedis(directory, made, acl, **options)
 

@@ -1,8 +1,8 @@
 """The unit of values of slates, and the tables that the core makes them of.
 
 A value is an integer of units of 1e-9, rounded half up once; the tables that it is made of have 20
-bits more. So a slate gives the same value on every machine and in every batch, and what was put is
-taken back exactly.
+bits more. So a slate gives the same value on every machine and in every batch, and what was added
+is retracted exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The oracle's front door: ``run`` a log, or the lines of a file made into one."""
+"""The oracle's entry: ``run`` a log, or the lines of a file made into one."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Slates:
         self.items = items
         times = settings.time
         self.click_ms = settings.attribution.click_ms
-        self.reign_ms = self.click_ms + times.max_lateness_ms + times.max_skew_ms
+        self.reuse_ms = self.click_ms + times.max_lateness_ms + times.max_skew_ms
 
     def elements(self, items: list[str]) -> list[Payload]:
         """One for each item, in an order that need not be that of the positions."""
@@ -104,4 +104,4 @@ class Slates:
         """When a request is used again: about when its items can no longer be repeats."""
         r = self.random
         offset_ms = r.choice((-1, 0, 1, 1000, self.click_ms // 2, -self.click_ms // 2))
-        return at_ms + self.reign_ms * r.choice((1, 1, 2)) + offset_ms
+        return at_ms + self.reuse_ms * r.choice((1, 1, 2)) + offset_ms

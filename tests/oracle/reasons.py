@@ -32,7 +32,7 @@ _SOUND: dict[str, dict[str, Any]] = {
 
 
 def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]:
-    """Mend what is found wrong and look again, until nothing is."""
+    """Every reason: what is found wrong is made right, until nothing is."""
     try:
         value = parse(raw)
     except BrokenError as error:
@@ -65,7 +65,7 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
             sound |= {names.get(k, k): v for k, v in _SOUND[reason].items()}
 
 
-def is_right(told: str, topic: str, raw: bytes | None, settings: Settings) -> bool:
+def is_right(reason: str, topic: str, raw: bytes | None, settings: Settings) -> bool:
     """Whether a reject may be called so."""
     right = reasons(topic, raw, settings)
-    return right is ANY or told in right
+    return right is ANY or reason in right

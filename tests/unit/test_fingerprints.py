@@ -1,4 +1,4 @@
-"""Where a log goes on after it was cut, compacted or made anew."""
+"""Where a log goes on after it was cut, compacted or recreated."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ FINGERPRINTES = [fingerprint_of(n, n, OLD[n]) for n in (9, 60, 90, 97, 99)]
         pytest.param(95, OLD, Resumption(100), id="cut before us"),
         pytest.param(100, {}, Resumption(100), id="all retained away, nothing lost"),
         pytest.param(130, numbered(130, 150), Resumption(130, (100, 129)), id="cut beyond us"),
-        pytest.param(0, {}, Resumption(0, is_other_log=True), id="made anew, empty"),
-        pytest.param(0, numbered(0, 50, b"new"), Resumption(0, None, True), id="made anew, short"),
+        pytest.param(0, {}, Resumption(0, is_other_log=True), id="recreated, empty"),
+        pytest.param(0, numbered(0, 50, b"new"), Resumption(0, None, True), id="recreated, short"),
         pytest.param(
-            0, numbered(0, 500, b"new"), Resumption(0, None, True), id="made anew, longer"
+            0, numbered(0, 500, b"new"), Resumption(0, None, True), id="recreated, longer"
         ),
         pytest.param(0, numbered(0, 70), Resumption(61, None, True), id="its tail is gone"),
         pytest.param(

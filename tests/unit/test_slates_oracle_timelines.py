@@ -31,7 +31,8 @@ SETTINGS = parse(
     }
 )
 R: dict[str, Any] = {"request_id": "r"}
-REIGN_MS = 95 * M
+REUSE_MS = 95 * M
+"""From then on a request id opens another slate: click + lateness + skew."""
 WHOLE = 1_000_000
 
 
@@ -51,20 +52,20 @@ def any_order() -> Log:
 
 
 def reused() -> Log:
-    """A request on both sides of its reign, and repeats in it."""
+    """A request used again within its slate's time and after it, with repeats."""
     log = Log().shown(0, items=listed("ab"), **R).click(1, item_id="b", **R)
-    log.shown(REIGN_MS, items=listed("cb", first=3), **R).click(REIGN_MS + 1, item_id="c", **R)
-    log.shown(REIGN_MS + 1, items=listed("da"), **R).click(REIGN_MS + 1, item_id="d", **R)
-    return log.click(REIGN_MS + 2, item_id="a", feedback="like", **R)
+    log.shown(REUSE_MS, items=listed("cb", first=3), **R).click(REUSE_MS + 1, item_id="c", **R)
+    log.shown(REUSE_MS + 1, items=listed("da"), **R).click(REUSE_MS + 1, item_id="d", **R)
+    return log.click(REUSE_MS + 2, item_id="a", feedback="like", **R)
 
 
 def reused_by_arrival() -> Log:
-    """Members 35 minutes apart that reach the log a reign apart, or a millisecond more."""
+    """Members 35 minutes apart that reach the log a slate's time apart, or a millisecond more."""
     log = Log()
     for more_ms, request in ((0, "p"), (1, "q")):
         log.shown(5 * M, 0, items=listed("a"), request_id=request, p=more_ms)
-        log.shown(40 * M, REIGN_MS + more_ms, item_id="b", request_id=request, p=more_ms)
-        log.click(41 * M, REIGN_MS, item_id="b", request_id=request, p=more_ms)
+        log.shown(40 * M, REUSE_MS + more_ms, item_id="b", request_id=request, p=more_ms)
+        log.click(41 * M, REUSE_MS, item_id="b", request_id=request, p=more_ms)
     return log
 
 

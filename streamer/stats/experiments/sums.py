@@ -37,7 +37,7 @@ class ArmSums:
 
     ``x_scale`` and ``y_scale`` are what one unit of x and of y is worth (1e-6 for micros). A metric
     per user has y = 1 for everybody. ``nonzero`` counts the users with x ≠ 0. Users are added, and
-    taken back, exactly:
+    retracted, exactly:
 
     >>> a = ArmSums.of([(1, 10), (0, 20)])  # 1 click of 10 impressions, and 0 of 20
     >>> a + ArmSums.of([(2, 5)]) == ArmSums.of([(0, 20), (2, 5), (1, 10)])

@@ -1,4 +1,4 @@
-"""Kafka restarts, topics are made anew, logs are cut, a group never rests."""
+"""Kafka restarts, topics are recreated, logs are truncated, a group rebalances all the time."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ async def test_a_log_cut_past_our_offset_is_declared_with_its_range(
 
 
 async def _create_again(brokers: str, topic: str) -> bool:
-    """Kafka deletes a topic some time after it was told to."""
+    """Kafka deletes a topic some time after it was asked to."""
     admin = AIOKafkaAdminClient(bootstrap_servers=brokers)
     await admin.start()
     try:
@@ -239,7 +239,7 @@ async def _read_to(made: Bench, offset: int) -> bool:
     "is_running", shortened([True, False]), ids=["while it runs", "while it is away"]
 )
 @pytest.mark.parametrize("count", shortened([1200, 300]), ids=["longer", "shorter"])
-async def test_a_topic_made_anew_is_read_from_its_start_and_declared(
+async def test_a_recreated_topic_is_read_from_its_start_and_declared(
     kafka: str,
     topics: MakeTopics,
     redis_url: str,
@@ -257,7 +257,7 @@ async def test_a_topic_made_anew_is_read_from_its_start_and_declared(
         if not is_running:
             await made.stop_workers()
         await delete_topics(kafka, [names.impressions])
-        if is_running:  # a topic made anew between two fetches is not noticed: docs/faults.md
+        if is_running:  # a topic recreated between two fetches is not noticed: docs/faults.md
             await asyncio.sleep(FETCHES_FAIL_SECONDS)
         await until(lambda: _create_again(kafka, names.impressions), "it can be made again")
         await produce(kafka, names, impressions(0, count, "b"))

@@ -1,4 +1,4 @@
-"""The exporter's door: HTTPS, basic authentication, and a real Prometheus that passes it."""
+"""Access to the exporter: HTTPS, basic authentication, and a real Prometheus that passes it."""
 
 from __future__ import annotations
 

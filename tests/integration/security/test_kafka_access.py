@@ -88,13 +88,13 @@ async def read_all(made: Bench) -> None:
     assert sum(accepted) == len(LINES) - 1
 
 
-DOORS = ["SCRAM-SHA-256, environment", "client certificate"]
+LISTENERS = ["SCRAM-SHA-256, environment", "client certificate"]
 """SCRAM-SHA-512 with a password file is what test_nothing_leaks.py uses."""
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("listener", LISTENERS)
 async def test_everything_works(
-    door: str,
+    listener: str,
     secured: SecuredKafka,
     secured_topics: Topics,
     certificates: Certificates,
@@ -104,7 +104,7 @@ async def test_everything_works(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     brokers = secured.sasl
-    if door == DOORS[0]:
+    if listener == LISTENERS[0]:
         security = sasl(certificates)
         monkeypatch.setenv("STREAMER_KAFKA__SASL_PASSWORD", PASSWORD)
     else:

@@ -74,7 +74,7 @@ def test_nothing_else_is_served(served: Documents, path: str) -> None:
 
 
 def test_the_page_asks_for_the_password_like_every_page(redis: EmbeddedRedis) -> None:
-    settings = settings_of(redis, "door", exporter={"username": "me", "password": "secret"})
+    settings = settings_of(redis, "secured", exporter={"username": "me", "password": "secret"})
     with Site(settings) as site:
         login = base64.b64encode(b"me:secret").decode()
         for name in NAMES:
