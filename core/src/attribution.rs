@@ -16,17 +16,23 @@
 //! Windows follow every move; what is settled stays, and a move of it is counted.
 
 mod crediting;
+pub mod expiry;
 mod finality;
+pub mod impressions;
+pub mod pair_log;
+pub mod pending;
+pub mod rejoining;
+pub mod retained;
 mod retaining;
 
+use crate::attribution::impressions::{Impression, Impressions};
+use crate::attribution::pair_log::OfPair;
+use crate::attribution::pending::{Feedback, Pending};
+use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::changes::{Kind, Segment, Shown, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::hash::NONE;
-use crate::impressions::{Impression, Impressions};
 use crate::log::NO_ROW;
-use crate::pair_log::OfPair;
-use crate::pending::{Feedback, Pending};
-use crate::retained::{Retained, RetainedImpressions};
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
 

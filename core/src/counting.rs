@@ -1,23 +1,33 @@
 //! Counting: what changes add to panes, users, experiments and alert series.
 
+pub mod alert_series;
+pub mod components;
+pub mod dimensions;
+pub mod groups;
+pub mod intervals;
+pub mod labels;
+pub mod panes;
+pub mod sessions;
+pub mod statistics;
 mod time_spent;
+pub mod viewings;
 
 use std::sync::Arc;
 
+use crate::attribution::pending::Feedback;
 use crate::changes::{Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate};
-use crate::components::{Change, Component};
-use crate::dimensions::Dimensions;
+use crate::counting::alert_series::Series;
+use crate::counting::components::{Change, Component};
+use crate::counting::dimensions::Dimensions;
+use crate::counting::panes::{Overflow, Panes};
+use crate::counting::statistics::Statistics;
+use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
-use crate::panes::{Overflow, Panes};
-use crate::pending::Feedback;
-use crate::scoring::PairLosses;
-use crate::series::Series;
-use crate::slate_family::{Population, SlateFamily, SlateValue};
-use crate::slate_values::{SlateContext, Tables};
+use crate::slates::family::{Population, SlateFamily, SlateValue};
+use crate::slates::scoring::PairLosses;
+use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
-use crate::statistics::Statistics;
 use crate::users::{Touch, Users, UsersSpec};
-use crate::viewings::Viewings;
 use time_spent::dwell_of;
 
 /// What a component adds for a slate that is ranked.

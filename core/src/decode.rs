@@ -5,6 +5,7 @@ mod draft;
 mod event;
 mod names;
 mod reason;
+pub mod rejected;
 mod settings;
 mod times;
 

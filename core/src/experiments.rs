@@ -4,10 +4,18 @@
 //! time. When a user is touched first since the last refresh, what he contributes to the sums is
 //! retracted and he is dirty; a refresh adds what dirty users contribute then.
 
+pub mod arms;
 mod bounds;
+pub mod caps;
+pub mod exposures;
 mod from_spec;
 mod history;
+pub mod spec;
+pub mod standing;
 mod stored;
+pub mod sums;
+pub mod trial;
+pub mod user_days;
 
 pub use stored::Table;
 
@@ -16,18 +24,18 @@ use std::ops::Range;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::arms::Arms;
 use crate::changes::Segment;
 use crate::columns::Columns;
-use crate::dimensions::Dimensions;
-use crate::experiments_spec::ExposureSpec;
+use crate::counting::dimensions::Dimensions;
+use crate::counting::labels::Labels;
+use crate::counting::panes::Overflow;
+use crate::experiments::arms::Arms;
+use crate::experiments::spec::ExposureSpec;
+use crate::experiments::sums::Sums;
+use crate::experiments::trial::{SHOWN, Trial, Work};
+use crate::experiments::user_days::Key;
 use crate::hash::in_sample;
-use crate::labels::Labels;
-use crate::panes::Overflow;
-use crate::trial::{SHOWN, Trial, Work};
-use crate::trial_sums::Sums;
-use crate::user_days::Key;
-use crate::user_rows::spread;
+use crate::users::rows::spread;
 use history::{Person, Tables};
 
 pub const DAY_MS: i64 = 86_400_000;

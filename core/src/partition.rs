@@ -3,20 +3,25 @@
 //! Everything is a function of the logs: the order in which the topics' records come, how many are
 //! fed at a time, and restarts change nothing of what is stored in the end.
 
-use crate::admission::{NEVER, TopicLog, Verdict};
+pub mod admission;
+pub mod event_ids;
+pub mod recovery;
+pub mod snapshot;
+
+use crate::attribution::pending::Feedback;
 use crate::attribution::{Attribution, ShownItem};
 use crate::changes::{Dwell, Kind, Segment};
+use crate::counting::panes::Overflow;
+use crate::counting::sessions::{Sessions, Visit};
+use crate::counting::viewings::{Report, Viewing};
 use crate::counting::{Counting, viewing_key};
+use crate::decode::rejected::RejectedRecords;
 use crate::decode::{Action, Body, Decoded, Event, Item, Topic};
 use crate::hash::{NONE, mix};
 use crate::kafka::Record;
 use crate::log::NO_ROW;
-use crate::panes::Overflow;
-use crate::pending::Feedback;
-use crate::rejected::RejectedRecords;
-use crate::sessions::{Sessions, Visit};
+use crate::partition::admission::{NEVER, TopicLog, Verdict};
 use crate::spec::{Spec, Time};
-use crate::viewings::{Report, Viewing};
 
 /// Makes the key of a slate that is one event without a request id.
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;

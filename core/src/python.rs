@@ -2,6 +2,10 @@
 
 mod arrays;
 mod feeding;
+pub mod for_tests;
+pub mod for_tests_decoding;
+pub mod for_tests_experiments;
+pub mod for_tests_users;
 mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -11,11 +15,11 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::columns::Columns;
+use crate::counting::panes::{self, Overflow};
 use crate::decode::{Decoder, Topic};
 use crate::kafka;
-use crate::panes::{self, Overflow};
 use crate::partition::Partition;
-use crate::snapshot::Table;
+use crate::partition::snapshot::Table;
 use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;

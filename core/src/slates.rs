@@ -4,11 +4,18 @@
 //! the arrival clock) opens another slate under the same key. A slate stays as long as one of its
 //! rows: open impressions, or retained ones.
 
+pub mod family;
+pub mod grading;
+pub mod ranking;
+pub mod scoring;
+pub mod softplus;
+pub mod values;
+
 use hashbrown::HashTable;
 
-use crate::grading::EmittedLosses;
+use crate::attribution::pair_log::Age;
 use crate::log::NO_ROW;
-use crate::pair_log::Age;
+use crate::slates::grading::EmittedLosses;
 
 const CHUNK: usize = 1024;
 

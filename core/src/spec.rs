@@ -2,12 +2,12 @@
 
 use serde::Deserialize;
 
-use crate::components::Component;
-use crate::experiments_spec::ExperimentsSpec;
+use crate::counting::components::Component;
+use crate::decode::rejected::RejectedLimits;
+use crate::experiments::spec::ExperimentsSpec;
 use crate::hash::HashKey;
-use crate::rejected::RejectedLimits;
-use crate::slate_family::FamilySpec;
-use crate::slate_values::TableSpec;
+use crate::slates::family::FamilySpec;
+use crate::slates::values::TableSpec;
 
 /// The whole; times are in milliseconds.
 #[derive(Clone, Debug, Deserialize)]

@@ -6,19 +6,24 @@
 //! it is settled.
 
 mod bounds;
+pub mod contribution;
+pub mod held;
+pub mod items;
+pub mod rows;
 mod stored;
+pub mod sums;
 
 use hashbrown::HashTable;
 
 use crate::changes::Segment;
-use crate::contribution::Contribution;
-use crate::groups::{Groups, SegmentCodes};
+use crate::counting::groups::{Groups, SegmentCodes};
 use crate::hash::in_sample;
-use crate::held::Held;
 use crate::spec::{Ring, RowLimit};
-use crate::user_items::{Key, UserItems};
-use crate::user_rows::spread;
-use crate::user_sums::{MAX_STATS, RingSums, Sums, users_stats};
+use crate::users::contribution::Contribution;
+use crate::users::held::Held;
+use crate::users::items::{Key, UserItems};
+use crate::users::rows::spread;
+use crate::users::sums::{MAX_STATS, RingSums, Sums, users_stats};
 
 /// Rows below which nothing is compacted.
 const COMPACT_ROWS: usize = 1 << 18;

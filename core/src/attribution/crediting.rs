@@ -1,10 +1,10 @@
 //! What feedback counts as, and for which impression: rule 4.
 
 use super::Attribution;
+use crate::attribution::pending::Feedback;
+use crate::attribution::retained::{NOT_YET, Outcome as Counts};
 use crate::changes::{Kind, Outcome, Segment};
 use crate::counting::Counting;
-use crate::pending::Feedback;
-use crate::retained::{NOT_YET, Outcome as Counts};
 
 impl Attribution {
     /// New feedback counts; it stays pending unless its join is final already.

@@ -1,8 +1,8 @@
 //! When a join is final, and when feedback is settled: rules 5 and 6.
 
 use super::Attribution;
+use crate::attribution::pending::Feedback;
 use crate::counting::Counting;
-use crate::pending::Feedback;
 use crate::slates::NO_SLATE;
 
 impl Attribution {

@@ -1,9 +1,9 @@
 //! What is kept of an impression that has feedback.
 
 use super::Attribution;
+use crate::attribution::pair_log::OfPair;
+use crate::attribution::retained::Retained;
 use crate::log::NO_ROW;
-use crate::pair_log::OfPair;
-use crate::retained::Retained;
 
 impl Attribution {
     /// What is retained of an open impression; its slate's other members are retained with the first

@@ -1,9 +1,9 @@
 //! Time spent: reports of feedback and sessions, made viewings.
 
 use super::{Counting, viewing_key};
+use crate::attribution::pending::Feedback;
 use crate::changes::{Dwell, Segment};
-use crate::pending::Feedback;
-use crate::viewings::{Report, Viewing};
+use crate::counting::viewings::{Report, Viewing};
 
 impl Counting {
     /// What feedback reports of time spent, when it is emitted first.

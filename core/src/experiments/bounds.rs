@@ -1,8 +1,8 @@
 //! Bounds of memory: beyond the limit a sample of the users stays.
 
 use super::Experiments;
+use crate::experiments::sums::Sums;
 use crate::hash::in_sample;
-use crate::trial_sums::Sums;
 
 const MAX_SAMPLE_BITS: u32 = 63;
 

@@ -2,13 +2,13 @@
 
 use super::history::{Person, Tables};
 use super::{Experiments, Exposure};
-use crate::arms::Arms;
-use crate::components::Component;
-use crate::experiments_spec::ExperimentsSpec;
-use crate::labels::Labels;
+use crate::counting::components::Component;
+use crate::counting::labels::Labels;
+use crate::experiments::arms::Arms;
+use crate::experiments::spec::ExperimentsSpec;
+use crate::experiments::sums::Sums;
+use crate::experiments::trial::{Trial, Work};
 use crate::spec::{RowLimit, Spec};
-use crate::trial::{Trial, Work};
-use crate::trial_sums::Sums;
 use hashbrown::HashTable;
 
 /// Combinations of values under which rows are kept; all further ones are `other`.

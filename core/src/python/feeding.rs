@@ -6,12 +6,12 @@ use pyo3::pybacked::PyBackedBytes;
 use smallvec::SmallVec;
 
 use super::overflow;
-use crate::admission::TopicLog;
+use crate::counting::panes::Overflow;
+use crate::decode::rejected::Room;
 use crate::decode::{Decoder, Topic};
 use crate::kafka;
-use crate::panes::Overflow;
 use crate::partition::Partition;
-use crate::rejected::Room;
+use crate::partition::admission::TopicLog;
 use crate::spec::Limits;
 
 /// Offset, timestamp, and CRC-32 of the value.

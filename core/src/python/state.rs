@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use super::topic_of;
+use crate::counting::dimensions::Dimensions;
+use crate::counting::panes::Panes;
 use crate::decode::Topic;
-use crate::dimensions::Dimensions;
-use crate::panes::Panes;
 use crate::partition::Partition;
 
 /// Everything that is counted besides tables and panes, by name.

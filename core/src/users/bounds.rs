@@ -3,7 +3,7 @@
 use super::{COMPACT_ROWS, Users};
 use crate::hash::in_sample;
 use crate::spec::Ring;
-use crate::user_sums::RingSums;
+use crate::users::sums::RingSums;
 
 const MAX_SAMPLE_BITS: u32 = 63;
 

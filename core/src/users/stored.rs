@@ -2,7 +2,7 @@
 
 use super::Users;
 use crate::hash::in_sample;
-use crate::user_items::{Columns, Key};
+use crate::users::items::{Columns, Key};
 
 /// Segments that stored rows may have: groups are numbered in 20 bits.
 const MAX_SEGMENTS: u32 = 1 << 20;

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use crate::changes::Segment;
-use crate::groups::SegmentCodes;
+use crate::counting::groups::SegmentCodes;
 use crate::hash::{HashKey, mix};
 use crate::spec;
 

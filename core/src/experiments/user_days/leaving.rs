@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 
 use super::{END, GROWTH, Head, Key, Row, UserDays, hash_of};
-use crate::user_rows::spread;
+use crate::users::rows::spread;
 
 /// Up to one row in so many is taken out by itself.
 const FEW: usize = 8;

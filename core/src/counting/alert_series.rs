@@ -5,11 +5,11 @@
 //! from everything else, so that others stay when one comes or goes.
 
 use crate::changes::Segment;
-use crate::dimensions::Dimensions;
-use crate::labels::Labels;
-use crate::panes::{Overflow, Panes};
+use crate::counting::dimensions::Dimensions;
+use crate::counting::labels::Labels;
+use crate::counting::panes::{Overflow, Panes};
+use crate::counting::statistics::{GROUPS, group_of};
 use crate::spec;
-use crate::statistics::{GROUPS, group_of};
 
 /// One series of one partition.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use ethnum::I256;
 
-use crate::components::LIMB_BITS;
-use crate::experiments_spec::MeasureSpec;
+use crate::counting::components::LIMB_BITS;
+use crate::experiments::spec::MeasureSpec;
 
 /// How many moments a measure has: numerator, denominator, the same of the days before if there are
 /// covariates; the products of two of them; and 1 where the numerator is not 0.

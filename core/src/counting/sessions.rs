@@ -4,7 +4,7 @@
 //! time, which may lie ahead, and anew when an event re-opens it or joins it with another.
 
 use crate::changes::{Segment, Session};
-use crate::intervals::{Intervals, Row, Summary};
+use crate::counting::intervals::{Intervals, Row, Summary};
 
 /// What is said of a session.
 #[derive(Clone, Copy, Debug)]

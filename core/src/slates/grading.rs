@@ -5,11 +5,11 @@
 //! them change.
 
 use crate::attribution::Attribution;
+use crate::attribution::pair_log::{Age, OfPair};
 use crate::changes::{Member, Segment, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::log::NO_ROW;
-use crate::pair_log::{Age, OfPair};
-use crate::scoring::PairLosses;
+use crate::slates::scoring::PairLosses;
 
 /// Where members without a position stand.
 const LAST: u32 = u32::MAX;

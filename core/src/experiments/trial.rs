@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use ethnum::I256;
 
-use crate::arms::Arms;
-use crate::experiments_spec::{MeasureSpec, TrialSpec};
-use crate::standing::{Standing, moments};
-use crate::trial_sums::Sums;
+use crate::experiments::arms::Arms;
+use crate::experiments::spec::{MeasureSpec, TrialSpec};
+use crate::experiments::standing::{Standing, moments};
+use crate::experiments::sums::Sums;
 
 /// Components that count impressions, with one of which a user is in an experiment, and outcomes.
 pub const SHOWN: usize = 0;

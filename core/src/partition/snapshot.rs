@@ -4,18 +4,18 @@
 //! stored in versions: those that last changed in a range of epochs are asked for, and of the
 //! versions with one id the newest counts.
 
-use crate::admission::NEVER;
+use crate::attribution::pair_log::OfPair;
+use crate::attribution::retained::Retained;
 use crate::changes::Kind;
 use crate::columns::{Columns, Values};
+use crate::counting::intervals::{Row, Summary};
+use crate::counting::viewings::Report;
 use crate::decode::Topic;
 use crate::experiments;
 use crate::hash::NONE;
-use crate::intervals::{Row, Summary};
-use crate::pair_log::OfPair;
 use crate::partition::Partition;
-use crate::retained::Retained;
-use crate::user_items;
-use crate::viewings::Report;
+use crate::partition::admission::NEVER;
+use crate::users::items;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +320,7 @@ impl Partition {
         let Some(users) = &self.counting.users else {
             return Columns::default();
         };
-        let found: user_items::Columns = users.changed(first, end);
+        let found: items::Columns = users.changed(first, end);
         let mut columns = Columns::default();
         columns.add("user", Values::U64(found.user));
         columns.add("pair", Values::U64(found.pair));

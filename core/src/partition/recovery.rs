@@ -3,24 +3,24 @@
 
 use hashbrown::HashMap;
 
-use crate::admission::NEVER;
+use crate::attribution::impressions::Impression;
+use crate::attribution::pair_log::OfPair;
+use crate::attribution::pending::Feedback;
+use crate::attribution::retained::Retained;
 use crate::changes::Segment;
 use crate::columns::{Columns, LoadError};
+use crate::counting::intervals::{Intervals, Row, Summary};
+use crate::counting::sessions::Visit;
+use crate::counting::viewings::{Report, Viewing};
 use crate::decode::Topic;
-use crate::event_ids::EventId;
 use crate::hash::NONE;
-use crate::impressions::Impression;
-use crate::intervals::{Intervals, Row, Summary};
 use crate::log::NO_ROW;
-use crate::pair_log::OfPair;
 use crate::partition::Partition;
-use crate::pending::Feedback;
-use crate::retained::Retained;
-use crate::sessions::Visit;
+use crate::partition::admission::NEVER;
+use crate::partition::event_ids::EventId;
+use crate::partition::snapshot::{Table, kind_of};
 use crate::slates::NO_SLATE;
-use crate::snapshot::{Table, kind_of};
-use crate::user_items;
-use crate::viewings::{Report, Viewing};
+use crate::users::items;
 
 impl Partition {
     /// Takes over the blobs of one table, the oldest first; clocks, segments and counters are set
@@ -274,7 +274,7 @@ impl Partition {
             return Ok(());
         };
         let times = (0..).map_while(|column| columns.i64(&format!("time_{column}")).ok());
-        let found = user_items::Columns {
+        let found = items::Columns {
             user: columns.u64("user")?.to_vec(),
             pair: columns.u64("pair")?.to_vec(),
             segment: columns

@@ -6,8 +6,8 @@
 //! themselves.
 
 use crate::changes::{Dwell, Segment};
-use crate::dimensions::Dimensions;
-use crate::intervals::{Intervals, Row, Summary};
+use crate::counting::dimensions::Dimensions;
+use crate::counting::intervals::{Intervals, Row, Summary};
 
 /// The longest report of one source; of equal ones the earliest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

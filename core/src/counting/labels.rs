@@ -6,7 +6,7 @@
 use hashbrown::HashMap;
 
 use crate::changes::Segment;
-use crate::dimensions::Dimensions;
+use crate::counting::dimensions::Dimensions;
 
 const UNSET: u32 = u32::MAX;
 

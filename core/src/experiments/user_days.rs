@@ -8,9 +8,9 @@ mod tests;
 
 use hashbrown::HashTable;
 
+use crate::counting::panes::{MAX_SUM, Overflow};
 use crate::hash::mix;
-use crate::panes::{MAX_SUM, Overflow};
-use crate::user_rows::spread;
+use crate::users::rows::spread;
 use crate::versions::{NEW, Versions};
 
 /// Of the last row of a user.

@@ -4,9 +4,9 @@
 use std::cmp::Ordering;
 
 use crate::changes::Member;
-use crate::slate_family::Convention;
-use crate::slate_values::{SlateContext, quotient, rounded};
-use crate::softplus::softplus;
+use crate::slates::family::Convention;
+use crate::slates::softplus::softplus;
+use crate::slates::values::{SlateContext, quotient, rounded};
 
 /// Fractions of losses are added in units of 2^-40.
 const PART: f64 = (1u64 << 40) as f64;

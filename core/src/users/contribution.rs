@@ -5,8 +5,8 @@
 //! times. Panes are coarser times, so all is sorted by time once for all rings.
 
 use crate::changes::Segment;
-use crate::groups::{Groups, SegmentCodes};
-use crate::user_sums::{HITS, RingSums, USERS, positive_users, rate_sum};
+use crate::counting::groups::{Groups, SegmentCodes};
+use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_sum};
 
 /// Positive rates are integers of 1e-9, rounded once for a user and a first pane.
 pub const RATE_UNIT: i64 = 1_000_000_000;

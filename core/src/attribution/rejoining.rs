@@ -2,10 +2,10 @@
 //! they were when the rows were stored; nothing is emitted.
 
 use crate::attribution::Attribution;
+use crate::attribution::pending::Feedback;
 use crate::counting::Counting;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
-use crate::pending::Feedback;
 
 impl Attribution {
     /// Takes pending feedback back: clicks first, then conversions. Whatever it had joined is

@@ -4,10 +4,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::changes::Segment;
-use crate::groups::SegmentCodes;
+use crate::counting::groups::SegmentCodes;
 use crate::hash::mix;
 use crate::spec::{Ring, RowLimit};
-use crate::user_items::Columns;
+use crate::users::items::Columns;
 use crate::users::{Touch, Users, UsersSpec};
 
 /// Segments whose codes Python says.

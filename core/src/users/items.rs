@@ -5,7 +5,7 @@
 //! A time is a unit of the finest pane since the epoch, from 1; 0 is never.
 
 use crate::changes::Segment;
-use crate::user_rows::{Row, UserRows};
+use crate::users::rows::{Row, UserRows};
 
 /// Rows of a user that are fetched ahead; a robot has far more.
 const WARMED: usize = 64;

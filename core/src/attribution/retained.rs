@@ -6,9 +6,9 @@
 
 use smallvec::{SmallVec, smallvec};
 
+use crate::attribution::pair_log::{Age, Link, OfPair, PairLog};
 use crate::columns::LoadError;
 use crate::log::NO_ROW;
-use crate::pair_log::{Age, Link, OfPair, PairLog};
 use crate::slates::NO_SLATE;
 
 /// The time of the first feedback of an impression that has none.

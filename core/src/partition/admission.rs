@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event_ids::EventIds;
+use crate::partition::event_ids::EventIds;
 use crate::spec::Time;
 
 /// The arrival clock of a topic that has no records.

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 
 use crate::moments::Moments;
-use crate::slate_values::{MAX_ITEMS, SlateContext, UNIT};
-use crate::{ranking, scoring};
+use crate::slates::values::{MAX_ITEMS, SlateContext, UNIT};
+use crate::slates::{ranking, scoring};
 
 /// Slate, cut-off k (0: none) and convention → value in units of 1e-9.
 type Function = fn(&SlateContext, i64, Convention) -> i64;

@@ -6,10 +6,10 @@ use pyo3::types::PyDict;
 
 use crate::changes::Segment;
 use crate::columns::{Columns, Values};
-use crate::dimensions::Dimensions;
+use crate::counting::dimensions::Dimensions;
+use crate::counting::panes::Overflow;
 use crate::experiments::{Experiments, Table};
 use crate::hash::HashKey;
-use crate::panes::Overflow;
 use crate::spec::{self, RowLimit};
 
 #[pyclass]

@@ -1,7 +1,7 @@
 //! Open impressions: shown items that feedback can still join.
 
+use crate::attribution::pair_log::{Age, Link, OfPair, PairLog};
 use crate::log::NO_ROW;
-use crate::pair_log::{Age, Link, OfPair, PairLog};
 use crate::slates::NO_SLATE;
 
 /// One shown item: 56 bytes, and 5 to 12 in the table that finds it.

@@ -4,8 +4,8 @@
 use hashbrown::HashTable;
 
 use crate::changes::Segment;
-use crate::user_items::Key;
-use crate::user_rows::spread;
+use crate::users::items::Key;
+use crate::users::rows::spread;
 
 const END: u32 = u32::MAX;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::changes::Member;
-use crate::scoring::{PairLosses, Scored, won};
+use crate::slates::scoring::{PairLosses, Scored, won};
 
 /// Units of a value that is 1.
 pub const UNIT: i64 = 1_000_000_000;

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::caps::Cap;
-use crate::components::Component;
+use crate::counting::components::Component;
+use crate::experiments::caps::Cap;
 
 /// All experiments; days are those of UTC since 1970-01-01.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::changes::Member;
-use crate::scoring::PairLosses;
-use crate::slate_family::{FamilySpec, SlateFamily, SlateValue};
-use crate::slate_values::{SlateContext, TableSpec, Tables};
+use crate::slates::family::{FamilySpec, SlateFamily, SlateValue};
+use crate::slates::scoring::PairLosses;
+use crate::slates::values::{SlateContext, TableSpec, Tables};
 
 #[derive(Deserialize)]
 struct SlatesSpec {

@@ -3,8 +3,8 @@
 //! The families of metrics declare which statistics there are; here stands what fills each of them.
 
 use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown};
-use crate::components::LIMB_BITS;
-use crate::panes::Panes;
+use crate::counting::components::LIMB_BITS;
+use crate::counting::panes::Panes;
 use crate::spec::{Classes, Spec, Statistic};
 
 /// Groups of users by hash, of which intervals are made.
