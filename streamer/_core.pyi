@@ -13,7 +13,11 @@ _Skipped = tuple[int, int, str]
 _Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped]]
 """Records that were read; offset, timestamp and CRC-32 of the last; what was lost."""
 _Place = tuple[int, int, int]
-_UserColumns = tuple[list[int], list[int], list[int], list[list[int]]]
+
+TABLES: list[str]
+"""The stored tables, in the order in which they are loaded."""
+EXPERIMENT_TABLES: list[str]
+"""Those of experiments: readers look into them, too, for ranges of days."""
 
 class PanicException(BaseException):
     """The core failed: a bug. The object that raised it is not to be used any more."""
@@ -149,8 +153,9 @@ class Core:
     def horizon_ms(self, table: str) -> int | None:
         """Rows whose latest time is before it cannot matter any more; None: known by number."""
 
-    def rows(self, table: str, first: int, end: int) -> _Columns:
-        """What is stored of the rows with numbers (or epochs) in [first, end)."""
+    def rows(self, table: str, first: int, end: int) -> tuple[_Columns, int]:
+        """What is stored of the rows with numbers (or epochs) in [first, end), and their latest
+        time (ms); 0 where a blob of them leaves by number."""
 
     def live(self, table: str, firsts: Sequence[int]) -> list[int] | None:
         """How many rows last changed from each epoch on, before the next; None for logs."""
@@ -227,9 +232,9 @@ class UsersForTests:
         """Rows, held feedback, bits of the sample, dropped rows, whether dirty."""
 
     def seal(self) -> int: ...
-    def changed(self, first: int, end: int) -> _UserColumns: ...
+    def changed(self, first: int, end: int) -> _Columns: ...
     def live(self, firsts: Sequence[int]) -> list[int]: ...
-    def load(self, columns: _UserColumns, stream_ms: int) -> None: ...
+    def load(self, columns: _Columns, stream_ms: int) -> None: ...
 
 class ExperimentsForTests:
     """The experiments of a partition. ``dimensions``: name, values of the settings, and how many

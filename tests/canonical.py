@@ -47,7 +47,7 @@ def canonical(partition: Partition) -> Canonical:
 
 
 def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
-    ids = partition.core.rows(f"ids_{kind}", *partition.core.serials(f"ids_{kind}"))
+    ids, _ = partition.core.rows(f"ids_{kind}", *partition.core.serials(f"ids_{kind}"))
     held = ids["arrival_ms"] >= counted["arrival_ms"] - partition.settings.time.dedup_horizon_ms
     names = ("next_offset", "arrival_ms", "accepted", "duplicates", "late")
     return {
@@ -79,7 +79,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     first, end = partition.core.serials(table)
     is_log = partition.core.horizon_ms(table) is None
-    columns = partition.core.rows(table, first, end if is_log else _EVERY)
+    columns, _ = partition.core.rows(table, first, end if is_log else _EVERY)
     lists = {name: column.tolist() for name, column in columns.items()}
     rows = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
     return [row for row in rows if keep(row)]

@@ -73,7 +73,7 @@ BUGS = (
     Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/unit/test_codec.py"),
     Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/unit/test_store.py"),
     Bug(
-        "state/tables.py",
+        "state/journal.py",
         "ref.latest_event_ms < horizon_ms",
         "ref.latest_event_ms > horizon_ms",
         "tests/unit/test_store.py",

@@ -1,30 +1,75 @@
-//! Columns: tables as they are stored, one array a column.
-
-/// The values of one column.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Values {
-    U64(Vec<u64>),
-    I64(Vec<i64>),
-    I32(Vec<i32>),
-    I16(Vec<i16>),
-    F64(Vec<f64>),
-    Bool(Vec<bool>),
-}
-
-/// A column and its name.
-pub type Column = (String, Values);
-
-/// Columns of equal length.
-#[derive(Clone, Debug, Default)]
-pub struct Columns(pub Vec<Column>);
+//! Columns: tables as they are stored, one array a column, and the rows that they are made of.
 
 /// Why stored columns cannot be loaded.
 pub type LoadError = String;
 
+/// A type that values of a column can have.
+pub trait Value: Copy {
+    fn column(values: Vec<Self>) -> Values;
+    fn of(values: &Values) -> Option<&[Self]>;
+}
+
+macro_rules! value_types {
+    ($($variant:ident($type:ident)),*) => {
+        /// The values of one column.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Values {
+            $($variant(Vec<$type>)),*
+        }
+
+        $(impl Value for $type {
+            fn column(values: Vec<Self>) -> Values {
+                Values::$variant(values)
+            }
+
+            fn of(values: &Values) -> Option<&[Self]> {
+                match values {
+                    Values::$variant(values) => Some(values),
+                    _ => None,
+                }
+            }
+        })*
+
+        impl Values {
+            fn extend(&mut self, other: &Values) -> Option<()> {
+                match (self, other) {
+                    $((Values::$variant(mine), Values::$variant(theirs)) => {
+                        mine.extend_from_slice(theirs);
+                    })*
+                    _ => return None,
+                }
+                Some(())
+            }
+
+            fn len(&self) -> usize {
+                match self {
+                    $(Values::$variant(values) => values.len()),*
+                }
+            }
+        }
+    };
+}
+
+value_types!(U64(u64), I64(i64), I32(i32), I16(i16), F64(f64), Bool(bool));
+
+/// Columns of equal length, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Columns(pub Vec<(String, Values)>);
+
 impl Columns {
     /// Adds a column.
-    pub fn add(&mut self, name: &str, values: Values) {
-        self.0.push((name.to_owned(), values));
+    pub fn add<T: Value>(&mut self, name: &str, values: Vec<T>) {
+        self.0.push((name.to_owned(), T::column(values)));
+    }
+
+    /// Whether there is a column of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(other, _)| other == name)
+    }
+
+    /// The values of a column. An error where there is none, or of another type.
+    pub fn get<T: Value>(&self, name: &str) -> Result<&[T], LoadError> {
+        T::of(self.find(name)?).ok_or_else(|| wrong_type(name))
     }
 
     fn find(&self, name: &str) -> Result<&Values, LoadError> {
@@ -34,46 +79,9 @@ impl Columns {
             .ok_or_else(|| format!("a stored table has no column {name:?}"))
     }
 
-    pub fn u64(&self, name: &str) -> Result<&[u64], LoadError> {
-        match self.find(name)? {
-            Values::U64(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
-    }
-
-    pub fn i64(&self, name: &str) -> Result<&[i64], LoadError> {
-        match self.find(name)? {
-            Values::I64(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
-    }
-
-    pub fn i32(&self, name: &str) -> Result<&[i32], LoadError> {
-        match self.find(name)? {
-            Values::I32(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
-    }
-
-    pub fn i16(&self, name: &str) -> Result<&[i16], LoadError> {
-        match self.find(name)? {
-            Values::I16(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
-    }
-
-    pub fn f64(&self, name: &str) -> Result<&[f64], LoadError> {
-        match self.find(name)? {
-            Values::F64(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
-    }
-
-    pub fn bool(&self, name: &str) -> Result<&[bool], LoadError> {
-        match self.find(name)? {
-            Values::Bool(values) => Ok(values),
-            _ => Err(wrong_type(name)),
-        }
+    /// The largest value of a column; 0 without rows.
+    pub fn largest(&self, name: &str) -> Result<i64, LoadError> {
+        Ok(self.get(name)?.iter().copied().max().unwrap_or(0))
     }
 
     /// The rows of several blobs of one table, one after another.
@@ -105,32 +113,57 @@ impl Columns {
     }
 }
 
-impl Values {
-    fn extend(&mut self, other: &Values) -> Option<()> {
-        match (self, other) {
-            (Values::U64(mine), Values::U64(theirs)) => mine.extend_from_slice(theirs),
-            (Values::I64(mine), Values::I64(theirs)) => mine.extend_from_slice(theirs),
-            (Values::I32(mine), Values::I32(theirs)) => mine.extend_from_slice(theirs),
-            (Values::I16(mine), Values::I16(theirs)) => mine.extend_from_slice(theirs),
-            (Values::F64(mine), Values::F64(theirs)) => mine.extend_from_slice(theirs),
-            (Values::Bool(mine), Values::Bool(theirs)) => mine.extend_from_slice(theirs),
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Values::U64(values) => values.len(),
-            Values::I64(values) => values.len(),
-            Values::I32(values) => values.len(),
-            Values::I16(values) => values.len(),
-            Values::F64(values) => values.len(),
-            Values::Bool(values) => values.len(),
-        }
-    }
-}
-
 fn wrong_type(name: &str) -> LoadError {
     format!("column {name:?} of a stored table has another type")
 }
+
+/// A row of a stored table, whose fields are its columns: see `stored_row!`.
+pub trait StoredRow: Sized {
+    /// Adds a column for each field.
+    fn store(rows: impl Iterator<Item = Self>, columns: &mut Columns);
+
+    /// The row at a place. An error where a column is missing, or has another type.
+    fn reader(columns: &Columns) -> Result<impl Fn(usize) -> Self, LoadError>;
+
+    /// The columns of rows.
+    fn columns(rows: impl Iterator<Item = Self>) -> Columns {
+        let mut columns = Columns::default();
+        Self::store(rows, &mut columns);
+        columns
+    }
+
+    /// All rows, in order.
+    fn rows(columns: &Columns) -> Result<impl Iterator<Item = Self>, LoadError> {
+        Ok((0..columns.rows()?).map(Self::reader(columns)?))
+    }
+}
+
+/// Declares a row of a stored table: names and types of its columns, for storing and for loading.
+macro_rules! stored_row {
+    ($(#[$doc:meta])* $visibility:vis struct $name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        $visibility struct $name {
+            $(pub $field: $type),*
+        }
+
+        impl $crate::columns::StoredRow for $name {
+            fn store(rows: impl Iterator<Item = Self>, columns: &mut $crate::columns::Columns) {
+                $(let mut $field = Vec::with_capacity(rows.size_hint().0);)*
+                for row in rows {
+                    $($field.push(row.$field);)*
+                }
+                $(columns.add(stringify!($field), $field);)*
+            }
+
+            fn reader(
+                columns: &$crate::columns::Columns,
+            ) -> Result<impl Fn(usize) -> Self, $crate::columns::LoadError> {
+                $(let $field: &[$type] = columns.get(stringify!($field))?;)*
+                Ok(move |at: usize| Self { $($field: $field[at]),* })
+            }
+        }
+    };
+}
+
+pub(crate) use stored_row;

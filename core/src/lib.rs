@@ -27,6 +27,8 @@ pub mod versions;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
+    use crate::experiments;
+    use crate::partition::tables::Table;
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
     #[pymodule_export]
@@ -39,10 +41,15 @@ mod _core {
     use crate::python::{Core, scan_batches};
     use pyo3::prelude::*;
 
-    /// What a panic becomes, which derives from `BaseException`.
+    /// Adds what a panic becomes, which derives from `BaseException`, and the names of the stored
+    /// tables, in the order in which they are loaded: all, and those of experiments.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
-        module.add("PanicException", panic)
+        module.add("PanicException", panic)?;
+        let names: Vec<String> = Table::all().map(Table::name).collect();
+        module.add("TABLES", names)?;
+        let of_experiments = experiments::Table::ALL.map(experiments::Table::name);
+        module.add("EXPERIMENT_TABLES", of_experiments)
     }
 }

@@ -3,7 +3,7 @@
 
 use ethnum::I256;
 
-use crate::columns::{Columns, Values};
+use crate::columns::Columns;
 
 const LIMB_BITS: u32 = 40;
 const MASK: i128 = (1 << LIMB_BITS) - 1;
@@ -12,7 +12,7 @@ const MASK: i128 = (1 << LIMB_BITS) - 1;
 pub fn columns(sums: Vec<(i64, I256)>) -> Columns {
     let (keys, mut rest): (Vec<i64>, Vec<I256>) = sums.into_iter().unzip();
     let mut found = Columns::default();
-    found.add("key", Values::I64(keys));
+    found.add("key", keys);
     for number in 0.. {
         let is_last = rest.iter().all(|value| {
             (-MASK..=MASK).contains(value.low()) && *value.high() == value.low() >> 127
@@ -21,7 +21,7 @@ pub fn columns(sums: Vec<(i64, I256)>) -> Columns {
             true => value.as_i64(),
             false => (*value.low() & MASK) as i64,
         });
-        found.add(&format!("limb_{number}"), Values::I64(limb.collect()));
+        found.add(&format!("limb_{number}"), limb.collect::<Vec<i64>>());
         if is_last {
             break;
         }
@@ -41,13 +41,13 @@ mod tests {
         let large = I256::new(3) << 200_u32;
         let sums = [I256::new(7), -large, large + I256::new(1), I256::new(-1)];
         let found = columns((0..).zip(sums).collect());
-        assert_eq!(found.i64("key").unwrap(), [0, 1, 2, 3]);
+        assert_eq!(found.get::<i64>("key").unwrap(), [0, 1, 2, 3]);
         assert_eq!(found.0.len(), 1 + 6);
         for (row, expected) in sums.iter().enumerate() {
             let mut total = I256::new(0);
             for number in (0..6).rev() {
-                let limb = found.i64(&format!("limb_{number}")).unwrap()[row];
-                total = (total << LIMB_BITS) + I256::from(limb);
+                let limb: &[i64] = found.get(&format!("limb_{number}")).unwrap();
+                total = (total << LIMB_BITS) + I256::from(limb[row]);
             }
             assert_eq!(total, *expected);
         }

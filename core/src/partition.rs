@@ -7,6 +7,7 @@ pub mod admission;
 pub mod event_ids;
 pub mod recovery;
 pub mod snapshot;
+pub mod tables;
 
 use crate::attribution::pending::Feedback;
 use crate::attribution::{Attribution, ShownItem};

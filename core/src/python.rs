@@ -19,7 +19,7 @@ use crate::counting::panes::{self, Overflow};
 use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::partition::Partition;
-use crate::partition::snapshot::Table;
+use crate::partition::tables::Table;
 use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
@@ -341,16 +341,18 @@ impl Core {
         Ok(self.partition.horizon_ms(table_of(table)?))
     }
 
-    /// What is stored of the rows with numbers (or epochs) in [first, end).
+    /// What is stored of the rows with numbers (or epochs) in [first, end), and their latest time.
     fn rows<'py>(
         &self,
         py: Python<'py>,
         table: &str,
         first: u64,
         end: u64,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<(Bound<'py, PyDict>, i64)> {
         let (table, partition) = (table_of(table)?, &self.partition);
-        as_arrays(py, py.detach(|| partition.rows(table, first, end)))
+        let columns = py.detach(|| partition.rows(table, first, end));
+        let latest_ms = table.latest_ms(&columns).map_err(PyValueError::new_err)?;
+        Ok((as_arrays(py, columns)?, latest_ms))
     }
 
     /// How many rows last changed from each of these epochs on, before the next; None for logs.

@@ -23,6 +23,7 @@ use crate::users::contribution::Contribution;
 use crate::users::held::Held;
 use crate::users::items::{Key, UserItems};
 use crate::users::rows::spread;
+pub use crate::users::stored::latest_unit;
 use crate::users::sums::{MAX_STATS, RingSums, Sums, users_stats};
 
 /// Rows below which nothing is compacted.

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from streamer._core import TABLES
 from streamer.encoding.segments import OTHER, columns_of
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
@@ -30,7 +31,6 @@ from streamer.state.manifest import (
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
 from streamer.state.store import Commit
-from streamer.state.tables import TABLES, Table
 from streamer.state.topics import TopicState
 
 
@@ -98,8 +98,8 @@ class Journal:
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
         self._put_experiments(blobs, delete)
-        for name, table in TABLES.items():
-            self._put_table(name, table, blobs, delete)
+        for table in TABLES:
+            self._put_table(table, blobs, delete)
         self.commit_number += 1
         manifest = self._manifest()
         expected, self.position = self.position, self._position(manifest)
@@ -142,40 +142,44 @@ class Journal:
             if sums is not None and len(sums["key"]):
                 self.experiments[shape] = self._put(sums, blobs)
 
-    def _put_table(
-        self, name: str, table: Table, blobs: dict[str, bytes], delete: list[str]
-    ) -> None:
-        held = self.tables[name]
-        for old in [h for h in held if table.is_gone(self.partition, h.ref, h.end)]:
+    def _put_table(self, table: str, blobs: dict[str, bytes], delete: list[str]) -> None:
+        held = self.tables[table]
+        for old in [h for h in held if self._is_gone(table, h)]:
             held.remove(old)
             if old.ref.name:
                 delete.append(old.ref.name)
-        start, end = self.partition.core.serials(name)
+        start, end = self.partition.core.serials(table)
         first = max(held[-1].end if held else start, start)
         if end > first:
             self._write(held, table, first, end, 0, blobs)
         self._merge(held, table, blobs, delete)
 
+    def _is_gone(self, table: str, held: Held) -> bool:
+        """Whether nothing in a blob can matter any more."""
+        horizon_ms = self.partition.core.horizon_ms(table)
+        if horizon_ms is None:
+            return held.end <= self.partition.core.serials(table)[0]
+        return held.ref.latest_event_ms < horizon_ms
+
     def _write(
         self,
         held: list[Held],
-        table: Table,
+        table: str,
         first: int,
         end: int,
         level: int,
         blobs: dict[str, bytes],
     ) -> None:
-        columns = self.partition.core.rows(table.name, first, end)
+        columns, latest_ms = self.partition.core.rows(table, first, end)
         rows = len(next(iter(columns.values()))) if columns else 0
         if not rows:
             held.append(Held(BlobRef("", 0, level, 0), first, end))
             return
-        name = self._put(columns, blobs)
-        ref = BlobRef(name, rows, level, table.latest_ms(columns))
+        ref = BlobRef(self._put(columns, blobs), rows, level, latest_ms)
         held.append(Held(ref, first, end))
 
     def _merge(
-        self, held: list[Held], table: Table, blobs: dict[str, bytes], delete: list[str]
+        self, held: list[Held], table: str, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
         """Make one blob of neighbours of a level, when there are enough; one a commit."""
         fan_in = limits.BLOB_FAN_IN
@@ -183,7 +187,7 @@ class Journal:
         may_tidy = self.commit_number % fan_in == 0
         if not runs and not may_tidy:
             return
-        live = self.partition.core.live(table.name, [h.first for h in held]) if held else None
+        live = self.partition.core.live(table, [h.first for h in held]) if held else None
         rows = live or [h.ref.rows for h in held]
         for run in runs:
             for start in range(run.stop - fan_in, run.start - 1, -1):
@@ -197,7 +201,7 @@ class Journal:
         self,
         held: list[Held],
         live: list[int],
-        table: Table,
+        table: str,
         blobs: dict[str, bytes],
         delete: list[str],
     ) -> None:
@@ -223,7 +227,7 @@ class Journal:
         held: list[Held],
         start: int,
         stop: int,
-        table: Table,
+        table: str,
         blobs: dict[str, bytes],
         delete: list[str],
     ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from streamer._core import TABLES
 from streamer.errors import DamagedError
 from streamer.state import codec
 from streamer.state.journal import Held, Journal
@@ -16,7 +17,6 @@ from streamer.state.manifest import BlobRef, Manifest, decode, require_key, requ
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
 from streamer.state.store import Store, Stored
-from streamer.state.tables import TABLES
 
 
 async def load_partition(

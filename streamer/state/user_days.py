@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamer._core import EXPERIMENT_TABLES
 from streamer.encoding.limbs import Columns
 from streamer.errors import CodecError
 from streamer.metrics.catalogue import Catalogue
@@ -12,7 +13,6 @@ from streamer.state.manifest import Manifest, decode
 from streamer.state.partition import Partition
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
-from streamer.state.tables import EXPERIMENT_TABLES
 from streamer.stats.experiments.trials import Trial
 
 

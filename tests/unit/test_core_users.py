@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,7 +110,8 @@ class Both:
         return found
 
     def check_rows(self) -> None:
-        user, pair, segment, times = self.core.changed(*ALL_EPOCHS)
+        columns = {name: c.tolist() for name, c in self.core.changed(*ALL_EPOCHS).items()}
+        user, pair, segment, *times = columns.values()
         assert len(set(zip(user, pair, segment, strict=True))) == len(user)
         rows = zip(user, segment, map(list, zip(*times, strict=True)), strict=True)
         assert sorted(rows) == self.slow.rows(UNIT_MS)
@@ -263,28 +265,37 @@ def test_loaded_rows_give_the_same_sums(seed: int) -> None:
     epochs.append(both.core.seal())
     both.refresh()
     blobs = [both.core.changed(a, b) for a, b in pairwise(epochs)]
-    assert both.core.live(epochs[:-1]) == [len(blob[0]) for blob in blobs]
-    assert sum(len(blob[0]) for blob in blobs) == len(both.core.changed(*ALL_EPOCHS)[0])
+    assert both.core.live(epochs[:-1]) == [len(blob["user"]) for blob in blobs]
+    assert sum(len(blob["user"]) for blob in blobs) == len(both.core.changed(*ALL_EPOCHS)["user"])
     loaded = core_users(10**6)
     loaded.set_codes(both.slow.codes, both.moves)
     for blob in blobs:
         loaded.load(blob, both.stream_ms)
     assert loaded.state()[4]
     loaded.refresh(both.stream_ms)
-    assert loaded.live(list(range(len(blobs)))) == [len(blob[0]) for blob in blobs]
+    assert loaded.live(list(range(len(blobs)))) == [len(blob["user"]) for blob in blobs]
     both.core = loaded
     both.check()
 
 
+def blob(segment: int, *times: list[int]) -> dict[str, np.ndarray[Any, Any]]:
+    """One stored row of users."""
+    key = {"user": np.ones(1, np.uint64), "pair": np.ones(1, np.uint64)}
+    columns = {f"time_{i}": np.array(time, np.int64) for i, time in enumerate(times)}
+    return {**key, "segment": np.array([segment], np.int32), **columns}
+
+
 def test_blobs_that_do_not_fit_are_refused() -> None:
     users = core_users(100)
+    with pytest.raises(ValueError, match="no column"):
+        users.load(blob(1, [1], [1]), T0)
     with pytest.raises(ValueError, match="columns"):
-        users.load(([1], [1], [1], [[1], [1]]), T0)
-    with pytest.raises(ValueError, match="columns"):
-        users.load(([1], [1], [1], [[1], [1], []]), T0)
+        users.load(blob(1, [1], [1], [1], [1]), T0)
+    with pytest.raises(ValueError, match="lengths"):
+        users.load(blob(1, [1], [1], []), T0)
     with pytest.raises(ValueError, match="segment"):
-        users.load(([1], [1], [1 << 31], [[1], [1], [1]]), T0)
-    users.load(([1], [1], [1], [[-1], [1 << 60], [0]]), T0)
+        users.load(blob(1 << 30, [1], [1], [1]), T0)
+    users.load(blob(1, [-1], [1 << 60], [0]), T0)
     assert users.state()[0] == 0
 
 

@@ -202,7 +202,7 @@ def ids_of(engines: Engines) -> set[int]:
         id_
         for core in cores
         for kind in KINDS
-        for id_ in core.rows(f"ids_{kind}", *core.serials(f"ids_{kind}"))["key"].tolist()
+        for id_ in core.rows(f"ids_{kind}", *core.serials(f"ids_{kind}"))[0]["key"].tolist()
     }
 
 

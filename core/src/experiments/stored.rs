@@ -1,7 +1,7 @@
 //! Rows of experiments as columns, and back: versions, of which the newest of a row counts.
 
 use super::{DAY_MS, Experiments};
-use crate::columns::{Columns, LoadError, Values};
+use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::counting::panes::MAX_SUM;
 use crate::experiments::user_days::{Key, UserDays};
 use crate::hash::in_sample;
@@ -25,6 +25,35 @@ impl Table {
             Self::Pending => "user_pending",
             Self::Exposures => "user_exposures",
         }
+    }
+
+    /// The latest time of stored rows.
+    pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
+        match self {
+            Self::Days => Ok(columns.largest("at")? * DAY_MS),
+            Self::Pending => columns.largest("at"),
+            Self::Exposures => columns.largest("first_ms"),
+        }
+    }
+}
+
+stored_row! {
+    /// Since when a user is exposed. `code`: of what exposes.
+    struct ExposureRow {
+        user: u64,
+        code: i64,
+        first_ms: i64,
+    }
+}
+
+stored_row! {
+    /// What a user did on a day, or at a time; beside it stands a column for each component.
+    /// `part`: twice the code of the exposure, and 1 more for after it.
+    struct UserDayRow {
+        user: u64,
+        at: i64,
+        label: i32,
+        part: i64,
     }
 }
 
@@ -76,17 +105,12 @@ impl Experiments {
             Table::Days => self.columns_of(&tables.days, first, end),
             Table::Pending => self.columns_of(&tables.pending, first, end),
             Table::Exposures => {
-                let (mut user, mut code, mut first_ms) = (Vec::new(), Vec::new(), Vec::new());
-                for row in tables.exposures.changed(first, end) {
-                    user.push(row.0);
-                    code.push(self.code(row.1));
-                    first_ms.push(row.2);
-                }
-                let mut found = Columns::default();
-                found.add("user", Values::U64(user));
-                found.add("code", Values::I64(code));
-                found.add("first_ms", Values::I64(first_ms));
-                found
+                let rows = tables.exposures.changed(first, end);
+                ExposureRow::columns(rows.map(|(user, exposure, first_ms)| ExposureRow {
+                    user,
+                    code: self.code(exposure),
+                    first_ms,
+                }))
             }
         }
     }
@@ -96,27 +120,17 @@ impl Experiments {
     }
 
     fn columns_of(&self, rows: &UserDays, first: u32, end: u32) -> Columns {
-        let (mut user, mut at) = (Vec::new(), Vec::new());
-        let (mut label, mut part) = (Vec::new(), Vec::new());
-        let mut sums = vec![Vec::new(); self.columns.len()];
-        for (key, amounts) in rows.changed(first, end) {
-            user.push(key.user);
-            at.push(key.at);
-            label.push(key.label as i32);
-            part.push(2 * self.code(key.part >> 1) + i64::from(key.part & 1));
-            for (column, amount) in sums.iter_mut().zip(amounts) {
-                column.push(*amount);
-            }
+        let found: Vec<_> = rows.changed(first, end).collect();
+        let mut columns = UserDayRow::columns(found.iter().map(|(key, _)| UserDayRow {
+            user: key.user,
+            at: key.at,
+            label: key.label as i32,
+            part: 2 * self.code(key.part >> 1) + i64::from(key.part & 1),
+        }));
+        for (at, name) in self.columns.iter().enumerate() {
+            columns.add(name, found.iter().map(|(_, sums)| sums[at]).collect());
         }
-        let mut found = Columns::default();
-        found.add("user", Values::U64(user));
-        found.add("at", Values::I64(at));
-        found.add("label", Values::I32(label));
-        found.add("part", Values::I64(part));
-        for (name, column) in self.columns.iter().zip(sums) {
-            found.add(name, Values::I64(column));
-        }
-        found
+        columns
     }
 
     /// How many rows of a table last changed from each of these epochs (ascending) on, before the
@@ -145,10 +159,9 @@ impl Experiments {
     /// Take over stored rows, as an epoch of their own. Those that are not wanted, out of the
     /// sample or settled since are left out. The sums are computed at the next refresh.
     pub fn load(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
-        let rows = columns.rows()?;
         match table {
-            Table::Exposures => self.load_exposures(columns, rows)?,
-            Table::Days | Table::Pending => self.load_rows(table, columns, rows)?,
+            Table::Exposures => self.load_exposures(columns)?,
+            Table::Days | Table::Pending => self.load_rows(table, columns)?,
         }
         self.seal_table(table);
         self.make_stale();
@@ -156,46 +169,40 @@ impl Experiments {
         Ok(())
     }
 
-    fn load_exposures(&mut self, columns: &Columns, rows: usize) -> Result<(), LoadError> {
-        let user = columns.u64("user")?;
-        let (code, first_ms) = (columns.i64("code")?, columns.i64("first_ms")?);
-        for row in 0..rows {
-            let day = first_ms[row].div_euclid(DAY_MS);
-            if let Some(exposure) = self.wanted(user[row], code[row], day) {
-                self.tables
-                    .exposures
-                    .set(user[row], exposure, first_ms[row]);
+    fn load_exposures(&mut self, columns: &Columns) -> Result<(), LoadError> {
+        for row in ExposureRow::rows(columns)? {
+            let day = row.first_ms.div_euclid(DAY_MS);
+            if let Some(exposure) = self.wanted(row.user, row.code, day) {
+                self.tables.exposures.set(row.user, exposure, row.first_ms);
             }
         }
         Ok(())
     }
 
-    fn load_rows(&mut self, table: Table, columns: &Columns, rows: usize) -> Result<(), LoadError> {
-        let (user, at) = (columns.u64("user")?, columns.i64("at")?);
-        let (label, part) = (columns.i32("label")?, columns.i64("part")?);
+    fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         let sums = self.sum_columns(columns)?;
         let is_pending = table == Table::Pending;
-        for row in 0..rows {
+        for (place, row) in UserDayRow::rows(columns)?.enumerate() {
             let day = if is_pending {
-                at[row].div_euclid(DAY_MS)
+                row.at.div_euclid(DAY_MS)
             } else {
-                at[row]
+                row.at
             };
-            let Some(exposure) = self.wanted(user[row], part[row] >> 1, day) else {
+            let Some(exposure) = self.wanted(row.user, row.part >> 1, day) else {
                 continue;
             };
-            if is_pending && at[row] < self.final_ms {
+            if is_pending && row.at < self.final_ms {
                 continue;
             }
-            let label = u32::try_from(label[row]).ok();
+            let label = u32::try_from(row.label).ok();
             let label = label.filter(|label| (*label as usize) < self.labels.known.len());
             let key = Key {
-                user: user[row],
-                at: at[row],
+                user: row.user,
+                at: row.at,
                 label: label.ok_or("a row of users has an unknown label")?,
-                part: 2 * exposure + (part[row] & 1) as u32,
+                part: 2 * exposure + (row.part & 1) as u32,
             };
-            let amounts = sums.iter().map(|sums| sums.map_or(0, |sums| sums[row]));
+            let amounts = sums.iter().map(|sums| sums.map_or(0, |sums| sums[place]));
             let held = if is_pending {
                 &mut self.tables.pending
             } else {
@@ -210,8 +217,8 @@ impl Experiments {
     fn sum_columns<'a>(&self, columns: &'a Columns) -> Result<Vec<Option<&'a [i64]>>, LoadError> {
         let mut found = Vec::with_capacity(self.columns.len());
         for name in &self.columns {
-            let is_stored = columns.0.iter().any(|(other, _)| other == name);
-            let sums = is_stored.then(|| columns.i64(name)).transpose()?;
+            let stored = columns.has(name).then(|| columns.get(name));
+            let sums: Option<&[i64]> = stored.transpose()?;
             let mut values = sums.into_iter().flatten();
             if !values.all(|sum| (-MAX_SUM..=MAX_SUM).contains(sum)) {
                 return Err(format!("a stored sum of {name} is beyond 2**62"));

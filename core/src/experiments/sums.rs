@@ -177,7 +177,10 @@ mod tests {
         assert!(!sums.take(&mut delta));
         let found = sums.columns();
         let keys = [19_998, 19_999, 1_000_001, 1_000_003, 1_000_005];
-        assert_eq!(found.i64("key").unwrap(), keys);
-        assert_eq!(found.i64("limb_0").unwrap(), [9999, 1, -3334, -3333, -3333]);
+        assert_eq!(found.get::<i64>("key").unwrap(), keys);
+        assert_eq!(
+            found.get::<i64>("limb_0").unwrap(),
+            [9999, 1, -3334, -3333, -3333]
+        );
     }
 }

@@ -1,63 +1,25 @@
-//! Tables as they are stored: which rows changed, as columns.
+//! What is stored of a partition: which rows changed, as columns.
 //!
 //! Rows of logs never change: those with numbers in a range are asked for. Other rows change and are
 //! stored in versions: those that last changed in a range of epochs are asked for, and of the
 //! versions with one id the newest counts.
 
 use crate::attribution::pair_log::OfPair;
-use crate::attribution::retained::Retained;
 use crate::changes::Kind;
-use crate::columns::{Columns, Values};
+use crate::columns::{Columns, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
 use crate::decode::Topic;
-use crate::experiments;
 use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
-use crate::users::items;
-
-/// A stored table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
-    EventIds(Topic),
-    Impressions,
-    Retained,
-    Feedback,
-    Sessions,
-    Viewings,
-    UserItems,
-    OfExperiments(experiments::Table),
-}
+use crate::partition::tables::{
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
+};
 
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
-
-impl Table {
-    /// The table of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        Some(match name {
-            "impressions" => Self::Impressions,
-            "retained" => Self::Retained,
-            "feedback" => Self::Feedback,
-            "sessions" => Self::Sessions,
-            "viewings" => Self::Viewings,
-            "user_items" => Self::UserItems,
-            "user_exposures" => Self::OfExperiments(experiments::Table::Exposures),
-            "user_days" => Self::OfExperiments(experiments::Table::Days),
-            "user_pending" => Self::OfExperiments(experiments::Table::Pending),
-            _ => Self::EventIds(Topic::of(name.strip_prefix("ids_")?)?),
-        })
-    }
-}
-
-/// Collects one column of rows.
-macro_rules! column {
-    ($columns:ident, $kind:ident, $rows:expr, $name:literal, $of:expr) => {
-        $columns.add($name, Values::$kind($rows.iter().map($of).collect()))
-    };
-}
 
 impl Partition {
     /// First and next number (or epoch) of a table's rows.
@@ -126,7 +88,10 @@ impl Partition {
             Table::Feedback => self.feedback(since, until),
             Table::Sessions => self.visits(since, until),
             Table::Viewings => self.viewings(since, until),
-            Table::UserItems => self.user_items(since, until),
+            Table::UserItems => {
+                let users = self.counting.users.as_ref();
+                users.map_or_else(Columns::default, |users| users.changed(since, until))
+            }
             Table::OfExperiments(table) => self.counting.experiments.changed(table, since, until),
         }
     }
@@ -168,181 +133,145 @@ impl Partition {
 
     fn event_ids(&self, topic: Topic, first: u64, end: u64) -> Columns {
         let log = &self.logs[topic as usize].ids.log;
-        let rows: Vec<_> = log
-            .range(first, end)
-            .filter_map(|row| log.get(row))
-            .collect();
-        let mut columns = Columns::default();
-        column!(columns, U64, rows, "key", |row| row.hash);
-        column!(columns, I64, rows, "arrival_ms", |row| row.arrival_ms);
-        columns
+        let found = log.range(first, end).filter_map(|row| log.get(row));
+        EventIdRow::columns(found.map(|row| EventIdRow {
+            key: row.hash,
+            arrival_ms: row.arrival_ms,
+        }))
     }
 
     fn impressions(&self, first: u64, end: u64) -> Columns {
         let (log, slates) = (&self.attribution.impressions.log, &self.attribution.slates);
         let found = log.range(first, end).filter_map(|row| log.get(row));
-        let rows: Vec<_> = found.map(|row| (row, slates.get(row.slate))).collect();
-        let mut columns = Columns::default();
-        column!(columns, U64, rows, "pair", |(row, _)| row.pair);
-        column!(columns, I64, rows, "event_ms", |(row, _)| row.event_ms);
-        column!(columns, I64, rows, "offset", |(row, _)| row.offset);
-        column!(columns, I16, rows, "index", |(row, _)| row.index() as i16);
-        column!(columns, I16, rows, "position", |(row, _)| row.position
-            as i16);
-        column!(columns, I16, rows, "segment", |(row, _)| row.segment as i16);
-        column!(columns, F64, rows, "score", |(row, _)| row.score);
-        column!(columns, I16, rows, "probe", |(row, _)| row.probe);
-        column!(columns, Bool, rows, "is_member", |(row, _)| row.is_member());
-        column!(columns, U64, rows, "user", |(_, slate)| slate
-            .map_or(NONE, |x| x.user));
-        column!(columns, U64, rows, "slate", |(_, slate)| slate
-            .map_or(NONE, |x| x.key));
-        column!(columns, I64, rows, "opened_ms", |(_, slate)| slate
-            .map_or(NEVER, |x| x.opened_ms));
-        column!(columns, I64, rows, "arrival_ms", |(_, slate)| {
-            slate.map_or(NEVER, |x| x.latest_arrival_ms)
-        });
-        column!(columns, I32, rows, "placed", |(_, slate)| slate
-            .map_or(0, |x| x.placed as i32));
-        column!(columns, Bool, rows, "is_closed", |(_, slate)| slate
-            .is_some_and(|x| x.is_closed));
-        columns
+        ImpressionRow::columns(found.map(|row| {
+            let slate = slates.get(row.slate);
+            ImpressionRow {
+                pair: row.pair,
+                event_ms: row.event_ms,
+                offset: row.offset,
+                index: row.index() as i16,
+                position: row.position as i16,
+                segment: row.segment as i16,
+                score: row.score,
+                probe: row.probe,
+                is_member: row.is_member(),
+                user: slate.map_or(NONE, |x| x.user),
+                slate: slate.map_or(NONE, |x| x.key),
+                opened_ms: slate.map_or(NEVER, |x| x.opened_ms),
+                arrival_ms: slate.map_or(NEVER, |x| x.latest_arrival_ms),
+                placed: slate.map_or(0, |x| x.placed as i32),
+                is_closed: slate.is_some_and(|x| x.is_closed),
+            }
+        }))
     }
 
     fn retained(&self, first: u32, end: u32) -> Columns {
         let (retained, slates) = (&self.attribution.retained, &self.attribution.slates);
-        let rows: Vec<(u64, &Retained)> = retained.versions(first, end);
-        let mut columns = Columns::default();
-        column!(columns, U64, rows, "id", |(id, _)| *id);
-        column!(columns, U64, rows, "pair", |(_, row)| row.pair);
-        column!(columns, U64, rows, "user", |(_, row)| row.user);
-        column!(columns, U64, rows, "slate", |(_, row)| row.slate_key);
-        column!(columns, I64, rows, "opened_ms", |(_, row)| {
+        let rows = retained.versions(first, end);
+        let mut columns = RetainedRow::columns(rows.iter().map(|(id, row)| {
             let slate = slates.get(row.slate).filter(|found| !found.is_closed);
-            slate.map_or(NEVER, |found| found.opened_ms)
-        });
-        column!(columns, I64, rows, "event_ms", |(_, row)| row.event_ms);
-        column!(columns, I64, rows, "offset", |(_, row)| row.age().1);
-        column!(columns, I16, rows, "index", |(_, row)| row.index as i16);
-        column!(columns, I16, rows, "position", |(_, row)| row.position
-            as i16);
-        column!(columns, I16, rows, "segment", |(_, row)| row.segment as i16);
-        column!(columns, F64, rows, "score", |(_, row)| row.score);
-        column!(columns, I16, rows, "probe", |(_, row)| row.probe);
-        column!(columns, Bool, rows, "is_member", |(_, row)| row.is_member);
-        column!(columns, I64, rows, "first_ms", |(_, row)| row
-            .final_first_ms);
+            RetainedRow {
+                id: *id,
+                pair: row.pair,
+                user: row.user,
+                slate: row.slate_key,
+                opened_ms: slate.map_or(NEVER, |found| found.opened_ms),
+                event_ms: row.event_ms,
+                offset: row.age().1,
+                index: row.index as i16,
+                position: row.position as i16,
+                segment: row.segment as i16,
+                score: row.score,
+                probe: row.probe,
+                is_member: row.is_member,
+                first_ms: row.final_first_ms,
+            }
+        }));
         for kind in 0..self.attribution.rules.grades.len() {
-            let of_kind = |(_, row): &(u64, &Retained)| {
-                retained
-                    .final_counts(row)
-                    .get(kind)
-                    .map_or(0, |count| *count as i32)
-            };
-            columns.add(
-                &format!("final_{kind}"),
-                Values::I32(rows.iter().map(of_kind).collect()),
-            );
+            let counts = rows.iter().map(|(_, row)| {
+                let count = retained.final_counts(row).get(kind);
+                count.map_or(0, |count| *count as i32)
+            });
+            columns.add(&format!("final_{kind}"), counts.collect());
         }
         columns
     }
 
     fn feedback(&self, first: u32, end: u32) -> Columns {
         let within = self.attribution.pending.iter().map(|(_, found)| found);
-        let rows: Vec<_> = within.filter(|x| (first..end).contains(&x.epoch)).collect();
-        let mut columns = Columns::default();
-        column!(columns, U64, rows, "id", |row| row.id);
-        column!(columns, I16, rows, "kind", |row| match row.kind {
-            Kind::Configured(place) => i16::from(place),
-            Kind::Other => OTHER,
-            Kind::Conversion => CONVERSION,
-        });
-        column!(columns, U64, rows, "user", |row| row.user);
-        column!(columns, U64, rows, "pair", |row| row.pair);
-        column!(columns, U64, rows, "slate", |row| row.slate_key);
-        column!(columns, I64, rows, "event_ms", |row| row.event_ms);
-        column!(columns, I64, rows, "offset", |row| row.offset);
-        column!(columns, I64, rows, "value_micros", |row| row.value_micros);
-        column!(columns, I64, rows, "dwell_ms", |row| row
-            .dwell_ms
-            .unwrap_or(-1));
-        column!(columns, I16, rows, "segment", |row| row.own_segment as i16);
-        column!(columns, I16, rows, "position", |row| row.own_position
-            as i16);
-        column!(columns, Bool, rows, "is_settled", |row| row.is_settled);
-        columns
+        let changed = within.filter(|x| (first..end).contains(&x.epoch));
+        FeedbackRow::columns(changed.map(|row| FeedbackRow {
+            id: row.id,
+            kind: match row.kind {
+                Kind::Configured(place) => i16::from(place),
+                Kind::Other => OTHER,
+                Kind::Conversion => CONVERSION,
+            },
+            user: row.user,
+            pair: row.pair,
+            slate: row.slate_key,
+            event_ms: row.event_ms,
+            offset: row.offset,
+            value_micros: row.value_micros,
+            dwell_ms: row.dwell_ms.unwrap_or(-1),
+            segment: row.own_segment as i16,
+            position: row.own_position as i16,
+            is_settled: row.is_settled,
+        }))
     }
 
     fn visits(&self, first: u32, end: u32) -> Columns {
-        let rows: Vec<_> = self.sessions.rows.versions(first, end);
-        let mut columns = ends(&rows);
-        column!(columns, U64, rows, "user", |row| row.summary.user);
-        column!(columns, I64, rows, "offset", |row| row.summary.offset);
-        column!(columns, I16, rows, "segment", |row| row.summary.segment
-            as i16);
-        column!(columns, I64, rows, "views", |row| row.summary.views);
-        column!(columns, Bool, rows, "is_end", |row| row.summary.is_end);
+        let rows = self.sessions.rows.versions(first, end);
+        let mut columns = intervals(&rows);
+        let visits = rows.iter().map(|row| VisitRow {
+            user: row.summary.user,
+            offset: row.summary.offset,
+            segment: row.summary.segment as i16,
+            views: row.summary.views,
+            is_end: row.summary.is_end,
+        });
+        VisitRow::store(visits, &mut columns);
         columns
     }
 
     fn viewings(&self, first: u32, end: u32) -> Columns {
-        let rows: Vec<_> = self.counting.viewings.rows.versions(first, end);
-        let mut columns = ends(&rows);
-        column!(columns, U64, rows, "user", |row| row.summary.user);
-        let of_source = |is_feedback: bool| -> Vec<Report> {
-            let none = Report {
-                dwell_ms: -1,
-                event_ms: 0,
-                offset: 0,
-                segment: 0,
-            };
-            let all = rows.iter().map(|row| match is_feedback {
-                true => row.summary.by_feedback,
-                false => row.summary.by_session,
-            });
-            all.map(|report| report.unwrap_or(none)).collect()
-        };
-        for (source, is_feedback) in [("click", true), ("session", false)] {
-            let reports = of_source(is_feedback);
-            let times = reports.iter().map(|x| x.dwell_ms).collect();
-            columns.add(&format!("{source}_dwell_ms"), Values::I64(times));
-            let times = reports.iter().map(|x| x.event_ms).collect();
-            columns.add(&format!("{source}_event_ms"), Values::I64(times));
-            let offsets = reports.iter().map(|x| x.offset).collect();
-            columns.add(&format!("{source}_offset"), Values::I64(offsets));
-            let segments = reports.iter().map(|x| x.segment as i16).collect();
-            columns.add(&format!("{source}_segment"), Values::I16(segments));
-        }
-        columns
-    }
-
-    fn user_items(&self, first: u32, end: u32) -> Columns {
-        let Some(users) = &self.counting.users else {
-            return Columns::default();
-        };
-        let found: items::Columns = users.changed(first, end);
-        let mut columns = Columns::default();
-        columns.add("user", Values::U64(found.user));
-        columns.add("pair", Values::U64(found.pair));
-        columns.add(
-            "segment",
-            Values::I32(found.segment.iter().map(|x| *x as i32).collect()),
-        );
-        for (column, times) in found.times.into_iter().enumerate() {
-            columns.add(&format!("time_{column}"), Values::I64(times));
-        }
+        let rows = self.counting.viewings.rows.versions(first, end);
+        let mut columns = intervals(&rows);
+        let viewings = rows.iter().map(|row| {
+            let click = row.summary.by_feedback.unwrap_or(NO_REPORT);
+            let session = row.summary.by_session.unwrap_or(NO_REPORT);
+            ViewingRow {
+                user: row.summary.user,
+                click_dwell_ms: click.dwell_ms,
+                click_event_ms: click.event_ms,
+                click_offset: click.offset,
+                click_segment: click.segment as i16,
+                session_dwell_ms: session.dwell_ms,
+                session_event_ms: session.event_ms,
+                session_offset: session.offset,
+                session_segment: session.segment as i16,
+            }
+        });
+        ViewingRow::store(viewings, &mut columns);
         columns
     }
 }
 
-fn ends<S: Summary>(rows: &[&Row<S>]) -> Columns {
-    let mut columns = Columns::default();
-    column!(columns, U64, rows, "id", |row| row.id);
-    column!(columns, Bool, rows, "alive", |row| row.is_alive);
-    column!(columns, U64, rows, "key", |row| row.key);
-    column!(columns, I64, rows, "low_ms", |row| row.low_ms);
-    column!(columns, I64, rows, "high_ms", |row| row.high_ms);
-    columns
+const NO_REPORT: Report = Report {
+    dwell_ms: -1,
+    event_ms: 0,
+    offset: 0,
+    segment: 0,
+};
+
+fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {
+    IntervalRow::columns(rows.iter().map(|row| IntervalRow {
+        id: row.id,
+        alive: row.is_alive,
+        key: row.key,
+        low_ms: row.low_ms,
+        high_ms: row.high_ms,
+    }))
 }
 
 /// The kind of feedback that a stored number stands for.

@@ -28,7 +28,7 @@ const TURN: std::time::Duration = std::time::Duration::from_micros(50);
 pub fn from_arrays(dict: &Bound<'_, PyDict>) -> PyResult<Columns> {
     let mut columns = Columns::default();
     for (name, array) in dict.iter() {
-        columns.add(&name.extract::<String>()?, values_of(&array)?);
+        columns.0.push((name.extract()?, values_of(&array)?));
     }
     dict.py().detach(|| std::thread::sleep(TURN));
     Ok(columns)

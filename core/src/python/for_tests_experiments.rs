@@ -148,7 +148,7 @@ impl ExperimentsForTests {
                 "label" => Values::I32(values.extract()?),
                 _ => Values::I64(values.extract()?),
             };
-            found.add(&column, values);
+            found.0.push((column, values));
         }
         self.experiments.load(table(name)?, &found).map_err(error)
     }

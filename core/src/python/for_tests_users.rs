@@ -2,12 +2,13 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::changes::Segment;
 use crate::counting::groups::SegmentCodes;
 use crate::hash::mix;
+use crate::python::arrays::{as_arrays, from_arrays};
 use crate::spec::{Ring, RowLimit};
-use crate::users::items::Columns;
 use crate::users::{Touch, Users, UsersSpec};
 
 /// Segments whose codes Python says.
@@ -26,9 +27,6 @@ impl SegmentCodes for Codes {
         self.moves.get(segment as usize).copied().unwrap_or(segment)
     }
 }
-
-/// User, pair, segment and columns of times.
-type ColumnTuple = (Vec<u64>, Vec<u64>, Vec<u32>, Vec<Vec<i64>>);
 
 #[pyclass]
 pub struct UsersForTests {
@@ -129,31 +127,17 @@ impl UsersForTests {
         self.users.seal()
     }
 
-    fn changed(&self, first: u32, end: u32) -> ColumnTuple {
-        let Columns {
-            user,
-            pair,
-            segment,
-            times,
-        } = self.users.changed(first, end);
-        (user, pair, segment, times)
+    fn changed<'py>(&self, py: Python<'py>, first: u32, end: u32) -> PyResult<Bound<'py, PyDict>> {
+        as_arrays(py, self.users.changed(first, end))
     }
 
     fn live(&self, firsts: Vec<u32>) -> Vec<u64> {
         self.users.live(&firsts)
     }
 
-    fn load(&mut self, columns: ColumnTuple, stream_ms: i64) -> PyResult<()> {
-        let (user, pair, segment, times) = columns;
-        let columns = Columns {
-            user,
-            pair,
-            segment,
-            times,
-        };
-        self.users
-            .load(&columns, stream_ms)
-            .map_err(PyValueError::new_err)
+    fn load(&mut self, columns: &Bound<'_, PyDict>, stream_ms: i64) -> PyResult<()> {
+        let loaded = self.users.load(&from_arrays(columns)?, stream_ms);
+        loaded.map_err(PyValueError::new_err)
     }
 }
 

@@ -19,21 +19,9 @@ pub struct Key {
     pub segment: Segment,
 }
 
-/// Rows as columns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Columns {
-    pub user: Vec<u64>,
-    pub pair: Vec<u64>,
-    pub segment: Vec<u32>,
-    /// Impressions, then each kind of feedback.
-    pub times: Vec<Vec<i64>>,
-}
-
 /// The rows of one partition.
 #[derive(Debug)]
 pub struct UserItems {
-    /// 1 + the kinds of feedback.
-    width: usize,
     /// Rows that one user may have.
     user_rows: usize,
     rows: UserRows,
@@ -47,7 +35,6 @@ impl UserItems {
     /// `kinds`: of feedback; `user_rows`: how many rows one user may have.
     pub fn new(kinds: usize, user_rows: usize) -> Self {
         Self {
-            width: 1 + kinds,
             user_rows,
             rows: UserRows::new(1 + kinds),
             epoch: 0,
@@ -155,26 +142,11 @@ impl UserItems {
         self.epoch
     }
 
-    /// What is stored of rows that last changed in the epochs [first, end).
-    pub fn changed(&self, first: u32, end: u32) -> Columns {
-        let mut found = Columns {
-            times: vec![Vec::new(); self.width],
-            ..Columns::default()
-        };
-        let users = self.rows.users().filter(|(_, epoch)| *epoch >= first);
-        for (user, _) in users {
-            for row in self.rows.of(user) {
-                if (first..end).contains(&row.epoch()) {
-                    found.user.push(user);
-                    found.pair.push(row.pair());
-                    found.segment.push(row.segment());
-                    for (column, time) in found.times.iter_mut().zip(row.times()) {
-                        column.push(i64::from(*time));
-                    }
-                }
-            }
-        }
-        found
+    /// Rows that last changed in the epochs [first, end), each with its user.
+    pub fn changed(&self, first: u32, end: u32) -> impl Iterator<Item = (u64, Row<'_>)> {
+        let users = self.rows.users().filter(move |(_, epoch)| *epoch >= first);
+        let rows = users.flat_map(|(user, _)| self.rows.of(user).map(move |row| (user, row)));
+        rows.filter(move |(_, row)| (first..end).contains(&row.epoch()))
     }
 
     /// How many rows last changed from each of these epochs (ascending) on, before the next.

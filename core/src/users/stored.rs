@@ -1,13 +1,37 @@
 //! Rows of users as columns, and back.
 
 use super::Users;
+use crate::columns::{Columns, LoadError, StoredRow, stored_row};
 use crate::hash::in_sample;
-use crate::users::items::{Columns, Key};
+use crate::users::items::Key;
 
 /// Segments that stored rows may have: groups are numbered in 20 bits.
 const MAX_SEGMENTS: u32 = 1 << 20;
 /// No unit is so late: a larger time is damage.
 const MAX_TIME: i64 = 1 << 40;
+
+stored_row! {
+    /// What a user did with an item; beside it stands `time_{n}`, the unit of the last impression
+    /// and of the last feedback of each kind.
+    struct UserItemRow {
+        user: u64,
+        pair: u64,
+        segment: i32,
+    }
+}
+
+/// The latest unit of stored rows.
+pub fn latest_unit(columns: &Columns) -> Result<i64, LoadError> {
+    let mut latest = 0;
+    for name in (0..).map(time_column).take_while(|name| columns.has(name)) {
+        latest = columns.largest(&name)?.max(latest);
+    }
+    Ok(latest - 1)
+}
+
+fn time_column(column: usize) -> String {
+    format!("time_{column}")
+}
 
 impl Users {
     /// The epoch that changes belong to.
@@ -22,9 +46,18 @@ impl Users {
 
     /// What is stored of rows that last changed in the epochs [first, end).
     pub fn changed(&self, first: u32, end: u32) -> Columns {
-        let mut columns = self.items.changed(first, end);
-        for time in columns.times.iter_mut().flatten().filter(|time| **time > 0) {
-            *time += self.base;
+        let rows: Vec<_> = self.items.changed(first, end).collect();
+        let mut columns = UserItemRow::columns(rows.iter().map(|(user, row)| UserItemRow {
+            user: *user,
+            pair: row.pair(),
+            segment: row.segment() as i32,
+        }));
+        for column in 0..1 + self.kinds {
+            let times = rows.iter().map(|(_, row)| match row.times()[column] {
+                0 => 0,
+                time => i64::from(time) + self.base,
+            });
+            columns.add(&time_column(column), times.collect());
         }
         columns
     }
@@ -36,37 +69,32 @@ impl Users {
 
     /// Take over stored rows, as an epoch of their own; segments are those that they were stored
     /// under. The sums are computed at the next refresh. An error where columns do not fit.
-    pub fn load(&mut self, columns: &Columns, stream_ms: i64) -> Result<(), String> {
-        let rows = columns.user.len();
-        let mut lengths = columns.times.iter().map(Vec::len);
-        let is_even = columns.pair.len() == rows && columns.segment.len() == rows;
-        if columns.times.len() != 1 + self.kinds || !is_even || lengths.any(|n| n != rows) {
-            return Err(format!(
-                "users have {} columns of times of one length",
-                1 + self.kinds
-            ));
+    pub fn load(&mut self, columns: &Columns, stream_ms: i64) -> Result<(), LoadError> {
+        columns.rows()?;
+        let times: Vec<&[i64]> = (0..1 + self.kinds)
+            .map(|column| columns.get(&time_column(column)))
+            .collect::<Result<_, _>>()?;
+        if columns.has(&time_column(times.len())) {
+            return Err(format!("users have {} columns of times", times.len()));
         }
-        if columns
-            .segment
-            .iter()
-            .any(|segment| *segment >= MAX_SEGMENTS)
-        {
+        let segments = 0..MAX_SEGMENTS as i32;
+        let stored: &[i32] = columns.get("segment")?;
+        if stored.iter().any(|segment| !segments.contains(segment)) {
             return Err("a segment of users is out of range".to_owned());
         }
         let oldest = self.oldest_unit(stream_ms);
-        let keys = columns.user.iter().zip(&columns.pair).zip(&columns.segment);
-        for (row, ((user, pair), segment)) in keys.enumerate() {
-            if !in_sample(*user, self.sample_bits) {
+        for (at, row) in UserItemRow::rows(columns)?.enumerate() {
+            if !in_sample(row.user, self.sample_bits) {
                 continue;
             }
             let key = Key {
-                user: *user,
-                pair: *pair,
-                segment: *segment,
+                user: row.user,
+                pair: row.pair,
+                segment: row.segment as u32,
             };
-            for (column, times) in columns.times.iter().enumerate() {
-                if (oldest + 1..MAX_TIME).contains(&times[row])
-                    && let Some(time) = self.time_of(times[row] - 1)
+            for (column, times) in times.iter().enumerate() {
+                if (oldest + 1..MAX_TIME).contains(&times[at])
+                    && let Some(time) = self.time_of(times[at] - 1)
                 {
                     self.raise(&key, column, time, false);
                 }

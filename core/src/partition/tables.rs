@@ -1,0 +1,173 @@
+//! The tables that are stored of a partition: their names, their columns, and when a blob of them
+//! may leave. A column is declared here and nowhere else; those of experiments stand with them.
+
+use crate::columns::{Columns, LoadError, stored_row};
+use crate::decode::Topic;
+use crate::experiments;
+use crate::users;
+
+/// A stored table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Table {
+    EventIds(Topic),
+    Impressions,
+    Retained,
+    Feedback,
+    Sessions,
+    Viewings,
+    UserItems,
+    OfExperiments(experiments::Table),
+}
+
+impl Table {
+    /// In the order in which they are loaded: feedback after the impressions that it joins.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let ids = Topic::ALL.map(Self::EventIds);
+        let rows = [
+            Self::Impressions,
+            Self::Retained,
+            Self::Feedback,
+            Self::Sessions,
+            Self::Viewings,
+            Self::UserItems,
+        ];
+        let of_experiments = experiments::Table::ALL.map(Self::OfExperiments);
+        ids.into_iter().chain(rows).chain(of_experiments)
+    }
+
+    /// Under which it is stored.
+    pub fn name(self) -> String {
+        match self {
+            Self::EventIds(topic) => return format!("ids_{}", topic.name()),
+            Self::Impressions => "impressions",
+            Self::Retained => "retained",
+            Self::Feedback => "feedback",
+            Self::Sessions => "sessions",
+            Self::Viewings => "viewings",
+            Self::UserItems => "user_items",
+            Self::OfExperiments(table) => table.name(),
+        }
+        .to_owned()
+    }
+
+    /// The table of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::all().find(|table| table.name() == name)
+    }
+
+    /// The latest time of stored rows, by which a blob of them leaves; 0 where it leaves by number.
+    pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
+        match self {
+            Self::EventIds(_) | Self::Impressions => Ok(0),
+            Self::Retained | Self::Feedback => columns.largest("event_ms"),
+            Self::Sessions | Self::Viewings => columns.largest("high_ms"),
+            Self::UserItems => users::latest_unit(columns),
+            Self::OfExperiments(table) => table.latest_ms(columns),
+        }
+    }
+}
+
+stored_row! {
+    /// An event id.
+    pub struct EventIdRow {
+        key: u64,
+        arrival_ms: i64,
+    }
+}
+
+stored_row! {
+    /// An open impression, and what is known of its slate.
+    pub struct ImpressionRow {
+        pair: u64,
+        event_ms: i64,
+        offset: i64,
+        index: i16,
+        position: i16,
+        segment: i16,
+        score: f64,
+        probe: i16,
+        is_member: bool,
+        user: u64,
+        slate: u64,
+        opened_ms: i64,
+        arrival_ms: i64,
+        placed: i32,
+        is_closed: bool,
+    }
+}
+
+stored_row! {
+    /// A retained impression; beside it stands `final_{n}`, the final feedback of each kind.
+    pub struct RetainedRow {
+        id: u64,
+        pair: u64,
+        user: u64,
+        slate: u64,
+        opened_ms: i64,
+        event_ms: i64,
+        offset: i64,
+        index: i16,
+        position: i16,
+        segment: i16,
+        score: f64,
+        probe: i16,
+        is_member: bool,
+        first_ms: i64,
+    }
+}
+
+stored_row! {
+    /// Pending feedback. `kind`: its place in the settings, -1 another one, -2 a conversion;
+    /// `dwell_ms`: -1 without.
+    pub struct FeedbackRow {
+        id: u64,
+        kind: i16,
+        user: u64,
+        pair: u64,
+        slate: u64,
+        event_ms: i64,
+        offset: i64,
+        value_micros: i64,
+        dwell_ms: i64,
+        segment: i16,
+        position: i16,
+        is_settled: bool,
+    }
+}
+
+stored_row! {
+    /// An interval: of a session, or of a viewing.
+    pub struct IntervalRow {
+        id: u64,
+        alive: bool,
+        key: u64,
+        low_ms: i64,
+        high_ms: i64,
+    }
+}
+
+stored_row! {
+    /// What is said of a session, beside its interval.
+    pub struct VisitRow {
+        user: u64,
+        offset: i64,
+        segment: i16,
+        views: i64,
+        is_end: bool,
+    }
+}
+
+stored_row! {
+    /// What is said of a viewing, beside its interval. `dwell_ms`: -1 where nobody said it.
+    pub struct ViewingRow {
+        user: u64,
+        click_dwell_ms: i64,
+        click_event_ms: i64,
+        click_offset: i64,
+        click_segment: i16,
+        session_dwell_ms: i64,
+        session_event_ms: i64,
+        session_offset: i64,
+        session_segment: i16,
+    }
+}
