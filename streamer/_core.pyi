@@ -19,6 +19,16 @@ TABLES: list[str]
 EXPERIMENT_TABLES: list[str]
 """Those of experiments: readers look into them, too, for ranges of days."""
 
+PANE_BITS: int
+"""Bits of a pane's index, below its ring."""
+STAT_BITS: int
+"""Bits of a statistic, below its segment (or label)."""
+USER_STAT_BITS: int
+USER_GROUP_BITS: int
+"""Bits of a statistic of users, and of a segment group above it; above both is the pane."""
+TOTAL_RING: int
+"""The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""
+
 class PanicException(BaseException):
     """The core failed: a bug. The object that raised it is not to be used any more."""
 
@@ -102,11 +112,11 @@ class Core:
     # Panes: those of windows and totals, or of an alert series by its place
 
     def take_changed_panes(self, series: int | None) -> list[int]:
-        """The panes (ring << 32 | pane) that changed since the last call."""
+        """The panes (``encoding.packed``) that changed since the last call."""
 
     def live_panes(self, series: int | None) -> list[int]: ...
     def dump_panes(self, panes: Sequence[int], series: int | None) -> tuple[_I64, _I64, _I64]:
-        """Sums that are not 0: pane, code (segment or label << 14 | statistic), value."""
+        """Sums that are not 0: pane, code of segment (or label) and statistic, value."""
 
     def load_pane(self, pane: int, codes: _I64, values: _I64, series: int | None) -> None:
         """Put back what was dumped of one pane."""

@@ -6,14 +6,19 @@ and what only says how far joins were made final.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from streamer.encoding.packed import (
+    first_user_key,
+    parts_of_user_key,
+    ring_and_pane,
+    segment_and_stat,
+)
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
 from streamer.metrics.rings import rings_of
-from streamer.metrics.user_sums import first_key, parts_of
 from streamer.settings.event_fields import KINDS
 from streamer.state.partition import Partition, Series
 from streamer.state.snapshot import panes_of
@@ -61,10 +66,16 @@ def _log(partition: Partition, kind: str, counted: dict[str, Any]) -> Canonical:
 
 def _panes(partition: Partition, texts: Sequence[tuple[str, ...]]) -> dict[tuple[Any, ...], int]:
     return _summed(
-        ((pane >> 32, pane & 0xFFFFFFFF, texts[code >> 14], code & 0x3FFF), value)
+        ((*ring_and_pane(pane), texts[segment], stat), value)
         for pane, (codes, values) in panes_of(partition).items()
-        for code, value in zip(codes.tolist(), values.tolist(), strict=True)
+        for segment, stat, value in _sums(codes, values)
     )
+
+
+def _sums(codes: Any, values: Any) -> Iterator[tuple[int, int, int]]:
+    """Segment (or label), statistic and value of each sum of a pane."""
+    columns = (*segment_and_stat(codes), values)
+    return zip(*(column.tolist() for column in columns), strict=True)
 
 
 def _summed(entries: Any) -> dict[tuple[Any, ...], int]:
@@ -143,9 +154,9 @@ def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[A
     entries = []
     for number, ring in enumerate(rings_of(partition.settings)):
         key, value = partition.core.user_sums(number)
-        held = key >= first_key(ring.oldest(partition.stream_ms))
+        held = key >= first_user_key(ring.oldest(partition.stream_ms))
         key, value = key[held], value[held]
-        columns = [column.tolist() for column in parts_of(key)]
+        columns = [column.tolist() for column in parts_of_user_key(key)]
         for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
             entries.append(((ring.label, pane, texts[group], stat), v))
     return _summed(entries)
@@ -156,9 +167,9 @@ def _series(dimensions: dict[str, Any], series: Series) -> dict[tuple[Any, ...],
     kept = dict(zip(series.partition_names, dimensions["values"], strict=True))
     labels = [_shown(kept, label) for label in series.labels]
     return _summed(
-        ((pane, labels[code >> 14], code & 0x3FFF), value)
+        ((pane, labels[label], stat), value)
         for pane, (codes, values) in panes_of(series).items()
-        for code, value in zip(codes.tolist(), values.tolist(), strict=True)
+        for label, stat, value in _sums(codes, values)
     )
 
 

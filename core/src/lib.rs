@@ -27,6 +27,7 @@ pub mod versions;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
+    use crate::counting::panes;
     use crate::experiments;
     use crate::partition::tables::Table;
     #[pymodule_export]
@@ -39,14 +40,21 @@ mod _core {
     use crate::python::for_tests_users::UsersForTests;
     #[pymodule_export]
     use crate::python::{Core, scan_batches};
+    use crate::users::sums;
     use pyo3::prelude::*;
 
-    /// Adds what a panic becomes, which derives from `BaseException`, and the names of the stored
-    /// tables, in the order in which they are loaded: all, and those of experiments.
+    /// Adds what a panic becomes, which derives from `BaseException`; widths of packed integers;
+    /// and the names of the stored tables, in the order in which they are loaded: all, and those of
+    /// experiments.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
         module.add("PanicException", panic)?;
+        module.add("PANE_BITS", panes::PANE_BITS)?;
+        module.add("STAT_BITS", panes::STAT_BITS)?;
+        module.add("TOTAL_RING", panes::TOTALS)?;
+        module.add("USER_STAT_BITS", sums::STAT_BITS)?;
+        module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;
         let names: Vec<String> = Table::all().map(Table::name).collect();
         module.add("TABLES", names)?;
         let of_experiments = experiments::Table::ALL.map(experiments::Table::name);

@@ -205,7 +205,7 @@ impl Core {
 
     // Panes: those of windows and totals, or of an alert series by its place
 
-    /// The panes (ring << 32 | pane) that changed since the last call.
+    /// The numbers of the panes that changed since the last call.
     fn take_changed_panes(&mut self, series: Option<usize>) -> PyResult<Vec<u64>> {
         Ok(panes_mut(&mut self.partition, series)?.take_changed())
     }
@@ -214,7 +214,7 @@ impl Core {
         Ok(panes_of(&self.partition, series)?.live())
     }
 
-    /// Sums of panes that are not 0: pane, code (segment or label << 14 | statistic), value.
+    /// Sums of panes that are not 0: pane, code of segment (or label) and statistic, value.
     #[allow(clippy::type_complexity)]
     fn dump_panes<'py>(
         &self,

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -15,10 +16,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from streamer._core import TOTAL_RING
 from streamer.cli.verify import verify
+from streamer.encoding.packed import ring_and_pane
 from streamer.errors import StoreError, UsageError
 from streamer.ingest.hash_key import key_text
-from streamer.metrics.rings import TOTAL_RING, rings_of
+from streamer.metrics.rings import rings_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest, decode
@@ -127,16 +130,18 @@ def _topic(manifest: Manifest, kind: str) -> dict[str, Any]:
 
 def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]]:
     windows: dict[str, dict[str, Any]] = {}
-    stored = [pane for panes in manifest.panes.values() for pane in panes]
+    stored: dict[int, list[int]] = defaultdict(list)
+    for packed in (pane for panes in manifest.panes.values() for pane in panes):
+        number, pane = ring_and_pane(packed)
+        stored[number].append(pane)
     for number, ring in enumerate(rings_of(settings), 1):
-        panes = [p & 0xFFFFFFFF for p in stored if p >> 32 == number]
+        panes = stored[number]
         windows[ring.label] = {
             "panes": len(panes),
             "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
             "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
         }
-    totals = sum(p >> 32 == TOTAL_RING for p in stored)
-    windows["since start"] = {"panes": totals, "oldest": None, "newest": None}
+    windows["since start"] = {"panes": len(stored[TOTAL_RING]), "oldest": None, "newest": None}
     return windows
 
 

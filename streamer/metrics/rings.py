@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamer._core import TOTAL_RING
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Settings
 
-TOTAL_RING = limits.MAX_WINDOWS + 1
-"""The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""
+assert TOTAL_RING == limits.MAX_WINDOWS + 1
 
 
 @dataclass(frozen=True)

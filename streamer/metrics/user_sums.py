@@ -8,15 +8,14 @@ Of one user: n(s) items seen, p(s) of them with feedback of a kind, p(s) / n(s) 
 
 from __future__ import annotations
 
-from streamer.encoding.arrays import I64
+from streamer._core import USER_GROUP_BITS
 from streamer.settings import limits
 
 RATE_UNIT = 10**9
 """Positive rates are integers of 1e-9, rounded once for a user and a first pane."""
 USERS, HITS = 0, 1
 """Statistics: users with an impression; those who clicked, too."""
-_STAT_BITS, _GROUP_BITS = 8, 20
-assert limits.MAX_SEGMENTS * limits.MAX_ROLLUPS < 1 << _GROUP_BITS
+assert limits.MAX_SEGMENTS * limits.MAX_ROLLUPS < 1 << USER_GROUP_BITS
 
 
 def rate_sum(kind: int) -> int:
@@ -32,16 +31,3 @@ def positive_users(kind: int) -> int:
 def users_stats(kinds: int) -> int:
     """How many statistics there are."""
     return 2 + 2 * kinds
-
-
-def first_key(pane: int) -> int:
-    """The least key of a pane. A key is one integer of pane, segment group and statistic, in that
-    order."""
-    return max(pane, 0) << (_STAT_BITS + _GROUP_BITS)
-
-
-def parts_of(key: I64) -> tuple[I64, I64, I64]:
-    """(pane, group, statistic) of keys."""
-    stat = key & ((1 << _STAT_BITS) - 1)
-    group = (key >> _STAT_BITS) & ((1 << _GROUP_BITS) - 1)
-    return key >> (_STAT_BITS + _GROUP_BITS), group, stat

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS, joined
+from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
 from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, AlertSeries
 from streamer.query.windows import ALL, OTHER, Segment, values_shown
@@ -21,7 +22,8 @@ from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GROUPS, GroupSums
 
 _STATS = 3 * GROUPS
-_PANES, _DAYS = 1 << 32, 2 << 32
+_NO_SUMS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+_PANES, _DAYS = 1, 2
 """The rings of panes (or chunks) and of days."""
 Sums = Mapping[Segment, I64]
 """Statistics of the finest segments, as the core has them."""
@@ -48,12 +50,12 @@ class AlertPanes:
     def oldest_day(self) -> int | None:
         """The first day, from 1970, of which anything is kept; None if there is none."""
         held = [
-            pane - _DAYS
+            ring_and_pane(number)
             for view in self._views
-            for pane, (codes, _) in view.panes.items()
-            if pane >= _DAYS and len(codes)
+            for number, (codes, _) in view.panes.items()
+            if len(codes)
         ]
-        return min(held, default=None)
+        return min((pane for ring, pane in held if ring == _DAYS), default=None)
 
     @cached_property
     def has_lost_days(self) -> bool:
@@ -139,9 +141,9 @@ def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:
     """(labels, statistics) of some panes."""
     flat = np.zeros(len(view.labels) * _STATS, np.int64)
     for pane in panes:
-        if ring | pane in view.panes:
-            codes, values = view.panes[ring | pane]
-            np.add.at(flat, (codes >> 14) * _STATS + (codes & 0x3FFF), values)
+        codes, values = view.panes.get(pane_number(ring, pane), _NO_SUMS)
+        label, stat = segment_and_stat(codes)
+        np.add.at(flat, label * _STATS + stat, values)
     return flat.reshape(-1, _STATS)
 
 

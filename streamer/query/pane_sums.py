@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamer.encoding.arrays import I64
+from streamer.encoding.packed import segment_and_stat
 from streamer.state.snapshot import View
 
-STAT_BITS = 14
-_STAT_MASK = (1 << STAT_BITS) - 1
 Pane = tuple[I64, I64]
-"""Codes (segment << 14 | statistic) and values."""
+"""Codes (``segment_and_stat``) and values."""
 _Range = tuple[int, int]
-"""The first and the last pane (ring << 32 | pane) of a sum."""
+"""The first and the last pane (``pane_number``) of a sum."""
 _NOTHING: _Range = (1 << 62, 0)
 
 
@@ -34,8 +33,8 @@ class _Rows:
             return
         chosen = [panes[pane] for pane in self._panes]
         codes = np.concatenate([codes for codes, _ in chosen])
-        self._place = starts[codes >> STAT_BITS]
-        self._place += codes & _STAT_MASK
+        segment, stat = segment_and_stat(codes)
+        self._place = starts[segment] + stat
         self._value = sign * np.concatenate([values for _, values in chosen])
         self._ends = np.cumsum([0, *(len(codes) for codes, _ in chosen)]).tolist()
 

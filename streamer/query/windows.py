@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
+from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
 from streamer.metrics.layout import Layout
-from streamer.metrics.rings import TOTAL_RING, Ring
-from streamer.metrics.user_sums import USERS, first_key, parts_of, users_stats
+from streamer.metrics.rings import Ring
+from streamer.metrics.user_sums import USERS, users_stats
 from streamer.query.pane_sums import PaneSums
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -84,8 +86,8 @@ def sum_users(
     for view, numbers in zip(views, numbering.group_maps, strict=True):
         if ring in view.users:
             key, value = view.users[ring]
-            start = np.searchsorted(key, first_key(oldest))
-            _, group, stat = parts_of(key[start:])
+            start = np.searchsorted(key, first_user_key(oldest))
+            _, group, stat = parts_of_user_key(key[start:])
             place = stat * groups + numbers[group]
             np.add.at(flat, place, value[start:] << view.header.sample_bits)
     return flat.reshape(stats, groups)
@@ -118,7 +120,7 @@ class Window:
 
     def _sum(self, newest: int, what: str) -> I64:
         """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
-        first, last = self._number << 32 | max(self._oldest, 0), self._number << 32 | newest
+        first, last = (pane_number(self._number, p) for p in (max(self._oldest, 0), newest))
         return self._kept.sum((self._number, what), first, last)
 
     @cached_property

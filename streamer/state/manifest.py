@@ -47,7 +47,7 @@ class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
     ``hash_key``: the partition is counted under it, and the prefix's key is put back from it.
-    ``panes``: blob → the panes (ring << 32 | pane) that are to be read from it.
+    ``panes``: blob → the panes (``encoding.packed``) that are to be read from it.
     """
 
     version: int

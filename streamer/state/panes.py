@@ -12,17 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamer._core import Core
+from streamer._core import TOTAL_RING, Core
 from streamer.encoding.arrays import I64, runs_of
+from streamer.encoding.packed import ring_and_pane
 from streamer.errors import CodecError
-from streamer.metrics.rings import TOTAL_RING, Ring
+from streamer.metrics.rings import Ring
 from streamer.settings import limits
 from streamer.state.codec import Columns
 
 Put = Callable[[Columns], str]
 """Adds a blob to the commit, and returns its name."""
 Pane = tuple[I64, I64]
-"""Codes (segment << 14 | statistic) and values."""
+"""Codes (``encoding.packed``) and values."""
 
 
 @dataclass
@@ -44,7 +45,7 @@ class PaneBlobs:
 
     @property
     def names(self) -> dict[str, list[int]]:
-        """Blob → the panes (ring << 32 | pane) that are to be read from it."""
+        """Blob → the panes that are to be read from it."""
         return {name: list(blob.panes) for name, blob in self._blobs.items()}
 
     def put(self, stream_ms: int, put: Put, delete: list[str]) -> None:
@@ -74,7 +75,8 @@ class PaneBlobs:
         self._oldest = oldest
         bounds = {**dict(enumerate(oldest, 1)), TOTAL_RING: 0}
         known = touched.union(*(blob.panes for blob in self._blobs.values()))
-        return {pane for pane in known if pane & 0xFFFFFFFF < bounds[pane >> 32]}
+        places = {number: ring_and_pane(number) for number in known}
+        return {number for number, (ring, pane) in places.items() if pane < bounds[ring]}
 
     def load(self, names: Mapping[str, Sequence[int]], columns: Iterable[Columns]) -> None:
         """Take over stored panes. CodecError where a blob lacks one of them."""

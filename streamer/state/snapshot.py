@@ -14,7 +14,7 @@ from streamer.state.partition import Partition, Series
 from streamer.state.topics import TopicState
 
 Panes = dict[int, tuple[I64, I64]]
-"""(ring << 32 | pane) → codes (segment << 14 | statistic) and values."""
+"""Pane → codes and values, packed as in ``encoding.packed``."""
 
 
 UserSums = dict[int, tuple[I64, I64]]

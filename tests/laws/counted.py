@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
+from streamer.encoding.packed import ring_and_pane, segment_and_stat
 from streamer.encoding.segments import segment_texts
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.rings import TOTAL_RING
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
@@ -96,10 +97,11 @@ def _counted(catalogue: Catalogue, seed: int, scope: str) -> I64:
     engines.finish()
     core, matrix = engines.partitions[0].core, np.zeros((SEGMENTS, catalogue.layout.size), np.int64)
     ring = 1 if scope == "window" else TOTAL_RING
-    panes = [pane for pane in core.live_panes(None) if pane >> 32 == ring]
+    panes = [pane for pane in core.live_panes(None) if ring_and_pane(pane)[0] == ring]
     _, code, value = core.dump_panes(panes, None)
     numbers = [int(variant.removeprefix("v")) for (variant,) in segment_texts(core.dimensions())]
-    np.add.at(matrix, (np.array(numbers)[code >> 14], code & 0x3FFF), value)
+    segment, stat = segment_and_stat(code)
+    np.add.at(matrix, (np.array(numbers)[segment], stat), value)
     return matrix
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from streamer._core import UsersForTests
+from streamer.encoding.packed import parts_of_user_key
 from streamer.encoding.segments import OTHER
 from streamer.metrics.rings import Ring
-from streamer.metrics.user_sums import parts_of
 from streamer.settings.limits import MAX_USER_ROWS
 from tests.lanes import shortened
 from tests.slow_users import Given, Key, SlowUsers
@@ -103,7 +103,7 @@ class Both:
             assert (np.diff(key) > 0).all()
             assert (value != 0).all()
             for pane, group, stat, amount in zip(
-                *(part.tolist() for part in parts_of(key)), value.tolist(), strict=True
+                *(part.tolist() for part in parts_of_user_key(key)), value.tolist(), strict=True
             ):
                 if pane >= ring.oldest(self.stream_ms):
                     found[number, pane, tuple(groups[group]), stat] = amount

@@ -9,9 +9,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from streamer._core import Core
+from streamer._core import TOTAL_RING, Core
 from streamer.errors import CodecError
-from streamer.metrics.rings import TOTAL_RING, Ring
+from streamer.metrics.rings import Ring
 from streamer.settings import limits
 from streamer.state import codec
 from streamer.state.panes import PaneBlobs, split

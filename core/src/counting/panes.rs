@@ -17,7 +17,23 @@ pub const MAX_SUM: i64 = 1 << 62;
 const BLOCK_BITS: u32 = 8;
 const SEGMENT_BITS: u32 = 15;
 const GATHERED_ROWS: usize = 8192;
-const STAT_BITS: u32 = BLOCK_BITS + 6;
+/// Bits of a place in a cell.
+const PLACE_BITS: u32 = BLOCK.ilog2();
+/// Bits of a statistic in a code, below its segment.
+pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
+/// Bits of a pane's index in its number, below its ring.
+pub const PANE_BITS: u32 = 32;
+
+fn number_of(ring: u64, pane: u64) -> u64 {
+    ring << PANE_BITS | pane
+}
+
+fn ring_and_pane(number: u64) -> (u64, i64) {
+    (
+        number >> PANE_BITS,
+        (number & ((1 << PANE_BITS) - 1)) as i64,
+    )
+}
 
 type Row = [i64; BLOCK];
 
@@ -176,7 +192,7 @@ impl Panes {
     }
 
     fn add_row(&mut self, ring: u64, pane: u64, cell: u32, amounts: &Row) -> Result<(), Overflow> {
-        let row = self.cell(ring << 32 | pane, cell);
+        let row = self.cell(number_of(ring, pane), cell);
         for (sum, amount) in row.iter_mut().zip(amounts) {
             *sum = sum.checked_add(*amount).ok_or(Overflow)?;
             if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
@@ -211,13 +227,12 @@ impl Panes {
         if oldest == self.oldest {
             return;
         }
-        let bound = |number: u64| {
+        let is_gone = |number: u64| {
+            let (ring, pane) = ring_and_pane(number);
             oldest
-                .get((number >> 32) as usize - 1)
-                .copied()
-                .unwrap_or(0)
+                .get(ring as usize - 1)
+                .is_some_and(|first| pane < *first)
         };
-        let is_gone = |number: u64| ((number & 0xFFFF_FFFF) as i64) < bound(number);
         let (cells, free) = (&mut self.cells, &mut self.free);
         self.panes.retain(|number, pane| {
             let keep = !is_gone(*number);
@@ -237,15 +252,15 @@ impl Panes {
 /// What is stored of panes: one entry for each sum that is not 0, in the order of (pane, code).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Columns {
-    /// ring << 32 | pane.
+    /// Ring and pane, in `PANE_BITS`.
     pub pane: Vec<i64>,
-    /// segment << 14 | statistic.
+    /// Segment and statistic, in `STAT_BITS`.
     pub code: Vec<i64>,
     pub value: Vec<i64>,
 }
 
 impl Panes {
-    /// The panes (ring << 32 | pane) that changed since the last call, ascending.
+    /// The numbers of the panes that changed since the last call, ascending.
     pub fn take_changed(&mut self) -> Vec<u64> {
         let mut changed = std::mem::take(&mut self.changed);
         for number in &changed {
@@ -277,7 +292,9 @@ impl Panes {
                 let sums = self.cells[at as usize].iter().enumerate();
                 for (place, value) in sums.filter(|(_, value)| **value != 0) {
                     columns.pane.push(*number as i64);
-                    columns.code.push(i64::from(cell) << 6 | place as i64);
+                    columns
+                        .code
+                        .push(i64::from(cell) << PLACE_BITS | place as i64);
                     columns.value.push(*value);
                 }
             }
@@ -288,7 +305,7 @@ impl Panes {
     /// Puts back what `dump` gave of one pane, as unchanged.
     pub fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         for (code, value) in codes.iter().zip(values) {
-            let row = self.cell(number, (code >> 6) as u32);
+            let row = self.cell(number, (code >> PLACE_BITS) as u32);
             let sum = &mut row[(code & (BLOCK as i64 - 1)) as usize];
             *sum = sum.checked_add(*value).ok_or(Overflow)?;
         }
@@ -305,8 +322,6 @@ impl Panes {
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
-
-const _: () = assert!(STAT_BITS == 14);
 
 #[cfg(test)]
 mod tests {

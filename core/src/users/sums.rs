@@ -13,10 +13,12 @@ use crate::spec::Ring;
 pub const USERS: usize = 0;
 /// Statistic: those of them who clicked.
 pub const HITS: usize = 1;
-const STAT_BITS: u32 = 8;
+/// Bits of a statistic in a key.
+pub const STAT_BITS: u32 = 8;
 /// Statistics that keys have room for.
 pub const MAX_STATS: usize = 1 << STAT_BITS;
-const GROUP_BITS: u32 = 20;
+/// Bits of a segment group in a key.
+pub const GROUP_BITS: u32 = 20;
 
 /// Statistic: sum of the positive rates of a feedback kind.
 pub fn rate_sum(kind: usize) -> usize {

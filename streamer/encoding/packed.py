@@ -1,0 +1,40 @@
+"""Integers that the core packs several numbers into: panes, and sums in them. Their widths are the
+core's."""
+
+from __future__ import annotations
+
+from streamer._core import PANE_BITS, STAT_BITS, USER_GROUP_BITS, USER_STAT_BITS
+from streamer.encoding.arrays import I64
+
+_STATS = 1 << STAT_BITS
+
+
+def pane_number(ring: int, pane: int) -> int:
+    """One number for a pane of a ring; those of a ring ascend with the pane."""
+    return ring << PANE_BITS | pane
+
+
+def ring_and_pane(number: int) -> tuple[int, int]:
+    """What ``pane_number`` was given.
+
+    >>> ring_and_pane(pane_number(2, 10))
+    (2, 10)
+    """
+    return number >> PANE_BITS, number & ((1 << PANE_BITS) - 1)
+
+
+def segment_and_stat(code: I64) -> tuple[I64, I64]:
+    """The segment (or label) and the statistic of sums of a pane."""
+    return code >> STAT_BITS, code & (_STATS - 1)
+
+
+def first_user_key(pane: int) -> int:
+    """The least key of a pane among the sums over users."""
+    return max(pane, 0) << (USER_STAT_BITS + USER_GROUP_BITS)
+
+
+def parts_of_user_key(key: I64) -> tuple[I64, I64, I64]:
+    """(pane, segment group, statistic) of sums over users, which ascend in that order."""
+    stat = key & ((1 << USER_STAT_BITS) - 1)
+    group = (key >> USER_STAT_BITS) & ((1 << USER_GROUP_BITS) - 1)
+    return key >> (USER_STAT_BITS + USER_GROUP_BITS), group, stat
