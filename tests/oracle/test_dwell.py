@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .oracle import OracleResult
 from .timeline import T0, VARIANT, H, Log, M, S, value

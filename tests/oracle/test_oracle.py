@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .timeline import T0, VARIANT, H, Log, M, S, joins, value
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept

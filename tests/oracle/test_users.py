@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .oracle import OracleResult
 from .timeline import VARIANT, H, Log, M, value

@@ -26,11 +26,11 @@ from streamer.state.partition import NEVER, Partition
 from streamer.state.restore import load_partition
 from streamer.worker import recovery
 from streamer.worker.runner import Runner
-from tests.canonical import canonical
 from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
+from tests.support.canonical import canonical
 
 _FAULT_SECONDS = 30.0
 _SETTLE_SECONDS = 400.0
