@@ -203,6 +203,6 @@ def test_redis_rules() -> None:
     assert levels(aof_enabled=0) == [OK, WARN]
 
 
-def test_a_finding_is_one_line_with_its_mend() -> None:
+def test_a_finding_is_one_line_with_its_fix() -> None:
     assert str(Finding(OK, "it works")) == "ok     it works"
     assert str(Finding(ERROR, "it broke", "fix it")) == "error  it broke  — fix it"

@@ -66,7 +66,7 @@ def test_a_page_that_does_not_answer_is_unhealthy(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.usefixtures("apache_kafka")
-async def test_live_traffic_is_seen_and_ends_when_told(
+async def test_live_traffic_is_seen_and_ends_on_a_signal(
     kafka: str, topics: MakeTopics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = settings_file(tmp_path, kafka, topics(2))

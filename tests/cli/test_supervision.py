@@ -1,4 +1,4 @@
-"""``streamer run``: workers that would end at once are not started, and end with it."""
+"""``streamer run``: workers that would end at once are not started, and all end with it."""
 
 from __future__ import annotations
 

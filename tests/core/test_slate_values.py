@@ -79,7 +79,7 @@ def test_slates_of_a_thousand(name: str) -> None:
     compare(SETTINGS[1], name, [random_slate(dice, n, 3) for n in (1000, 1, 999, 1000, 2)])
 
 
-def test_losses_that_are_kept_are_those_computed_anew() -> None:
+def test_cached_losses_are_those_computed_again() -> None:
     dice = Random(11)
     sizes = [*(dice.randint(1, 60) for _ in range(800)), *[1000] * 4]
     slates = [random_slate(dice, size, 3) for size in sizes]

@@ -1,4 +1,4 @@
-"""Slates in the engine: told again whenever a member or a grade comes, whatever came first.
+"""Slates in the engine: emitted again whenever a member or a grade comes, whatever came first.
 
 Each log is hand-made; its readings are those worked out by hand, and in every cut of the log, with
 restarts between, those of the oracle.
@@ -136,7 +136,7 @@ def test_an_item_shown_again_in_its_slate_is_no_member() -> None:
     assert value(read(log), "mrr", over="all") == pytest.approx(1 / 3, abs=1e-9)
 
 
-def test_a_request_id_used_again_after_the_reign_is_another_slate() -> None:
+def test_a_request_id_used_again_after_the_dedup_window_is_another_slate() -> None:
     log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
     slate(log, 3 * H, "cd")
     log.click(3 * H + S, request_id="r", item_id="c")
@@ -309,7 +309,7 @@ def test_keys_of_old_slates_are_forgotten() -> None:
     assert partition.core.sizes()["slates_rows"] <= 1500 * 110 // 20
 
 
-def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_told() -> None:
+def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_emitted() -> None:
     settings = parse({**BASE, "limits": {"open_impressions": 4}})
     log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
     for at in range(3):
@@ -321,7 +321,7 @@ def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_told() -
     assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
 
 
-def test_members_beyond_the_bound_are_not_kept_for_conversions() -> None:
+def test_members_beyond_the_bound_are_not_retained_for_conversions() -> None:
     settings = parse(
         {
             **BASE,

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         packages = ask(args.pinned, "--vulnerability-service", service, *more)
         answered = [package for package in packages if "vulns" in package]
         if answered:
-            return tell(answered, [p for p in packages if "vulns" not in p], service)
+            return report(answered, [p for p in packages if "vulns" not in p], service)
     print("audit: no vulnerability service answers here: nothing is known", file=sys.stderr)
     return 0
 
@@ -63,7 +63,7 @@ def ask(pinned: Path, *arguments: str) -> list[dict[str, Any]]:
     return found
 
 
-def tell(answered: list[dict[str, Any]], skipped: list[dict[str, Any]], service: str) -> int:
+def report(answered: list[dict[str, Any]], skipped: list[dict[str, Any]], service: str) -> int:
     """Print what was found; 1 where something was."""
     lines = [
         f"audit: {package['name']} {package['version']}: {vulnerability['id']}"

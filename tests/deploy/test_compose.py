@@ -144,10 +144,10 @@ def test_grafana_is_provisioned_with_what_is_there() -> None:
     assert (dashboards / Path(home).name).exists()
 
 
-def test_prometheus_tells_the_alertmanager() -> None:
+def test_prometheus_sends_alerts_to_the_alertmanager() -> None:
     config: Any = load(ROOT / "grafana" / "prometheus" / "prometheus.yml")
-    (told,) = config["alerting"]["alertmanagers"]
-    assert told["static_configs"] == [{"targets": ["alertmanager:9093"]}]
+    (receiver,) = config["alerting"]["alertmanagers"]
+    assert receiver["static_configs"] == [{"targets": ["alertmanager:9093"]}]
     assert "--web.listen-address=0.0.0.0:9093" in services()["alertmanager"]["command"]
 
 

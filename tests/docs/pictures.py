@@ -1,4 +1,4 @@
-"""The pictures of the documentation: ``python -m tests.docs.pictures`` makes them anew.
+"""The pictures of the documentation: ``python -m tests.docs.pictures`` makes them.
 
 docs/demo.svg is what the demo shows in the end; docs/web.png is the exporter's page over made-up
 visitors, of whom fewer click in one surface on the last day.

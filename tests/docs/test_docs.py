@@ -27,7 +27,6 @@ from streamer.sources.replay import Replay
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-GENERATED = {ROOT / "docs" / name for name in reference.pages()}
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#?([^)\s]*)[^)]*\)")
 """Target and anchor."""

@@ -50,11 +50,11 @@ def until(condition: Callable[[], Any], what: str) -> Any:
 
 class Outside:
     """An exporter that shows ``series`` (503 where it is None), and the receivers of messages,
-    which are kept in ``told`` by path."""
+    which are kept in ``received`` by path."""
 
     def __init__(self) -> None:
         self.series: dict[str, float] | None = {}
-        self.told: dict[str, list[Any]] = {"/pager": [], "/chat": []}
+        self.received: dict[str, list[Any]] = {"/pager": [], "/chat": []}
         self._server = ThreadingHTTPServer((HOST, 0), _handler(self))
         self.address = f"{HOST}:{self._server.server_address[1]}"
 
@@ -73,7 +73,7 @@ class Outside:
         """Those about an alert."""
         return [
             message
-            for message in self.told[path]
+            for message in self.received[path]
             if message["groupLabels"]["alertname"] == name and message["status"] == status
         ]
 
@@ -87,7 +87,7 @@ def _handler(outside: Outside) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            outside.told[self.path].append(json.loads(body))
+            outside.received[self.path].append(json.loads(body))
             self._answer(200, b"")
 
         def log_message(self, *_: object) -> None:

@@ -45,7 +45,7 @@ def test_the_example_is_valid() -> None:
         ("alertname=SomethingOfYours", "chat"),
     ],
 )
-def test_who_is_told(labels: str, receiver: str) -> None:
+def test_who_is_notified(labels: str, receiver: str) -> None:
     config = f"--config.file={FOLDER / 'alertmanager.yml'}"
     assert amtool("config", "routes", "test", config, *labels.split()).strip() == receiver
 
@@ -53,22 +53,22 @@ def test_who_is_told(labels: str, receiver: str) -> None:
 # The whole way ----------------------------------------------------------------------------------
 
 
-class Chain(NamedTuple):
+class Delivery(NamedTuple):
     outside: Outside
     alertmanager: Alertmanager
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chain]:
-    """All of it, with nothing to tell."""
-    folder = tmp_path_factory.mktemp("chain")
+def delivery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Delivery]:
+    """All of it, with nothing to send."""
+    folder = tmp_path_factory.mktemp("delivery")
     with Outside().listening() as outside:
         outside.series = shown()
         with (
             Alertmanager(folder / "alertmanager", outside.address) as alertmanager,
             Prometheus(folder / "prometheus", outside.address, alertmanager.address),
         ):
-            yield Chain(outside, alertmanager)
+            yield Delivery(outside, alertmanager)
 
 
 def labels(segment: tuple[str, str], **more: str) -> str:
@@ -89,34 +89,36 @@ def shown(upper: float = -0.01, ready: int = 1) -> dict[str, float]:
     return {**series, f"streamer_alert_status{little}": 1}
 
 
-def fell(chain: Chain) -> Any:
+def fell(delivery: Delivery) -> Any:
     """The first message of a regression of both segments."""
     return until(
         lambda: [
-            m for m in chain.outside.messages("/chat", REGRESSION, "firing") if len(m["alerts"]) > 1
+            m
+            for m in delivery.outside.messages("/chat", REGRESSION, "firing")
+            if len(m["alerts"]) > 1
         ],
         "a message of the regression",
     )[0]
 
 
-def recovered(chain: Chain) -> Any:
+def recovered(delivery: Delivery) -> Any:
     """The message that it is over."""
-    chain.outside.series = shown()
-    return until(lambda: chain.outside.messages("/chat", REGRESSION, "resolved"), "its end")[0]
+    delivery.outside.series = shown()
+    return until(lambda: delivery.outside.messages("/chat", REGRESSION, "resolved"), "its end")[0]
 
 
 @pytest.fixture
-def quiet(chain: Chain) -> Chain:
-    """The chain with nothing that fires but the note."""
-    chain.outside.series = shown()
-    until(lambda: chain.alertmanager.alerts("StreamerMetricTooLittle"), "the note")
-    until(lambda: not chain.alertmanager.alerts(REGRESSION), "no regression")
-    for messages in chain.outside.told.values():
+def quiet(delivery: Delivery) -> Delivery:
+    """The same with nothing that fires but the note."""
+    delivery.outside.series = shown()
+    until(lambda: delivery.alertmanager.alerts("StreamerMetricTooLittle"), "the note")
+    until(lambda: not delivery.alertmanager.alerts(REGRESSION), "no regression")
+    for messages in delivery.outside.received.values():
         messages.clear()
-    return chain
+    return delivery
 
 
-def test_a_regression_is_told_with_all_that_is_known_and_so_is_its_end(quiet: Chain) -> None:
+def test_a_regression_and_its_end_are_sent_with_all_that_is_known(quiet: Delivery) -> None:
     quiet.outside.series = shown(upper=-0.3511)
     message = fell(quiet)
     assert (message["receiver"], message["status"]) == ("chat", "firing")
@@ -145,17 +147,17 @@ def test_a_regression_is_told_with_all_that_is_known_and_so_is_its_end(quiet: Ch
     over = recovered(quiet)
     assert over["groupLabels"] == message["groupLabels"]
     assert {alert["status"] for alert in over["alerts"]} == {"resolved"}
-    assert quiet.outside.told["/pager"] == []
+    assert quiet.outside.received["/pager"] == []
 
 
-def test_a_note_is_known_and_told_to_nobody(quiet: Chain) -> None:
+def test_a_note_is_known_and_sent_to_nobody(quiet: Delivery) -> None:
     (note,) = quiet.alertmanager.alerts("StreamerMetricTooLittle")
     assert note["receivers"] == [{"name": "nobody"}]
     assert note["status"]["state"] == "active"
-    assert quiet.outside.told == {"/pager": [], "/chat": []}
+    assert quiet.outside.received == {"/pager": [], "/chat": []}
 
 
-def test_numbers_that_stand_still_or_are_missing_tell_nothing(quiet: Chain) -> None:
+def test_numbers_that_stand_still_or_are_missing_send_nothing(quiet: Delivery) -> None:
     outside, alertmanager = quiet
     outside.series = shown(ready=0)
     paged = until(lambda: outside.messages("/pager", "StreamerNotReady", "firing"), "the page")[0]
@@ -166,7 +168,7 @@ def test_numbers_that_stand_still_or_are_missing_tell_nothing(quiet: Chain) -> N
     for alert in alertmanager.alerts(REGRESSION):
         assert alert["status"]["state"] == "suppressed"
         assert alert["status"]["inhibitedBy"] == [source["fingerprint"]]
-    assert outside.told["/chat"] == []
+    assert outside.received["/chat"] == []
     outside.series = shown(upper=-0.3511)
     assert {a["status"] for a in fell(quiet)["alerts"]} == {"firing"}
     outside.series = None

@@ -187,7 +187,7 @@ def test_conventions_and_cut_offs_are_those_of_the_settings() -> None:
     assert "by convention" not in str(PAGES["ranking"])
 
 
-def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
+def test_the_processor_page_shows_all_metrics_of_streamer_itself() -> None:
     shown = expressions("processor")
     families = [
         *processor_metrics(Reader(MemoryStore()), [], Health()),
@@ -198,12 +198,12 @@ def test_the_processor_page_shows_all_that_streamer_tells_of_itself() -> None:
     assert [name for name in names if name not in shown] == []
 
 
-def test_the_experiments_page_shows_all_that_is_told_of_them() -> None:
+def test_the_experiments_page_shows_all_their_metrics() -> None:
     shown = expressions("experiments")
     assert [g.name for g in experiment_gauges.GAUGES if PREFIX + g.name not in shown] == []
 
 
-def test_the_alerts_page_shows_all_that_is_told_of_them() -> None:
+def test_the_alerts_page_shows_all_their_metrics() -> None:
     shown = expressions("alerts")
     assert [g.name for g in alert_gauges.GAUGES if f"{PREFIX}{g.name}{{" not in shown] == []
     names = [v["name"] for v in PAGES["alerts"]["templating"]["list"]]

@@ -52,17 +52,17 @@ def run(folder: Path, given: list[dict[str, str]], *checks: Check) -> None:
     text = rules.text(parse(SETTINGS), "https://numbers")
     (folder / "metrics.yml").write_text(text, encoding="utf-8")
     promtool("check", "rules", "--lint=all", "--lint-fatal", folder / "metrics.yml")
-    told = [{"eval_time": at, "alertname": name, "exp_alerts": exp} for at, name, exp in checks]
-    test = {"interval": "1m", "input_series": given, "alert_rule_test": told}
+    expected = [{"eval_time": at, "alertname": name, "exp_alerts": exp} for at, name, exp in checks]
+    test = {"interval": "1m", "input_series": given, "alert_rule_test": expected}
     document = {"rule_files": ["metrics.yml"], "evaluation_interval": "1m", "tests": [test]}
     (folder / "test.yml").write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
     promtool("test", "rules", folder / "test.yml")
 
 
 @pytest.mark.parametrize(
-    ("upper", "told"), [("0.31", "31%"), (None, "no bound")], ids=["bounded", "unbounded"]
+    ("upper", "bound"), [("0.31", "31%"), (None, "no bound")], ids=["bounded", "unbounded"]
 )
-def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, told: str) -> None:
+def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, bound: str) -> None:
     known = {"value": "25.5", "baseline": "20", "change_ratio": "0.275", "support": "1234567",
              "expected_support": "1200000"}  # fmt: skip
     given = [series(name, SLOW, f"{value}x60") for name, value in known.items()]
@@ -75,7 +75,7 @@ def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, told: s
             "dwell_mean_seconds",
             f"dwell_mean_seconds rose by more than 12.5%: device {ODD}",
             "dwell_mean_seconds over 1h is 25.5, the baseline 20: a change of 27.5%, between 12.51%"
-            f" and {told}, where 12.5% is tolerated. It rests on 1.235M, where 1.2M is usual.",
+            f" and {bound}, where 12.5% is tolerated. It rests on 1.235M, where 1.2M is usual.",
         )
     ]
     name = "StreamerMetricRegression"

@@ -1,4 +1,4 @@
-"""From the settings to aiokafka's arguments: security, and secrets that no message tells."""
+"""From the settings to aiokafka's arguments: security, and secrets that no message shows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_login_with_a_password_from_a_file(mechanism: str, secret_file: str) -> 
     assert SECRET not in repr(kafka)
 
 
-def test_tokens_are_read_anew(secret_file: str) -> None:
+def test_tokens_are_read_each_time(secret_file: str) -> None:
     kafka = Kafka(
         security_protocol="SASL_PLAINTEXT",
         sasl_mechanism="OAUTHBEARER",

@@ -67,7 +67,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "_JOIN_AGAIN_SECONDS", 0.005)
 
 
-async def test_an_error_is_taken_and_the_worker_joins_anew(
+async def test_an_error_is_taken_and_the_worker_joins_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     thread = Thread()

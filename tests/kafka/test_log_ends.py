@@ -65,7 +65,7 @@ async def test_no_error_ends_the_questions(
         assert len(found.bounds) == 8
         assert found.bounds["clicks", 1] == (3, 7)
         broker.error = error
-        await until(lambda: found.problem, "the error is told")
+        await until(lambda: found.problem, "the error is reported")
         assert found.problem is not None
         assert said in found.problem
         assert found.bounds == {}

@@ -113,7 +113,7 @@ def test_aiokafka_has_the_hook_for_raw_batches() -> None:
     assert "for msg in self._partition_records" in inspect.getsource(fetcher.FetchResult.getall)
 
 
-def test_aiokafka_tells_how_far_a_partition_is() -> None:
+def test_aiokafka_knows_how_far_a_partition_is() -> None:
     for name in ("lso", "highwater", "has_valid_position", "position"):
         assert hasattr(TopicPartitionState, name) or name in (
             TopicPartitionState.__init__.__code__.co_names
@@ -306,7 +306,7 @@ async def test_fausts_other_commands_work(arguments: list[str], tmp_path: Path) 
             assert kind in done.stdout
 
 
-async def test_another_number_of_partitions_is_told_and_recovers_nothing(
+async def test_another_number_of_partitions_is_reported_and_recovers_nothing(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     made_topics = topics(partitions=PARTITIONS)
@@ -315,13 +315,13 @@ async def test_another_number_of_partitions_is_told_and_recovers_nothing(
         await made.store.set_partitions(PARTITIONS + 1)
         made.start_worker()
 
-        async def told() -> bool:
+        async def reported() -> bool:
             return any(
                 f"the state has {PARTITIONS + 1} partitions" in str(report.problems)
                 for report in await made.store.reports()
             )
 
-        await until(told, "the worker tells its problem", made.said)
+        await until(reported, "the worker reports its problem", made.said)
         assert [await made.store.owner(n) for n in range(PARTITIONS)] == [None] * PARTITIONS
         await made.stop_workers()
 

@@ -80,7 +80,7 @@ def test_names_are_unique() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
-def test_statistics_fit_a_cell_and_say_their_unit(family: Family) -> None:
+def test_statistics_fit_a_column_and_say_their_unit(family: Family) -> None:
     settings = SETTINGS["mapped names, own rollups"]
     stats = family.stats(settings)
     assert all(stat.unit and stat.largest > 0 and stat.width > 0 for stat in stats)

@@ -137,7 +137,7 @@ async def test_restarts_change_nothing_that_is_said() -> None:
     assert statuses(expected, "reference_", "by_surface") != ["no baseline"]
 
 
-def test_a_first_week_that_is_not_kept_any_more_is_said() -> None:
+def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
     late_ms = BEGIN + 420 * DAY
     reasons = []
     for since in (390, 360):

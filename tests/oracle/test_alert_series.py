@@ -1,4 +1,4 @@
-"""Tracks: the sums that alerts compare are the oracle's, through cuts and restarts."""
+"""Series of alerts: the sums that they compare are the oracle's, through cuts and restarts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def with_alerts(name: str, some: Sequence[Alert] = ALERTS) -> Settings:
     return msgspec.structs.replace(SETTINGS[name], alerts=tuple(some))
 
 
-def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) -> dict[Any, int]:
+def shown(settings: Settings, views: Sequence[View], series: Any, ring: int = 1) -> dict[Any, int]:
     """What readers see of a ring, in the oracle's form."""
     kept: list[set[str]] = []
     for i, d in enumerate(settings.kept_dimensions):
@@ -45,7 +45,7 @@ def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) 
     places = {name: i for i, name in enumerate(settings.dimension_names)}
     found: Counter[Any] = Counter()
     for view in views:
-        seen = view.alert_series[track.shape]
+        seen = view.alert_series[series.shape]
         for place, (codes, values) in seen.panes.items():
             if place >> 32 != ring:
                 continue
@@ -56,7 +56,7 @@ def shown(settings: Settings, views: Sequence[View], track: Any, ring: int = 1) 
                 )
                 side, worth = (("x", 1), ("y", 1), ("x", 1 << 32))[stat // 16]
                 pane, slot = place & 0xFFFFFFFF, stat % 16
-                if track.is_by_time:
+                if series.is_by_time:
                     pane = pane * 16 + slot
                 found[pane, names, slot, side] += value * worth
     return {key: value for key, value in found.items() if value}
@@ -82,12 +82,12 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
         views = [view_of(p) for p in engines.partitions]
         measures = engines.catalogue.alert_measures
         for alert in settings.alerts:
-            track = measures.series_of(alert)
-            oldest = min(track.rings[0].oldest(v.header.stream_ms) for v in views)
+            series = measures.series_of(alert)
+            oldest = min(series.rings[0].oldest(v.header.stream_ms) for v in views)
             wanted = expected(settings, records, alert)
             assert min(pane for pane, *_ in wanted) >= oldest  # nothing has left yet
-            assert shown(settings, views, track) == wanted, alert.name
-            assert shown(settings, views, track, 2) == by_day(wanted, alert)
+            assert shown(settings, views, series) == wanted, alert.name
+            assert shown(settings, views, series, 2) == by_day(wanted, alert)
             assert shown(settings, views, measures.weeks_of(alert)) == by_time(wanted)
         reference = reference or states(engines)
         assert states(engines) == reference
@@ -117,12 +117,12 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
     measures = run.engines.catalogue.alert_measures
     since = {}
     for alert in more.alerts:
-        track = measures.series_of(alert)
-        since[alert.name] = reader.views[0].alert_series[track.shape].since_ms
+        series = measures.series_of(alert)
+        since[alert.name] = reader.views[0].alert_series[series.shape].since_ms
         if since[alert.name] == 0:
             wanted = expected(more, records, alert)
-            assert shown(more, reader.views, track) == wanted
-            assert shown(more, reader.views, track, 2) == by_day(wanted, alert)
+            assert shown(more, reader.views, series) == wanted
+            assert shown(more, reader.views, series, 2) == by_day(wanted, alert)
             assert shown(more, reader.views, measures.weeks_of(alert)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
     assert len(reader.views[0].alert_series) == 8

@@ -119,8 +119,8 @@ def probed() -> Log:
     log = Log().shown(0, items=listed("abcdefghijklm"), held_out="k", reference=["b", "b", "a"])
     log.shown(0, items=listed("abcdefghijklm"), held_out="j").shown(0, items=listed("a"))
     log.shown(0, items=listed("ab"), reference=[f"i{i}" for i in range(999)] + ["a"])
-    for item, told in (("a", {}), ("b", {"held_out": "b"}), ("c", {"reference": ["x", "c"]})):
-        log.shown(1, item_id=item, **told, **R)
+    for item, fields in (("a", {}), ("b", {"held_out": "b"}), ("c", {"reference": ["x", "c"]})):
+        log.shown(1, item_id=item, **fields, **R)
     return log.shown(-M, 2, item_id="z", position=1, held_out="z", **R)
 
 

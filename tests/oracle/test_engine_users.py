@@ -1,4 +1,4 @@
-"""Means over people: filed at any time, in a sample, and at the edges of time."""
+"""Means over people: aggregated at any time, in a sample, and at the edges of time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.agreement import (
 T0 = 1_700_000_000_000
 
 
-def test_without_the_family_nothing_is_kept() -> None:
+def test_without_the_family_nothing_is_stored() -> None:
     settings = parse({"metrics": {"families": ["traffic"]}})
     records, _ = random_records(1, "defaults", 400, 1)
     engines = run_engines(settings, 1, to_log(records), 100)
@@ -79,10 +79,10 @@ def _read(records: list[LogRecord], limit: int) -> tuple[Engines, dict[str, floa
     engines = run_engines(settings, 1, records, 2000)
     shown = {}
     for (name, labels), value in read_engines(engines).items():
-        told = dict(labels)
-        if told.get("variant", "all") == "all" and told.get("surface", "all") == "all":
+        of = dict(labels)
+        if of.get("variant", "all") == "all" and of.get("surface", "all") == "all":
             key = name.removeprefix("streamer_")
-            shown[f"{key} {told['definition']}" if "definition" in told else key] = float(value)
+            shown[f"{key} {of['definition']}" if "definition" in of else key] = float(value)
     return engines, shown
 
 

@@ -18,7 +18,7 @@ from tests.support.lanes import shortened
 
 @pytest.mark.parametrize("name", shortened(list(SETTINGS)))
 @pytest.mark.parametrize("seed", shortened([0, 1]))
-async def test_kept_sums_change_no_reading(seed: int, name: str) -> None:
+async def test_cached_sums_change_no_reading(seed: int, name: str) -> None:
     settings, partitions = SETTINGS[name], 3
     records, _ = random_records(seed, name, 800, partitions)
     store, dice, kept = MemoryStore(), random.Random(seed), PaneSums()

@@ -117,7 +117,7 @@ async def test_health_readiness_and_page(site: Site) -> None:
     assert (await site.get("/nothing"))[0] == 404
 
 
-async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
+async def test_readyz_reports_a_workers_problem(site: Site) -> None:
     store = RedisStore(site.settings.redis)
     await store.report(WorkerReport("host:2:b", {1: "owned"}, problems={0: "no broker"}))
     status, text = await site.get("/readyz")
@@ -128,7 +128,7 @@ async def test_a_workers_problem_is_told_by_readyz(site: Site) -> None:
     await store.close()
 
 
-async def test_a_partition_without_worker_is_told_by_readyz(site: Site) -> None:
+async def test_readyz_reports_a_partition_without_worker(site: Site) -> None:
     store = RedisStore(site.settings.redis)
     await store.report(WorkerReport("host:2:b", {1: "recovering"}))
     status, text = await site.get("/readyz")

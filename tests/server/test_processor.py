@@ -57,14 +57,14 @@ async def test_a_silent_worker_is_missed_while_nobody_else_has_its_partitions() 
     assert health(reader, [killed, whole]).is_ready
 
 
-async def test_an_empty_store_under_workers_is_told() -> None:
+async def test_an_empty_store_under_workers_is_reported() -> None:
     there = WorkerReport("a", {0: "owned"})
     assert health(await reader_of(0), [there]).problems == (
         "workers are there, but nothing is stored",
     )
 
 
-async def test_many_partitions_are_told_in_short() -> None:
+async def test_many_partitions_are_shortened() -> None:
     there = WorkerReport("a", {0: "owned"}, problems={0: "no broker"})
     assert health(await reader_of(64), [there]).problems == (
         "a: partition 0: no broker",

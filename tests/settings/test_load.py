@@ -295,7 +295,7 @@ def test_metrics_of_slates_need_their_family() -> None:
         Catalogue(parse(document))
 
 
-def test_arms_are_values_that_are_always_kept() -> None:
+def test_arms_are_values_that_are_always_counted() -> None:
     settings = parse(experiment() | {"dimensions": [{"name": "variant", "values": ["B", "X"]}]})
     assert [d.values for d in settings.kept_dimensions] == [("B", "X", "A")]
     assert [d.values for d in settings.dimensions] == [("B", "X")]

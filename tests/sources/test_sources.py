@@ -244,10 +244,10 @@ def test_open_bandit_visits_have_pages_times_and_ends(log: list[Event]) -> None:
     assert ended / len(visits) == pytest.approx(open_bandit.END_SHARE, abs=0.05)
     assert all(some[0]["action"] == "start" for some in visits.values())
     clicks = {e["request_id"]: e for e in log if e["type"] == "click"}
-    told = [e for e in log if e.get("action") == "dwell"]
-    twice = [e for e in told if e["request_id"] in clicks]
-    assert 100 < len(twice) < 250 < len(told)
-    for e in told:
+    dwells = [e for e in log if e.get("action") == "dwell"]
+    twice = [e for e in dwells if e["request_id"] in clicks]
+    assert 100 < len(twice) < 250 < len(dwells)
+    for e in dwells:
         assert {"variant", "surface", "item_id"} <= set(e)
         assert 100 < e["dwell_ms"] <= 20 * 60_000
 
@@ -359,19 +359,19 @@ def test_sessions_bounce_pause_and_end_as_often_as_they_should() -> None:
     assert share == pytest.approx(0.1, rel=0.1)
 
 
-def test_sessions_tell_of_items_of_their_slate_and_clicks_may_tell_the_same() -> None:
+def test_sessions_report_items_of_their_slate_and_clicks_may_report_the_same() -> None:
     traffic = Traffic(events_per_second=50, session_share=1.0, slate=3, items=50)
     events = [json.loads(line) for _, line in generate(traffic, 60_000)]
     shown = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "impression"}
     clicks = {(e["request_id"], e["item_id"]) for e in events if e["type"] == "click"}
-    told = [e for e in events if e.get("action") == "dwell"]
+    dwells = [e for e in events if e.get("action") == "dwell"]
     views = sum(e.get("action") == "view" for e in events)
-    assert len(told) / views == pytest.approx(traffic.dwell_share, rel=0.05)
-    both = [e for e in told if (e["request_id"], e["item_id"]) in clicks]
-    assert 0.05 < len(both) / len(told) < 0.3
-    as_times = [e for e in told if "start_ts" in e]
-    assert len(as_times) / len(told) == pytest.approx(0.5, rel=0.1)
-    for e in told:
+    assert len(dwells) / views == pytest.approx(traffic.dwell_share, rel=0.05)
+    both = [e for e in dwells if (e["request_id"], e["item_id"]) in clicks]
+    assert 0.05 < len(both) / len(dwells) < 0.3
+    as_times = [e for e in dwells if "start_ts" in e]
+    assert len(as_times) / len(dwells) == pytest.approx(0.5, rel=0.1)
+    for e in dwells:
         assert (e["request_id"], e["item_id"]) in shown
         assert e["request_id"][1:] == e["session_id"][1:]
         assert {"variant", "surface"} <= set(e)

@@ -184,7 +184,7 @@ class ExperimentSuite:
         fewer = [found.sums[key].n < sums.n for key, sums in whole.sums.items() if sums.n]
         assert any(fewer)
 
-    async def test_what_no_experiment_needs_any_more_leaves(self, store: Store) -> None:
+    async def test_what_no_experiment_needs_any_more_is_dropped(self, store: Store) -> None:
         settings, records = with_log(5, "defaults", 1500, 1)
         run = await start(store, settings, 1)
         await feed(store, run, records, 100, 1)
@@ -198,7 +198,7 @@ class ExperimentSuite:
         manifest = decode((await store.read(0)).manifest)
         assert not manifest.tables["user_days"]
         assert not manifest.experiments
-        # Asked for again, it begins anew: what was counted before has gaps.
+        # Asked for again, it begins again: what was counted before has gaps.
         run = await start(store, settings, 1)
         await finish(store, run)
         reader = await views_of(store)
@@ -206,7 +206,7 @@ class ExperimentSuite:
         assert not any(sums.n for sums in found.sums.values())
 
     @pytest.mark.parametrize("change", CHANGES)
-    async def test_what_was_not_counted_under_other_settings_is_told(
+    async def test_what_was_not_counted_under_other_settings_is_reported(
         self, store: Store, change: str
     ) -> None:
         found, stream_ms = await under_other_settings(store, change)
@@ -248,7 +248,7 @@ class ExperimentSuite:
         assert found["other"].read().users == {"A": 10, "B": 10}
         assert found["other"].read().counted_since_ms is None
 
-    async def test_what_was_counted_all_along_is_not_told_of(self, store: Store) -> None:
+    async def test_what_was_counted_all_along_is_not_reported(self, store: Store) -> None:
         early, late = (FIRST + datetime.timedelta(days=days) for days in (5, 9))
         run = await start(store, parse({"experiments": [trial(end=early)]}), 1)
         shown(run, 0)
@@ -264,7 +264,7 @@ class ExperimentSuite:
         assert stored.read().counted_since_ms is None
         assert stored.read().users == {"A": 10, "B": 10}
 
-    async def test_they_are_filed_without_metrics_of_users(self, store: Store) -> None:
+    async def test_they_are_aggregated_without_metrics_of_users(self, store: Store) -> None:
         document = {"experiments": [trial()], "metrics": {"families": ["traffic"]}}
         run = await start(store, parse(document), 1)
         shown(run, 0)

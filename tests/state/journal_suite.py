@@ -193,7 +193,7 @@ class JournalSuite:
             with pytest.raises(SettingsError, match="written with other"):
                 await start(store, SETTINGS[name], 1)
 
-    async def test_a_missing_blob_is_an_error_in_words(self, store: Store) -> None:
+    async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:
         records, _ = random_records(4, "defaults", 300, 1)
         run = await start(store, SETTINGS["defaults"], 1)
         for chunk in chunks_of(to_log(records), 300):

@@ -53,9 +53,7 @@ class ReaderSuite:
         shown = by_key(readout(settings, run.engines.catalogue, reader.views))
         assert not differences(shown, expected)
 
-    async def test_a_reader_keeps_its_copy_when_a_commit_number_goes_back(
-        self, store: Store
-    ) -> None:
+    async def test_a_reader_retains_its_copy_when_a_commit_number_falls(self, store: Store) -> None:
         records, _ = random_records(2, "defaults", 400, 1)
         log = to_log(records)
         run = await start(store, SETTINGS["defaults"], 1)
@@ -98,7 +96,7 @@ class ReaderSuite:
         await reader.refresh()
         assert (len(reader.views), reader.behind) == (1, [0])
 
-    async def test_a_state_from_before_a_log_began_anew_is_not_shown(self, store: Store) -> None:
+    async def test_a_state_from_before_a_log_was_recreated_is_not_shown(self, store: Store) -> None:
         run = await start(store, SETTINGS["defaults"], 1)
         records, _ = random_records(2, "defaults", 200, 1)
         for chunk in chunks_of(to_log(records), 50, 1):
@@ -110,7 +108,7 @@ class ReaderSuite:
         reader = Reader(store)
         await reader.refresh()
         claim, now = await store.claim(0)
-        await store.commit(0, Commit(claim, now.position, b"went back", before.manifest))
+        await store.commit(0, Commit(claim, now.position, b"rolled back", before.manifest))
         await reader.refresh()
         assert reader.behind == [0]
         assert reader.views[0].header.topics["impressions"].restarts == 1

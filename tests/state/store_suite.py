@@ -164,13 +164,16 @@ class StoreSuite:
 
     async def test_reports_come_back(self, store: Store) -> None:
         assert await store.reports() == []
-        told = WorkerReport("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
-        told.commit_took(0.003)
-        told.commit_took(99.0)
-        await store.report(told)
+        report = WorkerReport("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
+        report.commit_took(0.003)
+        report.commit_took(99.0)
+        await store.report(report)
         await store.report(WorkerReport("host:2", problems={0: "no store"}))
         found = {t.worker: t for t in await store.reports()}
-        assert found == {"host:1": told, "host:2": WorkerReport("host:2", problems={0: "no store"})}
+        assert found == {
+            "host:1": report,
+            "host:2": WorkerReport("host:2", problems={0: "no store"}),
+        }
         await store.report(WorkerReport("host:2"))
         assert [t.problems for t in await store.reports()] == [{}, {}]
         await store.leave("host:2")

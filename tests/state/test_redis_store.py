@@ -99,7 +99,7 @@ async def test_a_replica_is_refused(make_redis: MakeRedis) -> None:
         await store.close()
 
 
-async def test_a_redis_that_is_away_is_an_error_in_words(make_redis: MakeRedis) -> None:
+async def test_a_redis_that_is_away_is_a_clear_error(make_redis: MakeRedis) -> None:
     server = make_redis(appendonly=True, options={"appendfsync": "always"})
     store = RedisStore(Redis(url=server.url.replace("://", "://user:secret@")))
     plain = RedisStore(Redis(url=server.url))

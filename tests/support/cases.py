@@ -110,8 +110,8 @@ async def check_dead_letters(brokers: str, topics: Topics, case: Case) -> int:
     }
     assert found.keys() == expected.keys()
     for key, (reason, raw) in expected.items():
-        told, value, cut = found[key]
-        assert told == reason
+        stated, value, cut = found[key]
+        assert stated == reason
         assert raw is not None
         if cut is None:
             assert value == raw

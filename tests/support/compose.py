@@ -1,7 +1,7 @@
 """docker-compose.yml without an engine: what the containers would run, as processes on loopback.
 
 The commands, environments, mounted files, health checks and the order are those of the file. Only
-host names, ports and paths are others, and the images' own start scripts are told in ``PROGRAMS``.
+host names, ports and paths are others, and the images' own start scripts are in ``PROGRAMS``.
 """
 
 from __future__ import annotations
@@ -200,10 +200,10 @@ class Stack:
 
 def _port_numbers(found: Mapping[str, Mapping[str, Any]]) -> Iterator[int]:
     """Every number that stands after a colon, or ``port``, in what services are told."""
-    told = [
+    passed = [
         (s.get("command", ""), s.get("environment", ""), s.get("ports", "")) for s in found.values()
     ]
-    return iter(sorted({int(n) for n in re.findall(r"(?::|port[ ',]+)(\d{4})\b", str(told))}))
+    return iter(sorted({int(n) for n in re.findall(r"(?::|port[ ',]+)(\d{4})\b", str(passed))}))
 
 
 def _words(command: str | list[str]) -> list[str]:

@@ -43,9 +43,9 @@ async def fill(store: Store, settings: Settings) -> Run:
     run.engines.finish()
     for number in range(PARTITIONS):
         await commit(store, run, number)
-    told = WorkerReport("host:1:a", {0: "owned"}, fenced=2)
-    told.commit_took(0.02)
-    await store.report(told)
+    report = WorkerReport("host:1:a", {0: "owned"}, fenced=2)
+    report.commit_took(0.02)
+    await store.report(report)
     await store.report(WorkerReport("host:2:b", {1: "owned"}))
     return run
 

@@ -31,7 +31,7 @@ from tests.support.visitors import Event
 
 T = TypeVar("T")
 PARTITIONS = 2
-TELL_SECONDS = 1.0
+REPORT_SECONDS = 1.0
 """How often the made-up worker reports: one that is silent for 15 s is not present."""
 
 
@@ -103,21 +103,21 @@ class Site(Served):
     async def _begin(self) -> None:
         self.store = RedisStore(self.settings.redis)
         await super()._begin()
-        self._telling = asyncio.create_task(self._tell_on())
+        self._reporting = asyncio.create_task(self._report_on())
 
     async def _end(self) -> None:
-        self._telling.cancel()
+        self._reporting.cancel()
         await super()._end()
         await self.store.close()
 
-    async def _tell_on(self) -> None:
+    async def _report_on(self) -> None:
         while True:
             if self._run is not None and not self.has_stopped:
                 with contextlib.suppress(StreamerError):
-                    await self._tell()
-            await asyncio.sleep(TELL_SECONDS)
+                    await self._report()
+            await asyncio.sleep(REPORT_SECONDS)
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         owned = dict.fromkeys(range(PARTITIONS), "owned")
         await self.store.report(WorkerReport("worker:1", owned))
         manifests, _ = await manifests_of(self.store, PARTITIONS)
@@ -127,7 +127,7 @@ class Site(Served):
         self.newest_ms = max(self.newest_ms, *(event["ts"] for event in events))
         if self._run is None:
             self._run = await start(self.store, self.settings, PARTITIONS)
-            await self._tell()
+            await self._report()
         for chunk in chunks_of(self._records(events), 2000, 1):
             self._run.engines.feed(chunk)
         self._run.engines.finish()

@@ -105,8 +105,8 @@ async def said(site: Site, capsys: pytest.CaptureFixture[str], *words: str) -> t
     """What the command prints, beside the loop of the exporter."""
     command = ["readout", *words, "-c", str(site.config)]
     code = await asyncio.to_thread(main, command)
-    told = capsys.readouterr()
-    return code, told.out, told.err
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
 
 
 async def test_command_api_and_gauges_say_the_same(
@@ -193,16 +193,16 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
     code, _, err = await said(site, capsys, "later", "--to", "2025-07-13")
     assert (code, "begins on 2025-07-12" in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--to", "2025-06-30")
-    told = "--to 2025-06-30: experiment 'ranker' has events up to 2025-06-05 so far"
-    assert (code, told in err) == (2, True)
+    message = "--to 2025-06-30: experiment 'ranker' has events up to 2025-06-05 so far"
+    assert (code, message in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--to", "soon")
     assert (code, "'soon' is not a day" in err) == (2, True)
     status, answer = await site.get("/api/experiments/none")
     assert (status, "no experiment 'none'" in answer["error"]) == (404, True)
     for path in ("/api/experiments", "/api/experiments/ranker"):
         status, answer = await site.get(f"{path}?surface=home")
-        told = f"unknown parameter 'surface': {path} takes none"
-        assert (status, answer["error"]) == (400, told)
+        message = f"unknown parameter 'surface': {path} takes none"
+        assert (status, answer["error"]) == (400, message)
     status, answer = await site.get("/api/explain?metric=cvr")
     assert (status, "ctr_ratio over 24h" in answer["error"]) == (404, True)
     status, answer = await site.get("/api/explain?by=x")

@@ -1,4 +1,4 @@
-"""No command, page, log or stored byte tells a secret; and no page or log tells an id.
+"""No command, page, log or stored byte shows a secret; and no page or log shows an id.
 
 One whole system runs with every secret set, reads events whose ids are easily recognised, and
 everything that it prints, serves and stores is searched.
@@ -81,7 +81,7 @@ def events() -> list[str]:
 
 
 class System:
-    """What is needed to run it, and what it told."""
+    """What is needed to run it, and what it showed."""
 
     hash_key: HashKey
 
@@ -92,7 +92,7 @@ class System:
         self.files.write_text("\n".join(events()) + "\n")
         self.environment = {**os.environ, **environment}
         self.settings = load(self.config, environment)
-        self.told: dict[str, str] = {}
+        self.output: dict[str, str] = {}
 
     def command(self, *arguments: object) -> int:
         words = [str(a) for a in arguments]
@@ -104,7 +104,7 @@ class System:
             timeout=COMMAND_SECONDS,
             check=False,
         )
-        self.told[" ".join(words)] = done.stdout + done.stderr
+        self.output[" ".join(words)] = done.stdout + done.stderr
         return done.returncode
 
     @contextlib.contextmanager
@@ -124,15 +124,15 @@ class System:
         finally:
             process.send_signal(signal.SIGTERM)
             rest, _ = process.communicate(timeout=COMMAND_SECONDS)
-            self.told[" ".join(arguments)] = rest + errors.read_text()
-        assert process.returncode == 0, self.told
+            self.output[" ".join(arguments)] = rest + errors.read_text()
+        assert process.returncode == 0, self.output
 
     async def work(self) -> None:
         """Produce, run, export, look: all with success."""
-        assert self.command("produce", self.files, "-c", self.config) == 0, self.told
+        assert self.command("produce", self.files, "-c", self.config) == 0, self.output
         store = RedisStore(self.settings.redis)
         with self.running("run", "--workers", "1"), self.running("export") as export:
-            await until(lambda: has_read(store), "all records are read", lambda: str(self.told))
+            await until(lambda: has_read(store), "all records are read", lambda: str(self.output))
             assert export.stdout is not None
             url = export.stdout.readline().split()[-1].removesuffix("/metrics")
             headers = basic("me", EXPORTER_PASSWORD)
@@ -140,10 +140,10 @@ class System:
                 for page in ("/metrics", "/api/readings", "/api/readings?at=stream", "/readyz"):
                     async with session.get(url + page) as answer:
                         assert answer.status == 200, await answer.text()
-                        self.told[page] = f"{answer.headers}{await answer.text()}"
+                        self.output[page] = f"{answer.headers}{await answer.text()}"
                 for page in ("/", "/api/readings?x=1", "/healthz", "/nothing"):
                     async with session.get(url + page) as answer:
-                        self.told[page] = f"{answer.headers}{await answer.text()}"
+                        self.output[page] = f"{answer.headers}{await answer.text()}"
             for line in (["check"], ["inspect"], ["inspect", "--json"], ["inspect", "0"]):
                 self.command(*line, "-c", self.config)
             await self._look_into(store)
@@ -160,15 +160,15 @@ class System:
         async for key in client.scan_iter("*"):
             kind = (await client.type(key)).decode()
             value = await (client.hgetall(key) if kind == "hash" else client.dump(key))
-            self.told[f"redis {key.decode()}"] = f"{key!r} {value!r}"
+            self.output[f"redis {key.decode()}"] = f"{key!r} {value!r}"
         for number in range(2):
             manifest = decode((await store.read(number)).manifest)
-            self.told[f"manifest {number}"] = repr(msgspec.to_builtins(manifest))
+            self.output[f"manifest {number}"] = repr(msgspec.to_builtins(manifest))
             names = sorted(manifest.blob_names())
             for name, data in zip(names, await store.blobs(number, names), strict=True):
                 assert data is not None
                 columns = codec.decode(data)
-                self.told[f"blob {name}"] = repr({k: v.tobytes() for k, v in columns.items()})
+                self.output[f"blob {name}"] = repr({k: v.tobytes() for k, v in columns.items()})
 
 
 async def has_read(store: RedisStore) -> bool:
@@ -228,23 +228,26 @@ def system(documents: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
     return made
 
 
-def test_no_secret_is_told(system: System) -> None:
-    assert len(system.told) > 20
-    assert "streamer_impressions_total{" in system.told["/metrics"]
+def test_no_secret_is_shown(system: System) -> None:
+    assert len(system.output) > 20
+    assert "streamer_impressions_total{" in system.output["/metrics"]
     found = [
-        (name, secret) for name, text in system.told.items() for secret in SECRETS if secret in text
+        (name, secret)
+        for name, text in system.output.items()
+        for secret in SECRETS
+        if secret in text
     ]
     assert found == []
 
 
 def test_the_hash_key_is_only_in_redis(system: System) -> None:
     forms = {key_text(system.hash_key), *map(str, system.hash_key)}
-    names = [name for name, text in system.told.items() if any(form in text for form in forms)]
+    names = [name for name, text in system.output.items() if any(form in text for form in forms)]
     assert {name.split()[0] for name in names} == {"redis", "manifest"}
 
 
-def test_no_id_is_told(system: System) -> None:
-    texts = {name: text for name, text in system.told.items() if not name.startswith("produce")}
+def test_no_id_is_shown(system: System) -> None:
+    texts = {name: text for name, text in system.output.items() if not name.startswith("produce")}
     assert (
         'streamer_rejected_total{reason="dimension",topic="impressions"} 1.0' in texts["/metrics"]
     )
@@ -253,7 +256,7 @@ def test_no_id_is_told(system: System) -> None:
 
 def test_ids_are_in_no_log(system: System) -> None:
     """Nor where a producer or a replay prints what it refuses."""
-    assert [name for name, text in system.told.items() if MARK in text] == []
+    assert [name for name, text in system.output.items() if MARK in text] == []
 
 
 FAILURES: dict[str, dict[str, Any]] = {
@@ -268,7 +271,7 @@ FAILURES: dict[str, dict[str, Any]] = {
 
 @LEAVES_OPEN
 @pytest.mark.parametrize("what", FAILURES)
-def test_no_failure_tells_a_secret(
+def test_no_failure_shows_a_secret(
     what: str,
     documents: dict[str, Any],
     redis_with_password: EmbeddedRedis,
@@ -310,7 +313,7 @@ def test_no_failure_tells_a_secret(
     ],
 )
 @pytest.mark.parametrize("cluster", [False, True])
-def test_no_url_is_told(
+def test_no_url_is_shown(
     url: str, cluster: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "streamer.toml"
@@ -347,7 +350,7 @@ def test_a_password_from_the_environment_is_taken_as_it_is(secret: str) -> None:
     assert settings.exporter.password == secret
 
 
-def test_settings_errors_tell_no_secret() -> None:
+def test_settings_errors_show_no_secret() -> None:
     for value in (["4711secret"], {"a": "4711secret"}):
         for section, key in (("kafka", "sasl_password"), ("redis", "password"), ("redis", "url")):
             with pytest.raises(SettingsError) as error:

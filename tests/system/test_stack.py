@@ -133,8 +133,10 @@ def test_every_service_runs_and_is_healthy(stack: Stack) -> None:
 
 def test_redis_keeps_what_it_is_given(stack: Stack) -> None:
     with contextlib.closing(redis.Redis(host=HOST, port=stack.ports[6379])) as client:
-        told: Any = client.config_get("appendonly", "maxmemory-policy", "maxmemory", "appendfsync")
-        assert told == {
+        config: Any = client.config_get(
+            "appendonly", "maxmemory-policy", "maxmemory", "appendfsync"
+        )
+        assert config == {
             "appendonly": "yes",
             "appendfsync": "everysec",
             "maxmemory": str(2 << 30),

@@ -1,4 +1,4 @@
-"""Each prefix has a key of its own, under which ids are hashed; its state tells which."""
+"""Each prefix has a key of its own, under which ids are hashed; its state says which."""
 
 from __future__ import annotations
 
@@ -175,13 +175,13 @@ async def test_a_redis_that_was_emptied_gets_another_key() -> None:
         store.key, store.claims, store.states, store.held = None, {}, {}, {}
         bench.sent["impressions"] = COUNTED
         bench.offer("impressions", 1, START_MS)
-        await until(lambda: len(bench.log.starts) == 2, "it begins anew")
+        await until(lambda: len(bench.log.starts) == 2, "it begins again")
         bench.sent["impressions"] = 0
         await count_some(bench)
     assert made != store.key == manifest_of(store).hash_key
 
 
-async def test_states_of_two_keys_are_told_without_the_stored_one() -> None:
+async def test_states_of_two_keys_are_recognised_without_the_stored_one() -> None:
     found = {}
     for number, key in enumerate((ONE, ONE, OTHER)):
         store = MemoryStore()

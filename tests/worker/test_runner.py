@@ -87,7 +87,7 @@ async def test_a_partition_taken_away_is_not_claimed_again() -> None:
         assert bench.runner.worker_report.problems == {}
 
 
-async def test_an_idle_partition_notices_that_the_store_went_back(
+async def test_an_idle_partition_notices_that_the_store_was_rolled_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "STANDING_SECONDS", 0.05)
@@ -160,7 +160,7 @@ async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.M
     standing = bench.store.standing
 
     async def late(partitions: Sequence[int]) -> Any:
-        """What stood there, told once the next position is known, or soon."""
+        """What stood there, reported once the next position is known, or soon."""
         found, journal = await standing(partitions), bench.task.journal
         position = journal and journal.position
         for _ in range(100):

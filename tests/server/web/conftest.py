@@ -15,7 +15,7 @@ from tests.support.browser import Browser, browser
 from tests.support.required import require
 from tests.support.rollups import every
 from tests.support.servers import own_redis
-from tests.support.site import Site
+from tests.support.site import Documents, Site
 from tests.support.visitors import DAY_MS, visits
 
 FIRST = datetime.date(2025, 6, 2)
@@ -101,6 +101,13 @@ def site(redis: EmbeddedRedis, request: pytest.FixtureRequest) -> Iterator[Site]
     prefix = f"site-{request.module.__name__.rpartition('.')[2]}"
     with Site(settings_of(redis, prefix, experiments=[EXPERIMENT], alerts=ALERTS)) as made:
         made.add(visits(5, USERS, FIRST_MS, DAYS, 0.5, covariate_days=1))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Documents]:
+    """The page over documents that a test gives."""
+    with Documents({}) as made:
         yield made
 
 

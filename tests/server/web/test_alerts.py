@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -130,8 +129,8 @@ def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
     assert page.run("return document.querySelector('#explain-alert').value") == "order"
     assert not page.is_shown("#why-missing")
     open_page(page, site, "/?alert=gone")
-    told = "The settings have no alert gone; this is ctr."
-    assert page.text("#why-missing") == told
+    text = "The settings have no alert gone; this is ctr."
+    assert page.text("#why-missing") == text
 
 
 # Of documents that few exporters give ------------------------------------------------------------
@@ -169,12 +168,6 @@ def part(segment: str, **more: Any) -> dict[str, Any]:
     return {"segment": segment, **rates, "mix": -0.25, "rate": 0.0} | more
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Documents]:
-    with Documents({}) as made:
-        yield made
-
-
 def shown(
     page: Browser, served: Documents, alerts: list[Any], explained: tuple[int, Any] | None = None
 ) -> Browser:
@@ -200,7 +193,7 @@ def test_without_alerts_there_is_an_example(page: Browser, served: Documents) ->
     assert page.complaints() == []
 
 
-def test_what_needs_somebody_stands_first_and_colours_have_words(
+def test_what_needs_somebody_stands_first_and_colours_have_text(
     page: Browser, served: Documents
 ) -> None:
     states = ["fine", "no baseline", "days differ", "too little data", "no traffic", "risen",
@@ -247,7 +240,7 @@ def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
 
 
 @pytest.mark.parametrize(
-    ("whole", "explained", "told"),
+    ("whole", "explained", "text"),
     [
         ({"status": "no baseline", "reason": "0 of at least 3 windows have any traffic"},
          {"then": None, "change": None, "segments": []},
@@ -265,11 +258,11 @@ def test_why_there_is_no_split(
     served: Documents,
     whole: dict[str, Any],
     explained: dict[str, Any],
-    told: str,
+    text: str,
 ) -> None:
     alerts = [entry("fine") | whole, entry("fine", "A")]
     shown(page, served, alerts, (200, explanation(**explained)))
-    assert page.text("#why-note") == told
+    assert page.text("#why-note") == text
     assert not page.is_shown("#why-split")
 
 
@@ -292,7 +285,7 @@ def test_an_alert_that_is_gone_does_not_hide_the_rest(page: Browser, served: Doc
     assert page.run("return document.body.className") == ""
 
 
-def test_many_segments_are_cut_and_told(page: Browser, served: Documents) -> None:
+def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> None:
     many = [entry("fine", f"v{i:03}", support=i) for i in range(205)]
     shown(page, served, [*many, entry("dropped", "last", support=0)])
     found = rows(page, "#alerts")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -89,12 +88,6 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return document | more
 
 
-@pytest.fixture(scope="module")
-def served() -> Iterator[Documents]:
-    with Documents({}) as made:
-        yield made
-
-
 @pytest.fixture
 def documents(served: Documents) -> Documents:
     """An experiment of three arms, and a segment of an odd name."""
@@ -175,8 +168,8 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
     documents.documents[f"/api/experiments/{ODD}"] = 200, experiment(pairs)
     open_page(page, documents)
     first, second = page.texts(".comparison")
-    for told in ("Better", "+10.0%", "between +5.00% and +15.0%"):
-        assert told in first
+    for wanted in ("Better", "+10.0%", "between +5.00% and +15.0%"):
+        assert wanted in first
     assert "no interval: too few" in second
     assert page.run("return [...document.querySelectorAll('.bar')].map((e) => e.hidden)") == [
         False,
@@ -200,7 +193,7 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "wanted"),
     [
         (
             {"outside": {"before_exposure": 1, "unexposed": 20}},
@@ -219,11 +212,11 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
         ({"end": "2025-06-30"}, "since 2 Jun 2025, planned until 30 Jun 2025 (2 days)"),
     ],
 )
-def test_notes_of_an_experiment(shown: Browser, more: dict[str, Any], told: str) -> None:
+def test_notes_of_an_experiment(shown: Browser, more: dict[str, Any], wanted: str) -> None:
     shown.command("Emulation.setTimezoneOverride", timezoneId="UTC")
     document = experiment([comparison("B", estimate(0.1, 0.05, 0.15))], **more)
     body = "const view = it.card(given[0]); view.show(given[0]); return view.root.textContent"
-    assert told in shown.run_with("card.js", body, document)
+    assert wanted in shown.run_with("card.js", body, document)
 
 
 def test_a_broken_split_is_said_first(page: Browser, documents: Documents) -> None:
@@ -248,7 +241,7 @@ def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "wanted"),
     [
         ({"is_ready": False, "problems": ["p: a"]}, "Not ready: p: a"),
         ({"is_ready": False, "problems": ["a", "b", "c"]}, "Not ready: a (and 2 more)"),
@@ -263,9 +256,9 @@ def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: 
         ({"workers": [], "is_ready": False}, "Stopped: no worker is running"),
     ],
 )
-def test_health_in_words(shown: Browser, change: dict[str, Any], told: str) -> None:
+def test_health_is_spelled_out(shown: Browser, change: dict[str, Any], wanted: str) -> None:
     body = "return it.verdict(...given).slice(1).join('')"
-    assert shown.run_with("health.js", body, {**HEALTH, **change}) == told
+    assert shown.run_with("health.js", body, {**HEALTH, **change}) == wanted
 
 
 @pytest.mark.parametrize("workers", [HEALTH["workers"], []])
@@ -310,7 +303,7 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "wanted"),
     [
         ("number(0.123456)", "0.123"),
         ("number(12.3456)", "12.3"),
@@ -335,8 +328,8 @@ def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Docum
         ("day('2026-11-02')", "2 Nov 2026"),
     ],
 )
-def test_how_numbers_are_written(shown: Browser, call: str, told: str) -> None:
-    assert shown.run_with("format.js", f"return it.{call}") == told
+def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None:
+    assert shown.run_with("format.js", f"return it.{call}") == wanted
 
 
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
@@ -359,14 +352,14 @@ def test_a_split_that_the_settings_leave_out(hurried: Browser, documents: Docume
     page.until(lambda: "No events in the last 5m." in page.text("#no-segments"), "an empty window")
 
 
-def test_an_error_of_the_exporter_is_told(page: Browser, documents: Documents) -> None:
+def test_an_error_of_the_exporter_is_shown(page: Browser, documents: Documents) -> None:
     documents.documents["/api/readings"] = 400, {"error": "unknown parameter 'x'"}
     page.open(documents.url)
-    told = "Cannot reach the exporter: unknown parameter 'x'"
-    page.until(lambda: health_line(page) == told, told)
+    wanted = "Cannot reach the exporter: unknown parameter 'x'"
+    page.until(lambda: health_line(page) == wanted, wanted)
 
 
-def test_many_segments_are_cut_and_told(page: Browser, documents: Documents) -> None:
+def test_many_segments_are_cut_and_counted(page: Browser, documents: Documents) -> None:
     many = [reading("window_impressions", 1000 - i, f"v{i:03}") for i in range(230)]
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": many}
     open_page(page, documents)

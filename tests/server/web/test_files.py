@@ -6,7 +6,6 @@ import base64
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from email.message import Message
 from importlib.resources import files
 
@@ -30,12 +29,6 @@ MAX_LINES, MAX_FUNCTION_LINES = 400, 50
 
 def path_of(name: str) -> str:
     return "/" if name == "index.html" else f"/web/{name}"
-
-
-@pytest.fixture(scope="module")
-def served() -> Iterator[Documents]:
-    with Documents({}) as made:
-        yield made
 
 
 def fetch(url: str, **headers: str) -> tuple[int, Message, str]:

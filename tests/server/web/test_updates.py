@@ -47,7 +47,7 @@ def impressions(site: Site) -> str:
     return f"{reading['value']:,}"
 
 
-def test_new_events_change_the_cell_and_nothing_else(page: Browser, site: Site) -> None:
+def test_new_events_change_their_number_and_nothing_else(page: Browser, site: Site) -> None:
     page.resize(1280, 500)
     open_page(page, site)
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
@@ -108,24 +108,24 @@ def test_nothing_is_asked_for_while_hidden(page: Browser, site: Site) -> None:
     hide = (
         "Object.defineProperty(document, 'hidden', {get: () => arguments[0], configurable: true})"
     )
-    tell = "document.dispatchEvent(new Event('visibilitychange'))"
+    announce = "document.dispatchEvent(new Event('visibilitychange'))"
     looks = "return performance.getEntriesByType('resource').length"
-    page.run(f"const [is] = arguments; {hide.replace('arguments[0]', 'is')}; {tell}", True)
+    page.run(f"const [is] = arguments; {hide.replace('arguments[0]', 'is')}; {announce}", True)
     time.sleep(0.3)
     before = page.run(looks)
     time.sleep(2 * EVERY_SECONDS)
     assert page.run(looks) == before
-    page.run(f"const [is] = arguments; {hide.replace('arguments[0]', 'is')}; {tell}", False)
+    page.run(f"const [is] = arguments; {hide.replace('arguments[0]', 'is')}; {announce}", False)
     page.until(lambda: page.run(looks) > before, "it asks again")
 
 
-def test_lag_is_told_in_words(page: Browser, site: Site) -> None:
+def test_lag_is_spelled_out(page: Browser, site: Site) -> None:
     open_page(page, site)
     assert page.run(HEALTH) == "Live"
     site.lag = {"impressions/0": 12_000, "impressions/1": 345, "clicks/0": 0}
     try:
-        told = "Catching up: 12,345 records behind"
-        page.until(lambda: page.run(HEALTH) == told, told)
+        expected = "Catching up: 12,345 records behind"
+        page.until(lambda: page.run(HEALTH) == expected, expected)
     finally:
         site.lag = {}
     page.until(lambda: page.run(HEALTH).startswith("Live"), "live again")
@@ -164,7 +164,9 @@ def test_redis_away_and_back(page: Browser, lonely: tuple[EmbeddedRedis, Site]) 
     open_page(page, site)
     before = page.texts("#segments tbody tr"), page.texts(".comparison")
     redis.kill()
-    page.until(lambda: page.run(HEALTH).startswith("Cannot reach the store: "), "told in words")
+    page.until(
+        lambda: page.run(HEALTH).startswith("Cannot reach the store: "), "the error is shown"
+    )
     assert (page.texts("#segments tbody tr"), page.texts(".comparison")) == before
     assert "stale" in page.run("return document.body.className")
     assert page.text("#as-of").startswith("These are the values of ")
@@ -178,5 +180,5 @@ def test_the_exporter_away(page: Browser, redis: EmbeddedRedis) -> None:
     with Site(settings_of(redis, "short")) as site:
         page.open(site.url)
         page.until(lambda: page.is_shown("#no-events"), "the empty page")
-    told = "Cannot reach the exporter: it does not answer"
-    page.until(lambda: page.run(HEALTH) == told, told)
+    expected = "Cannot reach the exporter: it does not answer"
+    page.until(lambda: page.run(HEALTH) == expected, expected)

@@ -107,7 +107,7 @@ def test_critical_values_are_scipy_s(level: float, df: int) -> None:
     assert critical(level, df) == pytest.approx(stats.t.ppf(level, df), rel=1e-9)
 
 
-def test_what_tells_nothing_has_no_variance() -> None:
+def test_groups_without_differences_have_no_interval() -> None:
     assert GroupSums().value is None
     assert GroupSums().variance is None
     one = GroupSums.of([(4, 3, 10)])

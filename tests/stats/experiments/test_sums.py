@@ -19,7 +19,7 @@ users = st.lists(st.tuples(numbers, numbers, numbers, numbers), min_size=1, max_
 
 
 @given(users, users)
-def test_users_are_added_and_taken_back_exactly(some: Users, more: Users) -> None:
+def test_users_are_added_and_subtracted_exactly(some: Users, more: Users) -> None:
     a, b = ArmSums.of(some, 1e-6), ArmSums.of(more, 1e-6)
     assert a + b == b + a == ArmSums.of(some + more, 1e-6)
     assert (a + b) - b == a

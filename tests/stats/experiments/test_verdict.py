@@ -68,8 +68,8 @@ def test_verdict_interval_and_sentence_agree(
             said = ENDS.search(reason)
             assert said is not None, reason
             unit = 0.01 if said[2] else 1.0
-            told = float(said[1]) * unit, float(said[3]) * unit
-            assert told == pytest.approx((low, high), rel=1e-2, abs=1e-4)
+            printed = float(said[1]) * unit, float(said[3]) * unit
+            assert printed == pytest.approx((low, high), rel=1e-2, abs=1e-4)
             assert bool(said[2]) == (found.verdict.scale is Scale.RELATIVE)
         if outcome is Outcome.NO_HARM and found.verdict.scale is Scale.RELATIVE:
             assert rule.margin is not None

@@ -183,13 +183,13 @@ def check_letters(
     called: Counter[tuple[str, str]] = Counter()
     for key, (record, reason) in expected.items():
         why, value, cut = letters[key]
-        told = why.reason
-        assert why == explainer.explain(record.topic, record.raw, told)
-        if told != reason:
+        named = why.reason
+        assert why == explainer.explain(record.topic, record.raw, named)
+        if named != reason:
             assert reason not in ("late", "future")
-            assert is_right(told, record.topic, record.raw, settings), (told, reason, record.raw)
-        if told != "late":
-            called[record.topic, told] += 1
+            assert is_right(named, record.topic, record.raw, settings), (named, reason, record.raw)
+        if named != "late":
+            called[record.topic, named] += 1
         if cut is None:
             assert value == record.raw
         else:

@@ -1,4 +1,4 @@
-"""Redis that loses replies, is slow, dies, goes back, is full, is read-only: no number changes."""
+"""Redis loses replies, is slow, dies, is rolled back, full or read-only: no number changes."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ async def test_a_worker_that_goes_stops_nobody_else(
 
 @long
 @pytest.mark.timeout(180)
-async def test_two_hosts_of_one_name_tell_each_other_apart(
+async def test_two_hosts_of_one_name_are_distinguished(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
     """As containers on the host's network: one host name, and folders of their own."""

@@ -22,7 +22,7 @@ from streamer.settings.model import Settings
 from streamer.sources.synthetic import Traffic, generate
 from streamer.testing.embedded import HOST
 from tests.oracle.acceptance import accept
-from tests.oracle.files import partition_of, peek
+from tests.oracle.files import fields_of, partition_of
 from tests.oracle.oracle import Record
 from tests.support.agreement import to_log
 from tests.support.cases import (
@@ -80,7 +80,7 @@ def live_case(settings: Settings, seconds: int) -> Case:
     counts: dict[tuple[str, int], int] = defaultdict(int)
     records = []
     for kind, raw in generate(traffic, None):
-        _, event_ms, user_id = peek(raw, settings)
+        _, event_ms, user_id = fields_of(raw, settings)
         if event_ms is not None and event_ms > now_ms:
             break
         running_ms = max(running_ms, event_ms or 0)
