@@ -71,7 +71,7 @@ BUGS = (
         "tests/worker/test_recovery.py tests/kafka/test_fingerprints.py",
     ),
     Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
-    Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/ingest streamer/ingest"),
+    Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/sources/test_replay.py"),
     Bug(
         "ingest/timestamps.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
     ),

@@ -31,7 +31,7 @@ from tests.support.compose import (
 )
 from tests.support.lanes import long
 from tests.support.required import require
-from tests.support.topics import configure
+from tests.system.topics import configure
 
 pytestmark = [pytest.mark.integration, long]
 

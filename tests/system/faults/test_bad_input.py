@@ -45,7 +45,6 @@ from tests.support.cases import (
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened, sized
 from tests.support.promtool import promtool_finds_nothing
-from tests.support.topics import configure
 from tests.support.workers import (
     Bench,
     bench,
@@ -53,6 +52,7 @@ from tests.support.workers import (
     ends_of,
     read_topic,
 )
+from tests.system.topics import configure
 
 BAD = sized(10_000, 100_000)
 GOOD = sized(2_000, 20_000)

@@ -12,9 +12,9 @@ from aiokafka import AIOKafkaProducer
 
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long, shortened
-from tests.support.topics import configure
 from tests.support.workers import Bench, bench, document_of, until
 from tests.system.faults.test_memory import memory_bytes
+from tests.system.topics import configure
 
 START_MS = 1_700_000_000_000
 GOOD = b'{"ts": %d, "user_id": "u", "item_id": "i"}' % START_MS
