@@ -46,7 +46,7 @@ check: .venv/.test
 	$(BIN)/python -m grafana.build --check
 	$(BIN)/python -m grafana.rules --check
 	$(BIN)/python -m tests.conformance --check
-	$(BIN)/python -m tests.audit
+	$(BIN)/python -m tests.deploy.audit
 
 bench: .venv/.test
 	@$(BIN)/python -m benchmarks.run $(ARGS)
@@ -96,8 +96,8 @@ clean:
 	@touch $@
 
 # Kafka, Redis, Prometheus, … for the tests: through apt where it may be used, once.
-.venv/.components: tests/components.py | $(BIN)/python
-	@$(BIN)/python tests/components.py
+.venv/.components: tests/support/components.py | $(BIN)/python
+	@$(BIN)/python tests/support/components.py
 	@touch $@
 
 $(BIN)/python:

@@ -22,7 +22,7 @@ from streamer.settings.model import Settings
 from streamer.sources.synthetic import Traffic, generate
 from streamer.state.partition import Partition
 from streamer.state.restore import load_partition
-from tests.canonical import canonical
+from tests.support.canonical import canonical
 
 IMPRESSIONS = 1_000_000
 NAP_SECONDS = 0.001

@@ -16,7 +16,7 @@ import sys
 
 from benchmarks import endless, throughput
 from benchmarks.measure import program
-from tests.servers import FAST, kafka_server, redis_server
+from tests.support.servers import FAST, kafka_server, redis_server
 
 
 def with_servers(arguments: argparse.Namespace) -> bool:

@@ -11,17 +11,24 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.components import SKIPPED
-from tests.lanes import IS_ALL
+from tests.support.components import SKIPPED
+from tests.support.lanes import IS_ALL
 
 settings.register_profile("without deadlines", deadline=None)  # speed is no matter of tests
 settings.load_profile("without deadlines")
 
 FOUND = pytest.StashKey[dict[str, str]]()
+"""Which servers the tests ran against, by name."""
+pytest_plugins = ["tests.support.fixtures"]
+SERVERS = {"kafka", "redis_url", "make_redis", "secured", "redis"}
+"""Fixtures that start one."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave tests with the mark ``long`` out of the short lane, unless -m asks for them."""
+    for item in items:
+        if SERVERS.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.integration)
     if IS_ALL or config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("long")]

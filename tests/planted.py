@@ -36,9 +36,14 @@ class Bug:
 
 BUGS = (
     Bug("encoding/arrays.py", "keys[1:] != keys[:-1]", "keys[1:] > keys[:-1]", "streamer/encoding"),
-    Bug("encoding/limbs.py", "(h << bits) + x", "(h << bits) | x & 0x7FFFFFFF", "tests/unit"),
-    Bug("settings/durations.py", "or int(match[1]) == 0", "", "tests/unit/test_config.py"),
-    Bug("settings/load.py", "    validate(settings)\n", "", "tests/unit/test_config.py"),
+    Bug(
+        "encoding/limbs.py",
+        "(h << bits) + x",
+        "(h << bits) | x & 0x7FFFFFFF",
+        "tests/core tests/metrics",
+    ),
+    Bug("settings/durations.py", "or int(match[1]) == 0", "", "tests/settings/test_load.py"),
+    Bug("settings/load.py", "    validate(settings)\n", "", "tests/settings/test_load.py"),
     Bug(
         "stats/experiments/correction.py",
         "alpha / (m - j)",
@@ -49,10 +54,10 @@ BUGS = (
         "stats/random_groups.py",
         "((k - 1) * n**4)",
         "(k * n**4)",
-        "tests/unit/test_random_groups.py",
+        "tests/stats/test_random_groups.py",
     ),
     Bug("metrics/rings.py", "self.panes + 1", "self.panes", "streamer/metrics"),
-    Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/laws"),
+    Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(
         "metrics/ratios.py",
         "CLICKS, IMPRESSIONS),",
@@ -63,38 +68,38 @@ BUGS = (
         "kafka/fingerprints.py",
         "if offset < start:",
         "if offset <= start:",
-        "tests/unit/test_recovery.py tests/unit/test_fingerprints.py",
+        "tests/worker/test_recovery.py tests/kafka/test_fingerprints.py",
     ),
     Bug("kafka/assignor.py", "least + (larger > 0)", "least", "streamer/kafka"),
-    Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/unit streamer/ingest"),
+    Bug("ingest/keys.py", "0x7FFFFFFF", "0xFFFFFFFF", "tests/sources/test_replay.py"),
     Bug(
         "ingest/timestamps.py", "<= limits.MAX_SECONDS", "<= limits.MIN_SECONDS", "streamer/ingest"
     ),
-    Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/unit/test_codec.py"),
-    Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/unit/test_store.py"),
+    Bug("state/codec.py", "if at != len(body)", "if at > len(body)", "tests/state/test_codec.py"),
+    Bug("state/topics.py", '"lost", "gaps"', '"gaps"', "tests/state/test_memory_store.py"),
     Bug(
         "state/journal.py",
         "ref.latest_event_ms < horizon_ms",
         "ref.latest_event_ms > horizon_ms",
-        "tests/unit/test_store.py",
+        "tests/state/test_memory_store.py",
     ),
     Bug(
         "query/experiments.py",
         'Outside(sums["early"], sums["unexposed"])',
         'Outside(sums["unexposed"], sums["early"])',
-        "tests/unit/test_engine_oracle.py",
+        "tests/oracle/test_engine.py",
     ),
     Bug(
         "query/readings.py",
         "max(now_ms, stream_ms)",
         "stream_ms",
-        "tests/unit tests/integration/test_exporter.py",
+        "tests/query tests/server",
     ),
     Bug(
         "server/lag.py",
         "max(0, end - read)",
         "max(0, end - read + 1)",
-        "tests/unit tests/integration/test_exporter.py",
+        "tests/server",
     ),
     Bug(
         *("server/host_names.py", '[0].lower().rstrip(".")', "[0]", "streamer/server"),
@@ -103,9 +108,9 @@ BUGS = (
         "server/prometheus_text.py",
         "sorted(labels.items())",
         "labels.items()",
-        "tests/unit/test_exposition.py streamer/server",
+        "tests/server/test_prometheus_text.py streamer/server",
     ),
-    Bug("sources/replay.py", "at_end=KINDS", "at_end=()", "tests/unit/test_replay.py"),
+    Bug("sources/replay.py", "at_end=KINDS", "at_end=()", "tests/sources/test_replay.py"),
 )
 
 

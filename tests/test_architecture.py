@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "streamer"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "streamer"
 FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     *(("_core",), ("errors", "formatting", "notices"), ("encoding",), ("settings",), ("stats",)),
@@ -18,6 +19,9 @@ FLOORS = (
 )
 """From the ground up: a room may import from itself and from lower floors. Every folder and every
 file of the package's root is named here."""
+BESIDE_THE_PACKAGE = {"core", "deploy", "docs", "grafana"}
+WHOLE_SYSTEM = {"conformance", "oracle", "simulation", "system"}
+"""Rooms of tests that are about more than one room."""
 PURE = ("encoding", "stats", "metrics", "query")
 """Rooms that do no I/O and have no clock; of others, these files:"""
 PURE_FILES = ("ingest/record.py", "ingest/record_rules.py", "state/partition.py")
@@ -65,6 +69,12 @@ def test_every_room_has_a_floor() -> None:
 def test_imports_run_downwards(path: Path) -> None:
     if path.parent != PACKAGE or path.stem != "__init__":
         assert {r for r in rooms_below(path) if floor_of(r) >= floor_of(room_of(path))} == set()
+
+
+def test_tests_lie_in_the_rooms_of_what_they_test() -> None:
+    folders = {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/*.py")}
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    assert folders <= rooms | BESIDE_THE_PACKAGE | WHOLE_SYSTEM | {"support"}
 
 
 def test_no_imports_run_in_a_circle() -> None:

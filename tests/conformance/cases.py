@@ -1,4 +1,4 @@
-"""Slates with known feedback, and the event log that tells of them."""
+"""Slates with known feedback, and the event log of them."""
 
 from __future__ import annotations
 

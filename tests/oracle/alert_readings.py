@@ -18,7 +18,7 @@ from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
 from .acceptance import Acceptance
-from .alert_series import PANES, Key, track
+from .alert_series import PANES, Key, sums_of
 from .dimensions import Kept
 from .experiment_readings import unit_of
 from .experiments import ratio_of
@@ -35,7 +35,7 @@ def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings
     stream_ms = verdict.stream_time_ms()
     kept = Kept(verdict.events, settings, verdict.key)
     for alert in settings.alerts:
-        sums = {} if stream_ms is None else track(verdict, joins, kept, settings, alert)
+        sums = {} if stream_ms is None else sums_of(verdict, joins, kept, settings, alert)
         read_alert(out, settings, alert, sums, stream_ms or 0)
 
 

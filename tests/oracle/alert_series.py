@@ -1,4 +1,4 @@
-"""Tracks: what alerts compare, counted thing by thing for every pane, segment and group."""
+"""Series of alerts: what they compare, counted thing by thing for every pane, segment and group."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def series_of(records: Iterable[Record], settings: Settings, alert: Alert) -> di
     """Sums of numerators and denominators of the alert's metric, whenever it was."""
     verdict = accept(records, settings)
     kept = Kept(verdict.events, settings, verdict.key)
-    return track(verdict, join(verdict, settings), kept, settings, alert)
+    return sums_of(verdict, join(verdict, settings), kept, settings, alert)
 
 
-def track(
+def sums_of(
     verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings, alert: Alert
 ) -> dict[Key, int]:
     """The same of what was accepted and joined."""

@@ -1,4 +1,4 @@
-"""Time on an item: clicks and sessions may both tell of it, and it counts once."""
+"""Time on an item: clicks and sessions may both report it, and it counts once."""
 
 from __future__ import annotations
 
@@ -65,9 +65,11 @@ def reports_of(events: list[Event], joins: Joins, gap_ms: int) -> list[Report]:
     """Clicks of any kind, and `dwell` events of sessions, that carry a dwell."""
     reports = []
     for event in events:
-        tells = event.topic == "clicks" or (event.topic == "sessions" and event.action == "dwell")
+        reports_dwell = event.topic == "clicks" or (
+            event.topic == "sessions" and event.action == "dwell"
+        )
         dwell_ms = event.dwell_ms
-        if tells and event.item_id is not None and dwell_ms is not None:
+        if reports_dwell and event.item_id is not None and dwell_ms is not None:
             dims = effective_dims(event, joins)
             lower_ms = event.event_ms - min(dwell_ms, gap_ms)
             reports.append(Report(event, dwell_ms, dims, lower_ms, event.event_ms + dwell_ms))

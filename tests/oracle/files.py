@@ -32,7 +32,7 @@ def records_of_file(
     records = []
     for line in lines:
         raw = line.removesuffix(b"\n")
-        topic, ts, user_id = peek(raw, settings)
+        topic, ts, user_id = fields_of(raw, settings)
         if topic is not None and ts is not None and running_ms < ts <= now_ms:
             running_ms = ts if is_event(topic, raw, settings) else running_ms
         if (topic or strays) is None:
@@ -68,7 +68,7 @@ def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[byt
     found = []
     for line in lines:
         raw = line.removesuffix(b"\n")
-        if peek(raw, settings)[0] is None:
+        if fields_of(raw, settings)[0] is None:
             try:
                 parse(raw)
                 found.append((raw, "type"))
@@ -77,7 +77,7 @@ def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[byt
     return found
 
 
-def peek(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:
+def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, str | None]:
     """(kind, event_ms, user_id) of a line, each None where it cannot be read."""
     names = settings.events.fields
     try:

@@ -114,7 +114,7 @@ class Fuzzer:
 
     def mix(self, records: Sequence[Record], count: int, heavy: int = 24) -> list[Record]:
         """The records, and ``count`` bad ones among them, made of those around; ``heavy`` of them
-        are large. Offsets are given anew."""
+        are large. Offsets are counted again."""
         dice = self.dice
         places = sorted(dice.choices(range(len(records)), k=count))
         heavy_ones = set(dice.sample(range(count), min(heavy, count)))

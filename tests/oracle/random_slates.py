@@ -1,4 +1,4 @@
-"""How random logs show the items of a request: places, scores, order, and what else is told."""
+"""How random logs show the items of a request: places, scores, order, and what else is reported."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Slates:
 
     def members(self, at_ms: int, items: list[str]) -> Iterator[tuple[int, Payload, float | None]]:
         """Single impressions (event_ms, fields, milliseconds until it reaches the log, None = as
-        other events), mostly in any order; what each tells beside its item is its own."""
+        other events), mostly in any order; what each reports beside its item is its own."""
         r = self.random
         elements = self.elements(items)
         if r.random() < 0.5:

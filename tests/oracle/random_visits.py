@@ -1,4 +1,4 @@
-"""Random sessions, and what clicks and sessions tell of the time on an item."""
+"""Random sessions, and what clicks and sessions report of the time on an item."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Visits:
     # Dwell ------------------------------------------------------------------------------------
 
     def length_ms(self) -> int | None:
-        """Some time on an item; None = it is not told."""
+        """Some time on an item; None = it is not reported."""
         r = self.random
         form = r.random()
         if form < 0.25:
@@ -115,7 +115,7 @@ class Visits:
         return self.random.choice(forms)
 
     def reports(self, click_ms: int, click: Payload, length_ms: int | None) -> Iterator[Timed]:
-        """Sessions that tell of a clicked item, too: as much, less or more, soon or far away."""
+        """Sessions that report a clicked item, too: as much, less or more, soon or far away."""
         r, gap_ms = self.random, self.gap_ms
         known_ms = length_ms or 0
         for _ in range(r.choice((0, 0, 1, 1, 2, 3))):

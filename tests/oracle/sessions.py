@@ -21,7 +21,7 @@ LONGEST_MS = 31 * 24 * 3_600_000
 
 @dataclass(frozen=True)
 class Session:
-    """One visit; ``ended_ms`` is where it is filed."""
+    """One visit; ``ended_ms`` is where it counts."""
 
     ended_ms: int
     length_ms: int

@@ -173,7 +173,7 @@ def test_feedback_takes_its_arm_from_the_impression() -> None:
     assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
 
 
-def test_arms_are_kept_beyond_the_bound_of_values() -> None:
+def test_arms_are_counted_beyond_the_bound_of_values() -> None:
     log = Log().shown(0, **A).shown(0, user_id="w", **B).shown(0, user_id="x", variant="C")
     few: dict[str, Any] = {"dimensions": [{"name": "variant", "max_values": 0}]}
     truth = truth_of(log.records, made("ctr_ratio", **few))
@@ -300,7 +300,7 @@ def test_kinds_of_feedback() -> None:
 
 
 def test_dwell_counts_each_viewing_once() -> None:
-    # A click and a session tell of the same 3 seconds, w's session of 2 and, an hour later, of 5.
+    # A click and a session report the same 3 seconds, w's session of 2 and, an hour later, of 5.
     log = Log().shown(0, request_id="r", **A).click(1, request_id="r", dwell_ms=3000)
     log.visited(2, action="dwell", request_id="r", dwell_ms=2500)
     log.shown(0, user_id="w", request_id="q", **A)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .timeline import T0, VARIANT, H, Log, M, S, joins, value
 
@@ -52,7 +52,7 @@ def test_repeats_count_and_never_join() -> None:
 
 
 def test_a_repeat_is_measured_from_the_first_showing() -> None:
-    # A: 0 first, 90 min repeat, 95 min repeat (30 + 60 + 5), 95 min + 1 ms starts anew
+    # A: 0 first, 90 min repeat, 95 min repeat (30 + 60 + 5), 95 min + 1 ms starts again
     log = Log()
     for at_ms in (0, 90 * M, 95 * M, 95 * M + 1):
         log.shown(at_ms, request_id="r")
@@ -123,9 +123,9 @@ def test_a_join_by_request_is_final_and_one_without_is_not() -> None:
 def test_conversion_is_final_with_final_feedback() -> None:
     by_request = Log().shown(0, request_id="r").click(1 * M, request_id="r")
     assert by_request.bought(2 * M, request_id="r").run(VARIANT).unsettled == []
-    loose = Log().shown(0, request_id="r").click(1 * M)
-    loose.bought(2 * M, request_id="r")
-    unsettled = loose.run(VARIANT).unsettled
+    pending = Log().shown(0, request_id="r").click(1 * M)
+    pending.bought(2 * M, request_id="r")
+    unsettled = pending.run(VARIANT).unsettled
     assert unsettled == [("clicks", 0, 0), ("conversions", 0, 0)]
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lanes import shortened
-from tests.published_logs import SETTINGS, compared, packaged, synthetic
+from tests.oracle.published_logs import SETTINGS, compared, packaged, synthetic
+from tests.support.lanes import shortened
 
 from .oracle import records_of_log, run
 from .published import NAMES, recompute

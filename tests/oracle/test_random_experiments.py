@@ -69,7 +69,7 @@ def case_of(name: str, seed: int) -> Case:
 
 
 @pytest.mark.parametrize(("name", "seed"), CASES)
-def test_everybody_who_saw_an_arm_is_in_one_or_mixed(name: str, seed: int) -> None:
+def test_everybody_who_saw_an_arm_is_in_one_or_in_several(name: str, seed: int) -> None:
     settings, events, truth, _ = case_of(name, seed)
     kept = Kept(events, settings)
     for experiment in settings.experiments:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
@@ -108,8 +108,8 @@ def test_dwell(logs: Logs) -> None:
                 by_key[number, e.partition, e.user_id, e.request_id, e.item_id].append(report)
     assert without > 100
     assert sum(len(viewings(reports, GAP_MS)) > 1 for reports in by_key.values()) > 5
-    told = [v for reports in by_key.values() for v in viewings(reports, GAP_MS)]
-    both = [v for v in told if {r.event.topic for r in v} == {"clicks", "sessions"}]
+    found = [v for reports in by_key.values() for v in viewings(reports, GAP_MS)]
+    both = [v for v in found if {r.event.topic for r in v} == {"clicks", "sessions"}]
     best = [
         [max(r.dwell_ms for r in v if r.event.topic == t) for t in ("clicks", "sessions")]
         for v in both

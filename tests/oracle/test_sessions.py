@@ -61,7 +61,7 @@ def test_the_gap_is_a_setting() -> None:
     assert ended(log, 15 * M, settings) == [2, 1, 0.5, 1.5, 149.9995]
 
 
-def test_users_and_session_ids_are_told_apart() -> None:
+def test_users_and_session_ids_are_distinguished() -> None:
     log = Log().visited(0).visited(1, session_id="t").visited(2, user_id="v").visited(3, p=1)
     assert ended(log, 30 * M) == [4, 4, 1.0, 1.0, 0.0]
 
@@ -115,7 +115,7 @@ def test_what_ends_beyond_stream_time_waits() -> None:
 
 
 def test_the_window_is_that_of_the_end() -> None:
-    # begun 80 minutes ago, silent for 60: filed at 50 min, in the hour until stream time is 110
+    # begun 80 minutes ago, silent for 60: counted at 50 min, in the hour until stream time is 110
     log = Log().visited(0).visited(20 * M)
     assert ended(log, 110 * M - 1) == [1, None, 0.0, 2.0, 1200.0]
     assert ended(log, 110 * M) == NONE

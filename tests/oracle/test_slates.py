@@ -71,7 +71,7 @@ def test_repeats_are_not_in_it() -> None:
 
 def test_a_request_that_comes_back_late_opens_another_slate() -> None:
     # 30 + 60 + 5 minutes after a the first slate still takes x, and a again is a repeat. c opens
-    # the second one, which shows b and a anew.
+    # the second one, which shows b and a again.
     log = Log().shown(0, item_id="a", **R).shown(30 * M, item_id="b", **R)
     log.shown(95 * M, item_id="x", **R).shown(95 * M, item_id="a", **R)
     log.shown(95 * M + 1, item_id="c", **R).shown(100 * M, item_id="b", **R)
@@ -79,7 +79,7 @@ def test_a_request_that_comes_back_late_opens_another_slate() -> None:
     assert orders(log) == ["abx", "cbad"]
 
 
-def test_the_reign_is_measured_by_arrival() -> None:
+def test_the_dedup_window_is_measured_by_arrival() -> None:
     # shown 35 minutes apart, or so; reaching the log 95 minutes apart, or 1 ms more
     log = Log().shown(5 * M, 0, item_id="a", **R).shown(40 * M, 95 * M, item_id="b", **R)
     assert orders(log) == ["ab"]
@@ -216,7 +216,7 @@ def test_feedback_on_what_was_not_shown_is_unattributed() -> None:
     assert value(log.run(), "recall_ratio", **labels) == 1.0
 
 
-# What is told beside the items ----------------------------------------------------------------
+# What is reported beside the items ----------------------------------------------------------------
 
 
 def test_scores_are_those_of_the_elements() -> None:
@@ -226,7 +226,7 @@ def test_scores_are_those_of_the_elements() -> None:
     assert {m.item_id: m.row.shown.score for m in slate.members} == {"a": 0.25, "b": None, "c": -3}
 
 
-def test_each_event_tells_of_its_own_items() -> None:
+def test_each_event_has_its_own_items() -> None:
     log = Log().shown(0, items=listed("ab"), reference=["b", "b", "c", "a"], held_out="b", **R)
     log.shown(0, item_id="c", position=3, held_out="a", **R).shown(0, item_id="d", **R)
     (slate,) = slates(log)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamer.settings.load import parse
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .oracle import OracleResult
 from .timeline import VARIANT, H, Log, M, value
@@ -125,7 +125,7 @@ def test_users_leave_with_their_last_impression() -> None:
     assert people(log.run()) == [1, None, 0.0, 1.0]
 
 
-def test_the_last_time_is_the_largest_in_whatever_order_it_is_told() -> None:
+def test_the_last_time_is_the_largest_in_any_order_of_events() -> None:
     # an impression and a click of minute 60, then late ones of minute 0
     log = Log().shown(60 * M).shown(0, 60 * M).click(60 * M).click(0, 60 * M)
     result = log.run()

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
-from tests.rollups import every
+from tests.support.rollups import every
 
 from .oracle import OracleResult, Record, run
 

@@ -11,10 +11,10 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import LogRecord
-from tests.agreement import differences, read_engines, run_engines, states, to_log
-from tests.canonical import Canonical
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
+from tests.support.agreement import differences, read_engines, run_engines, states, to_log
+from tests.support.canonical import Canonical
 
 PARTITIONS = 2
 LOGS = 48

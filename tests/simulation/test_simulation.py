@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from tests.lanes import sized
 from tests.simulation.bugs import BUGS
 from tests.simulation.world import simulate
+from tests.support.lanes import sized
 
 SEEDS = sized(150, 1000)
 SEARCHED = 3000

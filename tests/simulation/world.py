@@ -26,11 +26,11 @@ from streamer.state.partition import NEVER, Partition
 from streamer.state.restore import load_partition
 from streamer.worker import recovery
 from streamer.worker.runner import Runner
-from tests.canonical import canonical
 from tests.simulation.cases import LOGS, NAMES, PARTITIONS, case_of
 from tests.simulation.kafka import Logs, SimLog
 from tests.simulation.loop import DeadlockError, VirtualLoop
 from tests.simulation.store import Server, SimStore
+from tests.support.canonical import canonical
 
 _FAULT_SECONDS = 30.0
 _SETTLE_SECONDS = 400.0
@@ -89,7 +89,7 @@ class World:
         self._rebalancing = asyncio.Lock()
         self._background: set[asyncio.Task[Any]] = set()
 
-    def tell(self, what: str) -> None:
+    def say(self, what: str) -> None:
         self.outcome.story.append(f"{asyncio.get_running_loop().time():9.3f} s  {what}")
 
     # Workers ----------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class World:
             asyncio.create_task(log.fetch(runner, self.dice.choice((3, 10, 40)))),
         ]
         self.workers.append(worker)
-        self.tell(f"{worker.name} starts")
+        self.say(f"{worker.name} starts")
 
     async def _send_dead(self, letters: Sequence[DeadLetter]) -> None:
         await asyncio.sleep(self.dice.random() * 0.05)
@@ -134,7 +134,7 @@ class World:
             for number in range(PARTITIONS if members else 0):
                 shares[self.dice.choice(members).name].append(number)
             for worker in members:
-                self.tell(f"{worker.name} is assigned {shares[worker.name]}")
+                self.say(f"{worker.name} is assigned {shares[worker.name]}")
                 worker.log.assign(shares[worker.name])
                 await worker.runner.assign(shares[worker.name])
 
@@ -147,7 +147,7 @@ class World:
             worker = self.dice.choice(self.workers)
             self.workers.remove(worker)
             worker.kill()
-            self.tell(f"{worker.name} is killed")
+            self.say(f"{worker.name} is killed")
             self._background.update(worker.tasks)
             if not self.workers or self.dice.random() < 0.7:
                 await asyncio.sleep(self.dice.random() * _SESSION_SECONDS)
@@ -164,17 +164,17 @@ class World:
             return
         worker = self.dice.choice(self.workers)
         worker.log.stop()
-        self.tell(f"{worker.name} is stopped")
+        self.say(f"{worker.name} is stopped")
         if self.dice.random() < 0.4:
             await asyncio.sleep(self.dice.random() * _SESSION_SECONDS)
             worker.log.go_on()
-            self.tell(f"{worker.name} goes on, unnoticed")
+            self.say(f"{worker.name} goes on, unnoticed")
             return
         await asyncio.sleep(_SESSION_SECONDS)
         taking_over = asyncio.create_task(self.rebalance())
         await asyncio.sleep(self.dice.random() * self.dice.choice((2.0, 20.0)))
         worker.log.go_on()
-        self.tell(f"{worker.name} goes on")
+        self.say(f"{worker.name} goes on")
         await taking_over
         await asyncio.sleep(self.dice.random() * 3)
         await self.rebalance()
@@ -189,25 +189,25 @@ class World:
         weather.lost_requests = self.dice.choice((0.0, 0.05, 0.3))
         weather.lost_replies = self.dice.choice((0.0, 0.1, 0.5))
         weather.late = self.dice.choice((0.0, 0.0, 0.1))
-        self.tell(f"the network is bad: {weather}")
+        self.say(f"the network is bad: {weather}")
         await asyncio.sleep(self.dice.random() * 10)
         weather.lost_requests = weather.lost_replies = weather.late = 0.0
 
     async def store_away(self) -> None:
         self.server.weather.is_down = True
-        self.tell("the store is away")
+        self.say("the store is away")
         await asyncio.sleep(self.dice.random() * 15)
         self.server.weather.is_down = False
 
     async def roll_back(self) -> None:
         if self.dice.random() < 0.1:
             self.server.wipe()
-            self.tell("the store is empty")
+            self.say("the store is empty")
             return
         self.server.keep_copy()
         await asyncio.sleep(self.dice.random() * 10)
         if self.dice.random() < 0.7 and self.server.roll_back():
-            self.tell("the store goes back")
+            self.say("the store is rolled back")
 
     # The run ----------------------------------------------------------------------------------
 
@@ -250,8 +250,8 @@ class World:
                 task.result()
 
     async def _settle(self) -> None:
-        """Read to the ends, or be stuck; then compare. Some stores go back once more, when all is
-        read and nothing would be committed any more."""
+        """Read to the ends, or be stuck; then compare. Some stores are rolled back once more, when
+        all is read and nothing would be committed any more."""
         for worker in self.workers:
             worker.log.go_on()
         if not self.workers:
@@ -263,7 +263,7 @@ class World:
                 self.server.wipe()
             else:
                 self.server.roll_back()
-            self.tell("the store goes back at the end")
+            self.say("the store is rolled back at the end")
             await self._read_to_the_end()
         if not self.outcome.wrong:
             await self._compare()

@@ -1,0 +1,267 @@
+"""The core's decoder against the judge and the oracle: the same verdicts, the same values."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from streamer.ingest.record import RecordDecoder
+from streamer.ingest.record_rules import depth
+from streamer.settings.event_fields import ACTIONS, KINDS
+from streamer.settings.limits import MAX_DEPTH
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from tests.core.decoders import decoder_of
+from tests.oracle.broken_lines import broken_line
+from tests.oracle.decoding import decode
+from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
+from tests.oracle.reasons import is_right
+from tests.oracle.shape import Event
+from tests.support.agreement import SETTINGS, random_records
+from tests.support.lanes import shortened, sized
+
+Given = tuple[str, bytes | None]
+RENAMED = {
+    **{"ts": "when", "item_id": "sku", "items": "slate", "position": "rank", "variant": "v"},
+    **{"user_id": "uid", "type": "item_id", "end_ts": "quoted name", "dwell_ms": "été"},
+}
+ALL_SETTINGS = {
+    **SETTINGS,
+    "renamed": parse({"events": {"fields": RENAMED}}),
+}
+
+
+class Pair:
+    """The decoder and the judge of the same settings."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.core = decoder_of(settings)
+        self.judge = RecordDecoder(settings)
+
+    def compare(self, records: Sequence[Given]) -> tuple[int, int]:
+        """Assert that both say the same; how many are events, and of how many the reason differs
+        where several are right."""
+        other_reasons = events = 0
+        for kind, raw in records:
+            said, truth = self.core.decode(kind, raw), self.judge.event(kind, raw)
+            if isinstance(truth, str) or isinstance(said, str):
+                assert isinstance(truth, str), (said, kind, (raw or b"")[:2000])
+                assert isinstance(said, str), (truth, kind, (raw or b"")[:2000])
+                if said != truth:
+                    other_reasons += 1
+                    assert is_right(said, kind, raw, self.settings), (said, truth, kind, raw)
+            else:
+                events += 1
+                event = decode(kind, raw, self.settings)
+                assert said == self.values(kind, event), (kind, raw)
+        return events, other_reasons
+
+    def values(self, kind: str, event: Event) -> dict[str, Any]:
+        """What the core says of an event, by the oracle."""
+        return {
+            "event_ms": event.event_ms,
+            "user": self.core.hash(event.user_id),
+            "event_id": self.core.hash(event.event_id or ""),
+            "request": self.core.hash(event.request_id or ""),
+            "dimensions": [value or "" for value in event.dims],
+            **self._body(kind, event),
+        }
+
+    def _body(self, kind: str, event: Event) -> dict[str, Any]:
+        if kind == "impressions":
+            shown = [
+                (
+                    self.core.hash(item.item_id),
+                    item.position or 0,
+                    Score(math.nan if item.score is None else item.score),
+                    probe_of(event, item.item_id),
+                )
+                for item in event.shown
+            ]
+            return {"items": shown, "is_list": event.is_list}
+        item = {"item": self.core.hash(event.item_id or "")}
+        if kind == "conversions":
+            return {**item, "value_micros": event.value_micros}
+        item |= {"dwell_ms": event.dwell_ms}  # type: ignore[dict-item]
+        if kind == "clicks":
+            kinds = self.settings.feedback_kinds
+            feedback = kinds.index(event.kind) if event.kind in kinds else -1
+            return {**item, "position": event.position or 0, "feedback": feedback}
+        session = self.core.hash(event.session_id or "")
+        return {**item, "session": session, "action": ACTIONS.index(event.action or "")}
+
+
+def probe_of(event: Event, item: str) -> int:
+    """What an event says of an item beside its place: its rank in the brute-force list, and
+    whether it is the one held out."""
+    listed = 0
+    if event.reference:
+        listed = 2 + event.reference.index(item) if item in event.reference else 1
+    held = 0 if event.held_out is None else 1 + (event.held_out == item)
+    return 3 * listed + held
+
+
+PAIR = Pair(SETTINGS["few values"])
+
+
+class Score(float):
+    """A score that equals another by its bits, or as there is none."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, float):
+            return NotImplemented
+        if math.isnan(self) or math.isnan(other):
+            return math.isnan(self) and math.isnan(other)
+        return float(self).hex() == other.hex()
+
+    __hash__ = float.__hash__
+
+
+def renamed(raw: bytes | None, settings_name: str) -> bytes | None:
+    """A record of the default names, with those of the settings."""
+    if settings_name != "renamed" or raw is None:
+        return raw
+    try:
+        event = json.loads(raw)
+        return json.dumps({RENAMED.get(k, k): v for k, v in event.items()}).encode()
+    except (ValueError, AttributeError, RecursionError):
+        return raw
+
+
+@pytest.mark.parametrize("settings_name", shortened(list(ALL_SETTINGS)))
+def test_fuzzed_records(settings_name: str) -> None:
+    settings = ALL_SETTINGS[settings_name]
+    base = "defaults" if settings_name == "renamed" else settings_name
+    good, _ = random_records(5, base, 400, 1)
+    good = [type(r)(*r.address, r.record_ms, renamed(r.raw, settings_name)) for r in good]
+    mixed = Fuzzer(17, settings).mix(good, 8000, heavy=12)
+    events, other_reasons = Pair(settings).compare([(r.topic, r.raw) for r in mixed])
+    assert 0.1 * len(mixed) < events < 0.6 * len(mixed)
+    assert other_reasons < 0.05 * len(mixed)
+
+
+@pytest.mark.parametrize("settings_name", ALL_SETTINGS)
+def test_lines_with_one_thing_wrong_have_the_same_reason(settings_name: str) -> None:
+    dice = Random(23)
+    settings = ALL_SETTINGS[settings_name]
+    pair = Pair(settings)
+    for i in range(3000):
+        line = broken_line(dice, settings, f"u{i}", 1_700_000_000_000 + i, f"r{i}")
+        for kind in KINDS:
+            said, truth = pair.core.decode(kind, line), pair.judge.refusal(kind, line)
+            if kind == "impressions" or isinstance(truth, str):
+                assert isinstance(said, str)
+            assert (said if isinstance(said, str) else None) == truth or is_right(
+                str(said), kind, line, settings
+            )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_odd_value_in_every_field(kind: str) -> None:
+    good = '"ts":1700000000000,"user_id":"u","item_id":"i","session_id":"s","action":"end"'
+    items = '"ts":1700000000000,"user_id":"u","items":[{"item_id":"j"},{"item_id":"i"'
+    records = [
+        (kind, record.encode(errors="surrogatepass"))
+        for value in ODD
+        for name in (*FIELDS, "variant")
+        for record in (f'{{{good},"{name}":{value}}}', f'{{{items},"{name}":{value}}}]}}')
+    ]
+    events, _ = PAIR.compare(records)
+    assert events > 500
+
+
+_VALUES = st.sampled_from(ODD) | st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda x: st.lists(x) | st.dictionaries(st.text(), x),
+    max_leaves=5,
+).map(json.dumps)
+_NUMBERS = st.from_regex(r"\A-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?\Z")
+_TIMES = st.from_regex(
+    r"\A\"(0001|1969|20[0-9]{2}|9999)-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
+    r"(\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:?[0-5][0-9])\"\Z",
+    fullmatch=True,
+) | st.builds(
+    '"{}-12-31T{:02}:{:02}:60{}{:02}:{:02}"'.format,
+    st.sampled_from(("2016", "9999", "0001")),
+    st.integers(0, 23),
+    st.integers(0, 59),
+    st.sampled_from("+-"),
+    st.integers(0, 23),
+    st.integers(0, 59),
+)
+_NAMES = st.sampled_from((*FIELDS, "variant", "surface"))
+_BLANKS = st.sampled_from(("", "", "", " ", "\n", "\t\r"))
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.lists(st.tuples(_NAMES, _VALUES | _NUMBERS | _TIMES, _BLANKS), max_size=6),
+    st.booleans(),
+)
+@hypothesis_settings(max_examples=sized(300, 1500))
+def test_any_values_in_any_fields(
+    kind: str, pairs: list[tuple[str, str, str]], is_first: bool
+) -> None:
+    said = [f'{blank}"{name}"{blank}:{blank}{value}{blank}' for name, value, blank in pairs]
+    good = '"ts":1700000000000,"user_id":"u","item_id":"i","session_id":"s","action":"end"'
+    fields = ",".join([good, *said] if is_first else [*said, good])
+    raw = f"{{{fields}}}".encode(errors="surrogatepass")
+    PAIR.compare([(kind, raw)])
+
+
+@given(st.sampled_from(KINDS), st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
+@hypothesis_settings(max_examples=sized(200, 500))
+def test_any_bytes(kind: str, raw: bytes) -> None:
+    PAIR.compare([(kind, raw), (kind, b'{"ts":1,"user_id":"u","item_id":"i",' + raw)])
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":"' + b'\\"' * 400_000 + b"{" * 20,
+        b'{"a":"' + b'\\"' * 400_000 + b'"' + b"{" * 20,
+        b'"' * 900_001 + b"[" * 20,
+        b'{"a":' * 150_000,
+        b"[" * 900_000 + b"\\",
+        b'{"items":[' + b'{"item_id":"i"},' * 60_000 + b"{}]}",
+        b'{"reference":[' + b'"i",' * 200_000 + b'"i"]}',
+        b'{"user_id":"' + b"\\u0041" * 160_000 + b'"}',
+        b'{"score":' + b"9" * 900_000 + b"}",
+        b'{"' + b"k" * 900_000 + b'":1}',
+    ],
+    ids=[
+        "no end",
+        "an end",
+        "quotes",
+        "objects",
+        "lists",
+        "items",
+        "ranks",
+        "id",
+        "digits",
+        "name",
+    ],
+)
+def test_no_record_takes_long(raw: bytes) -> None:
+    started = time.monotonic()
+    assert isinstance(PAIR.core.decode("impressions", raw), str)
+    assert time.monotonic() - started < 0.2
+    assert isinstance(PAIR.judge.event("impressions", raw), str)
+    assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize("levels", [1, MAX_DEPTH, MAX_DEPTH + 1, 10_000, 100_000])
+def test_brackets_are_counted_outside_of_texts(levels: int) -> None:
+    inside = b'"]]\\"]]' + b"[" * 20 + b'"'
+    assert depth(b"[" * levels + inside + b"]" * levels) == levels
+    assert depth(b"[]" * levels + inside) in (0, 1)

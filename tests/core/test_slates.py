@@ -1,0 +1,350 @@
+"""Slates in the engine: emitted again whenever a member or a grade comes, whatever came first.
+
+Each log is hand-made; its readings are those worked out by hand, and in every cut of the log, with
+restarts between, those of the oracle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.memory import MemoryStore
+from streamer.state.partition import Partition
+from streamer.state.restore import load_partition
+from streamer.testing import Chunk, Engines, LogRecord, chunks_of
+from tests.oracle.oracle import run
+from tests.oracle.shape import Readings
+from tests.oracle.timeline import H, Log, M, S
+from tests.support.agreement import differences, read_engines, run_engines, states, to_log
+from tests.support.canonical import canonical
+from tests.support.lanes import long
+from tests.support.rollups import every
+
+BASE: dict[str, Any] = {
+    "dimensions": [{"name": "variant"}],
+    "windows": {"lengths": ["1h", "24h"]},
+    "metrics": every(
+        "variant",
+        k=[2, 10],
+        feedback={"click": 1.0, "like": 3.0},
+        conventions={"ndcg_ratio": ["jurity"]},
+    ),
+}
+PLAIN = parse(BASE)
+GRADED = parse(
+    {**BASE, "metrics": {**BASE["metrics"], "feedback": {"click": 1.0, "conversion": 5.0}}}
+)
+
+
+def read(log: Log, settings: Settings = PLAIN) -> Readings:
+    """The engine's readings; those of the oracle in every cut."""
+    expected = run(log.records, settings).readings
+    records = to_log(log.records)
+    reference: list[Any] = []
+    for size, seed in ((10**6, None), (1, 1), (1, 2), (2, 3), (5, 4)):
+        engines = run_engines(settings, 1, records, size, seed)
+        readings = read_engines(engines)
+        assert differences(readings, expected) == [], (size, seed)
+        reference = reference or states(engines)
+        assert states(engines) == reference
+    return readings
+
+
+def value(readings: Readings, name: str, **labels: Any) -> float | None:
+    """In the window of 24 hours, of all segments unless told otherwise, provisional."""
+    wanted = {"window": "24h", "variant": "all", "maturity": "provisional", **labels}
+    return readings.get((f"streamer_{name}", frozenset((k, str(v)) for k, v in wanted.items())))
+
+
+def slate(log: Log, event_ms: int, items: str, **fields: Any) -> Log:
+    """A whole slate in one event, an item a letter."""
+    return log.shown(
+        event_ms, items=[{"item_id": i} for i in items], **{"request_id": "r"} | fields
+    )
+
+
+def test_feedback_before_and_after_the_impression_is_graded_alike() -> None:
+    late = Log().click(10 * S, request_id="r", item_id="b")
+    slate(late, 9 * S, "abc")
+    soon = slate(Log(), 9 * S, "abc").click(10 * S, request_id="r", item_id="b")
+    for log in (late, soon):
+        readings = read(log)
+        assert value(readings, "mrr", over="all") == 0.5
+        assert value(readings, "window_slates", over="engaged") == 1
+        assert value(readings, "hit_ratio", over="engaged", k=2) == 1.0
+
+
+def test_a_higher_grade_replaces_a_lower_one_and_nothing_counts_twice() -> None:
+    log = slate(Log(), 0, "abc")
+    log.click(S, request_id="r", item_id="b").click(S, request_id="r", item_id="b")
+    assert value(read(log), "dcg", over="all", k=2) == pytest.approx(1 / np.log2(3), abs=1e-9)
+    log.click(2 * S, request_id="r", item_id="b", feedback="like")
+    log.click(3 * S, request_id="r", item_id="b")
+    readings = read(log)
+    assert value(readings, "dcg", over="all", k=2) == pytest.approx(3 / np.log2(3), abs=1e-9)
+    assert value(readings, "cg", over="all", k=2) == 3.0
+    assert value(readings, "window_slates", over="all") == 1
+
+
+def test_feedback_for_an_item_that_was_not_shown_is_unattributed() -> None:
+    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="z")
+    log.click(2 * S, request_id="r", item_id="a").shown(3 * H, item_id="y", user_id="v")
+    readings = read(log)
+    assert value(readings, "recall_ratio", over="engaged", k=2) == 1.0
+    unattributed = frozenset({("topic", "clicks")})
+    assert readings["streamer_unattributed_total", unattributed] == 1
+
+
+def test_members_come_one_by_one_in_any_order_and_the_earliest_gives_the_place() -> None:
+    log = Log()
+    for position, at_ms in ((2, 61 * S), (3, 62 * S), (1, 5 * S)):
+        variant = "A" if position == 1 else "B"
+        log.shown(at_ms, 62 * S, request_id="r", item_id=f"i{position}", position=position,
+                  variant=variant)  # fmt: skip
+        if position == 3:
+            log.click(70 * S, request_id="r", item_id="i2")
+    readings = read(log)
+    assert value(readings, "window_slates", over="all") == 1
+    assert value(readings, "window_slates", over="all", variant="B") is None
+    assert value(readings, "mrr", over="engaged", variant="A") == 0.5
+
+
+def test_items_without_a_request_are_a_slate_and_single_impressions_are_not() -> None:
+    log = slate(Log(), 0, "a", request_id=None).shown(0, item_id="b").shown(S, item_id="b")
+    log.click(2 * S, item_id="a").click(2 * S, item_id="b")
+    readings = read(log)
+    assert value(readings, "window_slates", over="all") == 1
+    assert value(readings, "window_slates", over="engaged") == 1
+
+
+def test_an_item_shown_again_in_its_slate_is_no_member() -> None:
+    log = (
+        slate(Log(), 0, "aba")
+        .shown(S, request_id="r", item_id="b")
+        .shown(2 * S, request_id="r", item_id="c")
+    )
+    log.click(3 * S, request_id="r", item_id="c")
+    assert value(read(log), "mrr", over="all") == pytest.approx(1 / 3, abs=1e-9)
+
+
+def test_a_request_id_used_again_after_the_dedup_window_is_another_slate() -> None:
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    slate(log, 3 * H, "cd")
+    log.click(3 * H + S, request_id="r", item_id="c")
+    readings = read(log)
+    assert value(readings, "window_slates", over="all") == 2
+    assert value(readings, "mrr", over="all") == 0.75
+
+
+def test_a_slate_has_a_bound_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_ITEMS", 3)
+    monkeypatch.setattr("tests.oracle.slates.MAX_MEMBERS", 3)
+    log = slate(Log(), 0, "ab")
+    for at, item in enumerate("cde", 1):
+        log.shown(at * S, request_id="r", item_id=item)
+    log.click(5 * S, request_id="r", item_id="e").click(6 * S, request_id="r", item_id="c")
+    readings = read(log)
+    assert value(readings, "mrr", over="all") == pytest.approx(1 / 3, abs=1e-9)
+    assert value(readings, "recall_ratio", over="engaged", k=10) == 1.0
+    assert value(readings, "ctr_attributed_ratio") == 0.4
+
+
+def test_slates_spread_over_time_stay_until_their_last_member_is_done() -> None:
+    """The first member could leave long before the last; the slate is compared as a whole."""
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    log.shown(85 * M, request_id="r", item_id="c")
+    for minute in range(86, 114, 2):  # clocks go on, others come and go
+        log.shown(minute * M, user_id="v", item_id="x").click(minute * M, user_id="v")
+    log.click(114 * M, request_id="r", item_id="c")
+    log.shown(115 * M, user_id="v", item_id="x")
+    readings = read(log)
+    assert value(readings, "recall_ratio", over="engaged", k=2) == 0.5
+    assert value(readings, "mrr", over="engaged") == 0.5
+
+
+def test_conversions_grade_slates_whose_impressions_are_long_gone() -> None:
+    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="b")
+    slate(log, 0, "de", request_id="q").click(2 * S, request_id="q", item_id="e")
+    for hour in range(1, 8):
+        log.shown(hour * H, user_id="v", item_id="x").click(hour * H, user_id="v")
+    log.bought(7 * H + M, request_id="r", item_id="b", value=3).bought(8 * H, item_id="e")
+    readings = read(log, GRADED)
+    assert value(readings, "dcg", over="engaged", k=2) == pytest.approx(5 / np.log2(3), abs=1e-9)
+    assert value(readings, "window_slates", over="engaged") == 2
+
+
+def test_maturity_waits_for_the_feedback_that_grades() -> None:
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    log.shown(4 * H, user_id="v", item_id="x")
+    assert value(read(log), "mrr", over="engaged", maturity="mature") == 0.5
+    assert value(read(log, GRADED), "mrr", over="engaged", maturity="mature") is None
+
+
+def test_scores_and_probes() -> None:
+    items = [{"item_id": i, "score": s} for i, s in zip("abc", (0.9, 0.5, 0.5), strict=True)]
+    log = Log().shown(0, items=items, request_id="r", reference=["b", "a"], held_out="c")
+    log.click(S, request_id="r", item_id="b")
+    readings = read(log)
+    assert value(readings, "gauc_ratio") == 0.25
+    assert value(readings, "hinge_loss") == pytest.approx((1.4 + 1.0) / 2, abs=1e-9)
+    unripe: dict[str, Any] = {"window": "24h", "variant": "all"}
+    found = {n: readings[f"streamer_{n}", frozenset(unripe.items())] for n in (
+        "hit_sampled_ratio", "ndcg_sampled_ratio", "window_sampled_slates"
+    )}  # fmt: skip
+    assert found["ndcg_sampled_ratio"] == 0.5
+    assert found["hit_sampled_ratio"] == found["window_sampled_slates"] == 1
+    labels = frozenset({**unripe, "k": "2"}.items())
+    assert readings["streamer_index_recall_ratio", labels] == 1.0
+
+
+async def recovered(
+    settings: Settings, log: Sequence[LogRecord], seed: int, size: int = 2, commits: float = 1.0
+) -> Engines:
+    """Fed in small chunks; another worker takes over after each commit."""
+    store, engines, dice = MemoryStore(), Engines(settings, 1), Random(seed)
+    await store.set_partitions(1)
+    journal = await take_over(store, engines)
+    for chunk in chunks_of(log, size, seed):
+        engines.feed(chunk)
+        if dice.random() < commits:
+            await store.commit(0, journal.prepare())
+            journal = await take_over(store, engines)
+    engines.finish()
+    return engines
+
+
+async def take_over(store: MemoryStore, engines: Engines) -> Journal:
+    claim, stored = await store.claim(0)
+    partition = Partition(engines.settings, engines.catalogue, engines.key)
+    engines.partitions[0] = partition
+    return await load_partition(store, 0, partition, claim, stored)
+
+
+@pytest.mark.parametrize("settings", [PLAIN, GRADED], ids=["clicks", "conversions"])
+@pytest.mark.parametrize(("seed", "commits"), [(0, 1.0), (1, 1.0), (2, 0.3), (3, 0.1), (4, 0.1)])
+async def test_takeovers_in_the_middle_of_slates_change_nothing(
+    settings: Settings, seed: int, commits: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "BLOB_FAN_IN", 2)
+    log = Log()
+    for i in range(6):
+        at_ms = i * 40 * M
+        log.shown(at_ms, request_id=f"r{i}", item_id="a", position=1, score=0.2)
+        log.click(at_ms + S, request_id=f"r{i}", item_id="b")
+        log.shown(at_ms, at_ms + M, request_id=f"r{i}", item_id="b", position=2, score=0.1)
+        log.shown(at_ms + 30 * M, request_id=f"r{i}", item_id="c", held_out="c")
+        log.bought(at_ms + 2 * H, request_id=f"r{i}", item_id="b")
+    records = to_log(log.records)
+    reference = run_engines(settings, 1, records, 10**6)
+    engines = await recovered(settings, records, seed, 2, commits)
+    expected = run(log.records, settings).readings
+    assert differences(read_engines(engines), expected) == []
+    assert canonical(engines.partitions[0]) == canonical(reference.partitions[0])
+
+
+async def fed_in_two(settings: Settings, log: Log, first: int) -> Readings:
+    """The first records one by one and in one commit; another worker does the others."""
+    store, engines, records = MemoryStore(), Engines(settings, 1), to_log(log.records)
+    await store.set_partitions(1)
+    journal = await take_over(store, engines)
+    for i, record in enumerate(records):
+        if i == first:
+            await store.commit(0, journal.prepare())
+            journal = await take_over(store, engines)
+        engines.feed(Chunk(record.kind, record.partition, [record]))
+    engines.finish()
+    return read_engines(engines)
+
+
+async def test_a_slate_of_several_batches_in_one_blob_keeps_its_bound() -> None:
+    log = Log().shown(0, request_id="r", items=[{"item_id": f"a{i}"} for i in range(600)])
+    log.shown(0, user_id="v", item_id="x")
+    log.shown(S, request_id="r", items=[{"item_id": f"b{i}"} for i in range(600)])
+    log.click(2 * S, request_id="r", item_id="b599").click(2 * S, request_id="r", item_id="a599")
+    expected = run(log.records, PLAIN).readings
+    assert differences(await fed_in_two(PLAIN, log, 3), expected) == []
+
+
+async def test_a_slate_of_several_batches_in_one_blob_stays_whole() -> None:
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    log.shown(S, user_id="v", item_id="y").shown(85 * M, request_id="r", item_id="c")
+    first = len(log.records)
+    for minute in range(86, 114, 2):
+        log.shown(minute * M, user_id="v", item_id="x").click(minute * M, user_id="v")
+    log.click(114 * M, request_id="r", item_id="c").shown(115 * M, user_id="v", item_id="x")
+    expected = run(log.records, PLAIN).readings
+    assert differences(await fed_in_two(PLAIN, log, first), expected) == []
+
+
+async def test_slates_closed_by_a_bound_never_show_less_than_none() -> None:
+    settings = parse({**BASE, "windows": {"lengths": ["5m"]}, "limits": {"open_impressions": 2}})
+    log = Log().shown(0, request_id="r", item_id="a").shown(20 * M, request_id="r", item_id="b")
+    log.shown(20 * M, user_id="v", item_id="x").shown(10 * M, 21 * M, request_id="r", item_id="c")
+    for seed in range(3):
+        readings = read_engines(await recovered(settings, to_log(log.records), seed, 1))
+        assert all(v > 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+@long
+def test_keys_of_old_slates_are_forgotten() -> None:
+    """Also where the same users come back with other requests again and again."""
+    engines = Engines(PLAIN, 1)
+    (partition,) = engines.partitions
+    for minute in range(0, 60 * 6, 20):
+        log = Log()
+        for i in range(1500):
+            log.shown(minute * M + i, user_id=f"u{i % 50}", request_id=f"r{minute}-{i}")
+            log.click(minute * M + i, user_id="v")
+        for chunk in chunks_of(to_log(log.records), 10**6):
+            engines.feed(chunk)
+    assert partition.core.sizes()["slates_rows"] <= 1500 * 110 // 20
+
+
+def test_what_the_bound_of_impressions_drops_leaves_its_slate_as_it_was_emitted() -> None:
+    settings = parse({**BASE, "limits": {"open_impressions": 4}})
+    log = slate(Log(), 0, "ab").click(S, request_id="r", item_id="b")
+    for at in range(3):
+        slate(log, (2 + at) * S, "cd", request_id=f"q{at}")
+    log.shown(9 * S, request_id="r", item_id="e").click(10 * S, request_id="r", item_id="e")
+    engines = run_engines(settings, 1, to_log(log.records), 1, 1)
+    readings = read_engines(engines)
+    assert readings["streamer_identity_exact", frozenset()] == 0
+    assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+def test_members_beyond_the_bound_are_not_retained_for_conversions() -> None:
+    settings = parse(
+        {
+            **BASE,
+            "metrics": {**BASE["metrics"], "feedback": {"click": 1.0, "conversion": 5.0}},
+            "limits": {"open_impressions": 4},
+        }
+    )
+    log = slate(Log(), 0, "abc").click(S, request_id="r", item_id="b")
+    slate(log, 2 * S, "abc", request_id="q").click(3 * S, request_id="q", item_id="c")
+    log.shown(4 * H, user_id="v", item_id="x").click(4 * H, user_id="v")
+    log.bought(5 * H, request_id="r", item_id="b").bought(5 * H, request_id="q", item_id="c")
+    (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 1, 3)).partitions
+    readings = read_engines(engines)
+    assert readings["streamer_identity_exact", frozenset()] == 0
+    assert partition.core.counters()["evicted_early"]["retained"] > 0
+    assert value(readings, "window_slates", over="engaged") == 2
+    assert all(v >= 0 for (name, _), v in readings.items() if "slates" in name)
+
+
+def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
+    log = slate(Log(), 0, "ab").shown(95 * M, request_id="r", item_id="c")
+    log.shown(101 * M, item_id="d").click(105 * M, 106 * M, item_id="c")
+    log.shown(104 * M, 111 * M, item_id="c").click(5 * H, item_id="z", user_id="v")
+    readings = read(log)
+    assert value(readings, "window_slates", over="engaged") is None
+    assert value(readings, "mrr", over="all") == 0.0

@@ -1,1 +1,0 @@
-"""Faults on the real Kafka and the real Redis."""

@@ -1,0 +1,73 @@
+"""Where logs end is asked again whatever the last question ended with."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError
+from aiokafka.structs import TopicPartition
+
+from streamer.kafka import log_ends
+from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
+from streamer.settings import limits
+from streamer.settings.model import Kafka
+from tests.support.scripted import until
+
+Offsets = dict[TopicPartition, int]
+
+
+class Broker:
+    """Answers, or raises ``error``."""
+
+    error: Exception | None = None
+    asked = 0
+
+    @contextlib.asynccontextmanager
+    async def consumer(self, kafka: Kafka) -> AsyncIterator[Any]:
+        self.asked += 1
+        if self.error is not None and self.asked == 1:
+            raise self.error
+        yield self
+
+    async def beginning_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
+        return dict.fromkeys(places, 3)
+
+    async def end_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
+        if self.error is not None:
+            raise self.error
+        return dict.fromkeys(places, 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("nobody expected it"), "ValueError: nobody expected it; at broker:1"),
+        (KafkaConnectionError("away"), "away; at broker:1"),
+    ],
+)
+async def test_no_error_ends_the_questions(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    """Once while it connects, once in the midst: what is not asked again is not shown as known."""
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    broker = Broker()
+    broker.error = error
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(Kafka(brokers="broker:1"))
+    assert found.problem == NOT_ASKED
+    async with found.followed(lambda: 2):
+        await until(lambda: broker.asked > 1, "asked again after it did not connect")
+        broker.error = None
+        await until(lambda: found.problem is None, "known")
+        assert len(found.bounds) == 8
+        assert found.bounds["clicks", 1] == (3, 7)
+        broker.error = error
+        await until(lambda: found.problem, "the error is reported")
+        assert found.problem is not None
+        assert said in found.problem
+        assert found.bounds == {}
+        broker.error = None
+        await until(lambda: found.bounds, "known again")

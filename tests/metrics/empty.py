@@ -1,0 +1,110 @@
+"""What each declared empty rule means: where a series is to be shown, from the sums alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamer.metrics import ranking, scoring
+from streamer.metrics.definition import Metric
+from streamer.metrics.intervals import _FIRST
+from streamer.metrics.user_sums import USERS, positive_users
+from tests.metrics.counted import CountedSums
+
+OF_GROUPS = {
+    "ctr": "impressions",
+    "ctr_attributed": "impressions",
+    "cvr": "clicks",
+    "cvr_attributed": "clicked",
+    "conversion_value_per_click": "clicks",
+    "conversion_value_per_impression": "impressions",
+    "dwell_mean": "viewings",
+    "bounce_rate": "sessions",
+    "views_per_session": "sessions",
+    "session_length_mean": "sessions",
+}
+"""Metric with an interval → what its denominator counts."""
+WITHOUT = {
+    "impressions": "shown_at",
+    "clicks": "clicks_at",
+    "conversions": "conversions",
+    "clicked impressions": "clicked",
+    "ended sessions": "sessions",
+    "dwell times": "dwells",
+}
+"""What a metric is absent without → the statistic that counts it."""
+_POPULATIONS = {
+    p.name: (family.slate_metric, i)
+    for family in (ranking, scoring)
+    for i, p in enumerate(family.slate_metric.populations)
+}
+
+
+def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str) -> Any:
+    """Where the series of these labels is to be shown; KeyError for a rule that is not known."""
+    said, is_mature = metric.empty, labels.get("maturity") == "mature"
+
+    def stat(name: str) -> Any:
+        found = sums.mature(name, 0) if is_mature else sums(name)
+        assert found is not None
+        return found.sum(axis=1) if found.ndim == 2 else found
+
+    if said == "absent where it is 0":
+        return _value(metric, sums, labels) != 0
+    if said == "absent without impressions, feedback and conversions":
+        feedback = sum(sums(f"feedback_{i}") for i in range(3))
+        return (stat("shown_at") + feedback + stat("conversions")) > 0
+    if said == "absent without impressions there":
+        place = 51 if labels["position"] == "other" else int(labels["position"])
+        return sums("shown_at")[:, place] > 0
+    if said == "absent without expected clicks":
+        return stat("shown_at") - sums("shown_at")[:, 0] > 0
+    if "users" in said and "groups" not in said:
+        return _of_users(said, sums, labels)
+    if said.startswith("absent below 8 groups"):
+        base = metric.name.replace("_lower", "").replace("_upper", "")
+        first = _FIRST[OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]]
+        whole = sums.mature("by_user_group", 0) if is_mature else sums("by_user_group")
+        assert whole is not None
+        return (whole[:, first : first + 16] > 0).sum(axis=1) >= 8
+    if "slates" in said:
+        return _of_slates(metric, said, sums, labels)
+    if metric.scope == "total" and metric.kind == "histogram":
+        name = "dwell_class" if "dwell" in metric.name else "session_class"
+        known = [s for s in sums.catalogue.layout.at if s.startswith(name)]
+        return np.sum([sums(s) for s in known], axis=0) > 0
+    return stat(WITHOUT[said.removeprefix("absent without ")]) > 0
+
+
+def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
+    (found,) = [s.values for s in metric.series(sums) if dict(s.labels) == labels]
+    return found
+
+
+def _of_users(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
+    users = sums.users(USERS)
+    if said == "absent below 8 users":
+        return users >= 8
+    if labels.get("definition") == "gorse-0.5":
+        assert "without users who gave the feedback (gorse-0.5)" in said
+        kinds = sums.settings.user_feedback_kinds
+        return sums.users(positive_users(kinds.index(labels["feedback"]))) > 0
+    assert said.startswith("absent without users")
+    return users > 0
+
+
+def _of_slates(metric: Metric, said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
+    """Slates of the population that a mean is over: of that of the label, or of its only one."""
+    values = {m.name: m for f in (ranking, scoring) for m in f.slate_metric.values}
+    name = labels.get("over") or values[metric.name.removesuffix("_stderr")].population.name
+    family, place = _POPULATIONS[name]
+    found = sums.mature(family.name, 0) if labels.get("maturity") == "mature" else sums(family.name)
+    assert found is not None
+    if said == "absent below two slates that it is over":
+        return found[:, place] > 1
+    if name == "all":
+        assert "over all: absent without slates, else 0" in said
+    else:
+        assert f"absent without {name} slates" in said
+    return found[:, place] > 0

@@ -1,0 +1,147 @@
+"""What metrics declare, and that random logs show all of them: see ``test_laws`` for formulas."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from streamer.errors import SettingsError
+from streamer.metrics import intervals, users
+from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.metrics.definition import Family, Metric
+from streamer.metrics.layout import MAX_BLOCKS, merge
+from streamer.query.readings import family_of
+from streamer.settings.load import parse
+from tests.oracle.oracle import records_of_log
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+from tests.support.agreement import (
+    DOCUMENTS,
+    SETTINGS,
+    differences,
+    read_engines,
+    run_engines,
+    to_log,
+)
+
+METRICS = [(family, metric) for family in FAMILIES for metric in family.metrics]
+IDS = [f"{family.name}-{metric.name}" for family, metric in METRICS]
+RATIOS_BEYOND_1 = {
+    *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
+    *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
+}
+"""Ratios whose parts count by their own times: clicks may be in a window without their
+impressions; several clicks may join one impression. All others are shares."""
+OF_PARTITIONS = {
+    # What waits depends on the clocks of its partition, and a bound of values on what is in it.
+    *("unattributed_total", "unsettled", "clicks_total", "conversions_total"),
+    *("conversion_value_total", "feedback_total", "label_values_capped_total"),
+    *("dwell_seconds", "session_length_seconds"),
+}
+
+
+def is_of_users(name: str) -> bool:
+    """Whose ``other`` counts a user once for each value that only the reader folds into it."""
+    ends = {intervals.name_of(m.name, end) for m in users.METRICS for end in ("lower", "upper")}
+    return name.removeprefix(PREFIX) in {metric.name for metric in users.METRICS} | ends
+
+
+def settings_of(family: Family) -> object:
+    return parse({"metrics": {"families": [family.name], "feedback": {"click": 1, "like": 1}}})
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_every_metric_says_what_it_is(family: Family, metric: Metric) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
+    assert metric.formula
+    assert metric.unit
+    assert "absent" in metric.empty
+    assert metric.doc.endswith(".")
+    since_start = "histogram" if metric.labels == ("le",) else "counter"
+    assert metric.kind == (since_start if metric.scope == "total" else "gauge")
+    assert metric.name.endswith("_total") == (metric.kind == "counter")
+    assert metric.name.endswith("_ratio") == (metric.unit == "ratio" or "coec_ratio" in metric.name)
+    assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
+
+
+@pytest.mark.parametrize("label", sorted({x for _, metric in METRICS for x in metric.labels}))
+def test_no_dimension_has_the_name_of_a_label(label: str) -> None:
+    with pytest.raises(SettingsError, match="label that streamer or Prometheus sets itself"):
+        parse({"dimensions": [{"name": label}]})
+
+
+def test_names_are_unique() -> None:
+    names = [metric.name for _, metric in METRICS]
+    assert len(set(names)) == len(names)
+    assert len({family.name for family in FAMILIES}) == len(FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda f: f.name)
+def test_statistics_fit_a_column_and_say_their_unit(family: Family) -> None:
+    settings = SETTINGS["mapped names, own rollups"]
+    stats = family.stats(settings)
+    assert all(stat.unit and stat.largest > 0 and stat.width > 0 for stat in stats)
+    layout = merge([stats])
+    assert layout.size <= MAX_BLOCKS * 64
+    spans = sorted((layout.span(s.name).start, layout.span(s.name).stop) for s in stats)
+    assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+@pytest.fixture(scope="module")
+def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
+    """All readings of a few random logs, by name without prefix."""
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    for seed, name in enumerate(DOCUMENTS):
+        settings = SETTINGS[name]
+        records = records_of_log(random_log(seed + 40, settings, 1500), settings)
+        for (key, labels), value in read_engines(
+            run_engines(settings, 1, to_log(records), 500)
+        ).items():
+            name_of = key.removeprefix(PREFIX)
+            if any(label == "le" for label, _ in labels):
+                name_of = name_of.removesuffix("_bucket")
+            found.setdefault(name_of, []).append((dict(labels), value))
+    return found
+
+
+@pytest.mark.parametrize(("family", "metric"), METRICS, ids=IDS)
+def test_values_are_in_range_and_labels_as_declared(
+    family: Family, metric: Metric, readings: dict[str, list[tuple[dict[str, str], float]]]
+) -> None:
+    assert metric.name in readings, "no random log ever shows it"
+    dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
+    for labels, value in readings[metric.name]:
+        assert np.isfinite(value)
+        assert value >= (-1 if metric.unit == "correlation" else 0)
+        if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
+            assert value <= 1
+        extra = set(labels) - dimensions - {"window"}
+        assert extra == set(metric.labels) - ({"convention"} - extra)
+        assert ("window" in labels) == (metric.scope == "window")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_merging_partitions_changes_no_reading(seed: int) -> None:
+    # The same users' events on 1, 2 or 5 partitions, without event ids: a copy is one only in the
+    # same log.
+    settings = SETTINGS["few values"]
+    lines = [line.replace(b'"event_id"', b'"another"') for line in random_log(seed, settings, 1500)]
+    results: list[Readings] = []
+    for partitions in (1, 2, 5):
+        records = records_of_log(lines, settings, partitions=partitions)
+        engines = run_engines(settings, partitions, to_log(records), 300, seed)
+        results.append(
+            {
+                key: value
+                for key, value in read_engines(engines).items()
+                if key[0].removeprefix(PREFIX) not in OF_PARTITIONS
+                and family_of(key[0], "histogram").removeprefix(PREFIX) not in OF_PARTITIONS
+                and not (is_of_users(key[0]) and "other" in dict(key[1]).values())
+            }
+        )
+    assert len(results[0]) > 300
+    assert differences(results[1], results[0]) == []
+    assert differences(results[2], results[0]) == []

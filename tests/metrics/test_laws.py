@@ -1,0 +1,165 @@
+"""Laws of every metric that is listed, and that they catch a formula which is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+
+from streamer.metrics import by_position, engagement, ranking, scoring, sessions, traffic, users
+from streamer.metrics import intervals as intervals_module
+from streamer.metrics.catalogue import FAMILIES, Catalogue
+from streamer.metrics.definition import Metric, Series, Sums
+from streamer.metrics.slate_metrics import SlateMetric
+from streamer.metrics.slates import UNIT
+from tests.metrics.counted import SETTINGS, SIZE, CountedSums, sums
+from tests.metrics.laws import LAWS, ends_hold_the_value, read, sample_error
+from tests.support.slate_values import FAMILIES as SLATE_FAMILIES
+from tests.support.slate_values import (
+    Item,
+    Slate,
+    core_values,
+    in_core,
+    oracle_values,
+    random_slate,
+)
+
+CATALOGUE = Catalogue(SETTINGS)
+KNOWN = {metric.name: metric for family in FAMILIES for metric in family.metrics}
+PAIRS = {
+    scope: (sums(CATALOGUE, 1, scope), sums(CATALOGUE, 2, scope)) for scope in ("window", "total")
+}
+SLATES = [*ranking.slate_metric.values, *scoring.slate_metric.values]
+FAMILY_OF = {m.name: family for family in SLATE_FAMILIES.values() for m in family.values}
+PARTS: dict[str, tuple[Metric, ...]] = {
+    "traffic": tuple(m for m in traffic.FAMILY.metrics if m not in by_position.METRICS),
+    "by_position": by_position.METRICS,
+    "engagement": tuple(engagement.metric.metrics),
+    "users": users.METRICS,
+    "sessions": sessions.METRICS,
+    "ranking": ranking.FAMILY.metrics,
+    "scoring": scoring.FAMILY.metrics,
+    "intervals": intervals_module.FAMILY.metrics,
+}
+
+
+def obey(metric: Metric) -> None:
+    """All laws of one metric, in their order."""
+    for law in LAWS:
+        law(metric, *PAIRS[metric.scope])
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", KNOWN)
+def test_laws(name: str, law: object) -> None:
+    assert callable(law)
+    law(KNOWN[name], *PAIRS[KNOWN[name].scope])
+
+
+def test_every_metric_is_in_a_part() -> None:
+    assert sorted(m.name for part in PARTS.values() for m in part) == sorted(KNOWN)
+
+
+def test_ends_of_intervals_hold_their_values() -> None:
+    ends_hold_the_value(intervals_module.FAMILY, KNOWN, PAIRS["window"][0])
+
+
+# Slates -------------------------------------------------------------------------------------------
+
+
+def core_value(metric: SlateMetric, slate: Slate, k: int, convention: str) -> int:
+    """What a slate is worth."""
+    return core_values(SETTINGS, FAMILY_OF[metric.name], slate)[metric.name, k, convention]
+
+
+def cuts(metric: SlateMetric) -> Iterator[tuple[int, str]]:
+    """Every cut-off and convention."""
+    for k in SETTINGS.metrics.k if metric.by_k else (0,):
+        for convention in ("", *metric.conventions):
+            yield k, convention
+
+
+def means_are_those_of_the_slates(metric: SlateMetric) -> None:
+    """A reading is the mean of the values of its slates, computed one by one; so is its error."""
+    dice, family = Random(3), FAMILY_OF[metric.name]
+    slates = [random_slate(dice, SIZE, len(SETTINGS.gains)) for _ in range(80)]
+    truths = [oracle_values(SETTINGS, slate) for slate in slates]
+    truths = [(its, values) for its, values in truths if metric.population.name in its]
+    empty = PAIRS["window"][0].nothing
+    matrix = empty.matrix.copy()
+    span = CATALOGUE.layout.span(family.name)
+    matrix[0, span] = np.sum([amounts for amounts, _ in in_core(SETTINGS, family, slates)], axis=0)
+    found = CountedSums(CATALOGUE, matrix, 0 * matrix, empty.people)
+    for k, convention in cuts(metric):
+        values = [values[metric.name, k, convention] / UNIT for _, values in truths]
+        want = {"convention": convention} if convention else {}
+        want |= {"k": str(k)} if k else {}
+        want |= {"over": metric.over[-1]} if metric.over else {}
+        want |= {"maturity": "provisional"} if metric.population.has_maturity else {}
+        key = ("", tuple(sorted(want.items())))
+        mean = read(KNOWN[metric.name], found)[key][0][0]
+        assert mean == pytest.approx(sum(values) / len(values), rel=1e-12)
+        error = read(KNOWN[f"{metric.name}_stderr"], found)[key][0][0]
+        assert error == pytest.approx(sample_error(values), rel=1e-6)
+
+
+def the_best_order_is_better_than_the_worst(
+    metric: SlateMetric, value: Callable[[SlateMetric, Slate, int, str], int] = core_value
+) -> None:
+    """Items that users respond to first, scored highest, held out first; and the other way round:
+    losses fall, all else rises."""
+    items = [Item((2, 1)[i] if i < 2 else 0, i < 2, None, 1 + i, i == 0) for i in range(SIZE)]
+
+    def scored(order: list[Item]) -> Slate:
+        scores = np.linspace(3, -3, SIZE).tolist()
+        return [replace(item, score=score) for item, score in zip(order, scores, strict=True)]
+
+    for k, convention in cuts(metric):
+        best = value(metric, scored(items), k, convention)
+        worst = value(metric, scored(items[::-1]), k, convention)
+        if metric.name.endswith("_loss"):
+            assert 0 <= best < worst
+        else:
+            assert best > worst
+
+
+SLATE_LAWS = (
+    means_are_those_of_the_slates,
+    the_best_order_is_better_than_the_worst,
+)
+
+
+@pytest.mark.parametrize("law", SLATE_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("metric", SLATES, ids=lambda m: m.name)
+def test_laws_of_slates(metric: SlateMetric, law: object) -> None:
+    assert callable(law)
+    law(metric)
+
+
+# Planted bugs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("constant", [0, 1])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_formula_that_is_always_the_same_breaks_a_law(part: str, constant: int) -> None:
+    for metric in PARTS[part]:
+        obey(metric)
+
+        def planted(w: Sums, metric: Metric = metric) -> Iterator[Series]:
+            for series in metric.series(w):
+                yield replace(series, values=np.zeros(len(series.values)) + constant)
+
+        with pytest.raises(AssertionError):
+            obey(replace(metric, series=planted))
+
+
+@pytest.mark.parametrize("constant", [0, UNIT])
+@pytest.mark.parametrize("metric", SLATES, ids=lambda m: m.name)
+def test_a_value_of_slates_that_is_always_the_same_breaks_a_law(
+    metric: SlateMetric, constant: int
+) -> None:
+    with pytest.raises(AssertionError):
+        the_best_order_is_better_than_the_worst(metric, lambda *slate: constant)

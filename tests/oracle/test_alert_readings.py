@@ -1,0 +1,159 @@
+"""What is said of alerts over many weeks is what the oracle counts: weekdays, traffic, drift."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from streamer.query.alerts import Windows
+from streamer.query.readings import readout
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
+from streamer.state.snapshot import View, view_of
+from streamer.testing import Engines, chunks_of
+from tests.oracle.acceptance import accept
+from tests.oracle.alert_readings import read_alerts
+from tests.oracle.joining import join
+from tests.oracle.oracle import records_of_log
+from tests.oracle.shape import Record
+from tests.oracle.sink import Sink
+from tests.support.agreement import by_key, differences, run_engines, to_log
+from tests.support.journals import commit, start, take_over
+
+DAY, H = 86_400_000, 3_600_000
+BEGIN = 20_000 * DAY + 7 * H  # 2024-10-04, in the morning
+SETTINGS = parse({
+    "dimensions": [{"name": "surface", "values": ["home", "feed"]}],
+    "windows": {"lengths": ["1h"]},
+    "metrics": {"families": ["traffic"]},
+    "alerts": [
+        {"name": "by_surface", "window": "24h", "segments": ["surface"], "drop": 0.2},
+        {"name": "dated", "window": "6h", "reference": "2024-10-08", "traffic_drop": 0.0},
+        {"name": "early", "window": "12h", "reference": "2024-10-04", "traffic_rise": 0.0},
+        {"name": "alone", "window": "4h", "baseline": "before", "reference": "none",
+         "traffic_drop": 0.0, "traffic_rise": 0.0},
+    ],
+})  # fmt: skip
+
+
+def records(
+    seed: int, days: int, settings: Settings = SETTINGS, partitions: int = 2
+) -> list[Record]:
+    """Impressions and clicks of few users, fewer on weekends, that fall off slowly."""
+    dice, lines = Random(seed), list[dict[str, Any]]()
+    for hour in range(24 * days):
+        at_ms = BEGIN + hour * H
+        weekend = at_ms // DAY % 7 >= 5
+        for _ in range(dice.randrange(3 if weekend else 6)):
+            user, surface = f"u{dice.randrange(40)}", dice.choice(["home", "home", "feed", "aside"])
+            event_ms = at_ms + dice.randrange(H)
+            event = {"ts": event_ms, "user_id": user, "item_id": "i",
+                     "surface": surface}  # fmt: skip
+            lines.append({"type": "impression", **event})
+            if dice.random() < 0.5 * 0.985 ** (hour / 24):
+                lines.append({"type": "click", **event, "ts": event_ms + 1000})
+    ordered = sorted(lines, key=lambda line: int(line["ts"]))
+    return records_of_log(
+        [json.dumps(x).encode() for x in ordered], settings, partitions=partitions
+    )
+
+
+def oracle(settings: Settings, some: list[Record]) -> Any:
+    verdict, out = accept(some, settings), Sink()
+    read_alerts(out, verdict, join(verdict, settings), settings)
+    return out.readings
+
+
+def of_alerts(engines: Engines, views: list[View] | None = None) -> Any:
+    seen = views or [view_of(p) for p in engines.partitions]
+    found = by_key(readout(engines.settings, engines.catalogue, seen))
+    return {key: value for key, value in found.items() if key[0].startswith("streamer_alert_")}
+
+
+def statuses(readings: Any, kind: str, alert: str, surface: str = "all") -> list[str]:
+    return [
+        dict(labels)["status"]
+        for name, labels in readings
+        if name == f"streamer_alert_{kind}status"
+        and {("alert", alert), ("surface", surface)} <= set(labels)
+    ]
+
+
+@pytest.mark.parametrize("days", [2, 6, 14, 18, 33])
+def test_readings_equal_the_oracles_as_weeks_go_by(days: int) -> None:
+    some = records(days, days)
+    engines = run_engines(SETTINGS, 2, to_log(some), 500, days)
+    found, expected = of_alerts(engines), oracle(SETTINGS, some)
+    assert differences(found, expected) == []
+    has_reference = statuses(found, "reference_", "by_surface") != ["no baseline"]
+    assert has_reference == (days > 14)
+    assert statuses(found, "reference_", "dated") == (
+        ["no baseline"] if days < 18 else statuses(expected, "reference_", "dated")
+    )
+    assert statuses(found, "reference_", "early") == ["no baseline"]
+    assert statuses(found, "reference_", "alone") == statuses(found, "traffic_", "alone") == []
+    assert (statuses(found, "traffic_", "by_surface") == ["no baseline"]) == (days == 2)
+
+
+def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
+    for days, compared in ((28, "days"), (31, "weeks")):
+        engines = run_engines(SETTINGS, 2, to_log(records(3, days)), 500)
+        views = [view_of(p) for p in engines.partitions]
+        at_ms = max(view.header.stream_ms for view in views)
+        measures = engines.catalogue.alert_measures
+        windows = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, at_ms)
+        everything, *_ = windows.watched()
+        assert everything.change.compared == windows.compared == compared
+        assert everything.traffic is not None
+        assert everything.traffic.compared == compared
+        found = windows.explained()
+        assert found.change == found.mix + found.rate
+        assert everything.change.value == pytest.approx(float(found.value_now or 0))
+        assert everything.change.baseline == pytest.approx(float(found.value_then or 0))
+        parts = windows.explained_traffic()
+        assert sum(now for _, now, _ in parts) == everything.traffic.events
+        assert len(parts) == 3
+
+
+async def test_restarts_change_nothing_that_is_said() -> None:
+    some, store = records(5, 33, partitions=1), MemoryStore()
+    run = await start(store, SETTINGS, 1)
+    for i, chunk in enumerate(chunks_of(to_log(some), 300)):
+        run.engines.feed(chunk)
+        if i % 3 == 2:
+            await commit(store, run, 0)
+            await take_over(store, run, 0)
+    run.engines.finish()
+    await commit(store, run, 0)
+    reader = Reader(store)
+    await reader.refresh()
+    expected = oracle(SETTINGS, some)
+    assert differences(of_alerts(run.engines, list(reader.views)), expected) == []
+    assert statuses(expected, "reference_", "by_surface") != ["no baseline"]
+
+
+def test_a_first_week_that_is_not_stored_any_more_is_said() -> None:
+    late_ms = BEGIN + 420 * DAY
+    reasons = []
+    for since in (390, 360):
+        lines = [
+            {"type": "impression", "ts": at_ms, "user_id": "u", "item_id": "i"}
+            for at_ms in (BEGIN, late_ms - since * DAY, late_ms)
+        ]
+        raw = [json.dumps(line).encode() for line in lines]
+        engines = run_engines(SETTINGS, 1, to_log(records_of_log(raw, SETTINGS, partitions=1)), 1)
+        views = [view_of(p) for p in engines.partitions]
+        measures = engines.catalogue.alert_measures
+        everything, *_ = Windows(SETTINGS, SETTINGS.alerts[0], measures, views, late_ms).watched()
+        assert everything.reference is not None
+        assert everything.reference.status == "no baseline"
+        reasons.append(everything.reference.reason)
+    assert reasons == [
+        "the first week is about to leave the 400 days that are kept, or has: set a date",
+        "nothing was counted in the reference week",
+    ]

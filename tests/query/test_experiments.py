@@ -1,0 +1,106 @@
+"""How many users there will have been, and who is left out, as readers of the sums see it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
+from streamer.settings.load import parse
+from streamer.state.snapshot import view_of
+from streamer.stats.experiments.growth import MAX_DAYS, Growth
+from streamer.testing import LogRecord
+from tests.support.agreement import run_engines
+
+FIRST = datetime.date(2025, 6, 2)
+FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
+DAY_MS = 86_400_000
+SETTINGS = parse(
+    {
+        "dimensions": [{"name": "variant"}],
+        "experiments": [
+            {
+                "name": "x",
+                "dimension": "variant",
+                "control": "A",
+                "split": {"A": 1, "B": 1},
+                "start": FIRST,
+            }
+        ],
+    }
+)
+
+
+def book_of(shown: Sequence[tuple[int, int, str]]) -> StoredExperiment:
+    """Of (day, user, variant) of impressions, in the order of days."""
+    records = []
+    for i, (day, user, variant) in enumerate(shown):
+        ts = FIRST_MS + day * DAY_MS + DAY_MS - len(shown) + i
+        event = {"ts": ts, "user_id": f"u{user}", "item_id": "i", "variant": variant}
+        records.append(LogRecord("impressions", 0, i, ts, msgspec.json.encode(event)))
+    engines = run_engines(SETTINGS, 1, records, 10**6, None)
+    views = [view_of(p) for p in engines.partitions]
+    return stored_experiments(SETTINGS, engines.catalogue.experiment_measures, views)["x"]
+
+
+def test_returning_users_are_counted_once() -> None:
+    """After three days a straight line promises two thirds more than there are on day 7."""
+    dice = np.random.default_rng(3)
+    comes = dice.random((1200, 7)) < dice.beta(0.5, 1.5, 1200)[:, None]
+    shown = [(d, u, "AB"[u % 2]) for d in range(7) for u in np.flatnonzero(comes[:, d]).tolist()]
+    there_were = int(comes.any(axis=1).sum())
+    early = book_of([each for each in shown if each[0] < 3])
+    growth = early._growth(early.parts, early.trial.days.start, early.trial.days.start + 2)
+    assert growth is not None
+    assert growth.users == int(comes[:, :3].any(axis=1).sum())
+    assert growth.users_at(7) == pytest.approx(there_were, rel=0.1)
+    assert growth.users / 3 * 7 > 1.6 * there_were
+    stored = book_of(shown)
+    start = stored.trial.days.start
+    for day in range(7):
+        assert users_of(stored.trial, stored.parts, start + day) == int(
+            comes[:, : day + 1].any(axis=1).sum()
+        )
+
+
+def test_a_day_that_is_past_or_the_first_one_forecasts_nothing() -> None:
+    shown = [(d, 10 * d + u, "AB"[u % 2]) for d in range(3) for u in range(10)]
+    stored = book_of(shown)
+    start = stored.trial.days.start
+    assert stored._growth(stored.parts, start, start + 1) is None
+    first = book_of(shown[:10])
+    assert first._growth(first.parts, start, start) is None
+
+
+@pytest.mark.parametrize(("mixed", "is_warning"), [(0, False), (1, False), (2, True), (30, True)])
+def test_many_users_of_several_arms_are_a_warning(mixed: int, is_warning: bool) -> None:
+    shown = [(0, u, "AB"[u % 2]) for u in range(200)]
+    shown += [(0, u, "AB"[1 - u % 2]) for u in range(mixed)]
+    stored = book_of(shown)
+    found = document(stored, stored.read())
+    assert found["users_in_several_arms"] == mixed
+    assert found["users_in_several_arms_ratio"] == mixed / 200
+    assert [f"{mixed} users ({mixed / 200:.1%} of all" in text for text in found["warnings"]] == (
+        [True] if is_warning else []
+    )
+
+
+@given(st.integers(1, 20), st.integers(1, 10**6), st.integers(1, 20), st.integers(0, 10**6))
+def test_forecasts_go_through_what_was_seen(d: int, users: int, more_d: int, more: int) -> None:
+    growth = Growth(d, users, d + more_d, users + more)
+    assert growth.users_at(d + more_d) == pytest.approx(users + more)
+    assert growth.users_at(2 * (d + more_d)) <= 2 * (users + more) * (1 + 1e-9)
+    needed = int(1.5 * (users + more)) + 1
+    days = growth.days_to(needed)
+    assert growth.days_to(users) == 0
+    if days is None:
+        assert growth.users_at(d + more_d + MAX_DAYS) <= needed
+    else:
+        assert growth.users_at(d + more_d + days) >= needed * (1 - 1e-9)
+        assert growth.users_at(d + more_d + days - 1) < needed * (1 + 1e-9)

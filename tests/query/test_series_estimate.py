@@ -1,0 +1,79 @@
+"""How many series settings lead to: an upper estimate that is kept, said and warned of."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamer.cli.finding import OK, WARN
+from streamer.cli.run import say_series
+from streamer.cli.series import series_finding
+from streamer.encoding.segments import segment_texts
+from streamer.query.series_estimate import expected_series
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from tests.support.agreement import (
+    DOCUMENTS,
+    SETTINGS,
+    random_records,
+    read_engines,
+    run_engines,
+    to_log,
+)
+
+BESIDE = ("streamer_alert", "streamer_experiment", "streamer_rejected", "streamer_lift")
+VALUES = {
+    "variant": ["A", "B"],
+    "country": ["de", "fr", "it"],
+    "surface": [f"s{i}" for i in range(8)],
+}
+
+
+def named(**document: object) -> Settings:
+    """Dimensions of 2, 3 and 8 values."""
+    dimensions = [{"name": name, "values": values} for name, values in VALUES.items()]
+    return parse({"dimensions": dimensions, **document})
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_log_shows_more(name: str) -> None:
+    settings = SETTINGS[name]
+    records, _ = random_records(1, name, 800, 1)
+    engines = run_engines(settings, 1, to_log(records), 500)
+    shown = [key for key in read_engines(engines) if not key[0].startswith(BESIDE)]
+    seen = [
+        set(values)
+        for values in zip(*segment_texts(engines.partitions[0].core.dimensions()), strict=True)
+    ]
+    assert len(shown) <= expected_series(settings, seen) <= expected_series(settings) < 10**6
+
+
+def test_three_dimensions_are_affordable_and_crossings_cost() -> None:
+    few = expected_series(named())
+    assert 2_000 < few < 4_500
+    every = [list(VALUES)]
+    more = expected_series(named(metrics={"rollups": [[], *every]}))
+    all_metrics = expected_series(named(metrics={"rollups": [[], *every], "detailed": every}))
+    assert few < more < all_metrics
+
+
+def test_values_that_are_stored_count_where_none_are_named() -> None:
+    settings = parse({"dimensions": [{"name": "variant"}]})
+    seen = expected_series(settings, [{"A", "B", "unknown"}])
+    two = parse({"dimensions": [{"name": "variant", "values": ["A", "B"]}]})
+    assert seen == expected_series(two)
+    assert seen < expected_series(settings)
+
+
+def test_a_warning_above_the_bound_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
+    finding = series_finding(named(), {})
+    assert finding.level == OK
+    assert f"at most {expected_series(named()):,} on /metrics" in finding.what
+    say_series(named())
+    assert "streamer: series: at most" in capsys.readouterr().out
+    low = named(exporter={"series_warning": 1000})
+    assert series_finding(low, {}).level == WARN
+    assert "more than exporter.series_warning = 1,000" in series_finding(low, {}).what
+    say_series(low)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "metrics.rollups" in err

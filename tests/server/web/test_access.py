@@ -1,0 +1,195 @@
+"""The page by keyboard, for screen readers, on phones, in both colour schemes."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from selenium.webdriver import Keys
+
+from tests.server.web.conftest import open_page
+from tests.support.browser import Browser
+from tests.support.lanes import long
+from tests.support.site import Site
+
+pytestmark = long
+
+STOPS = """
+const shown = (e) => e.checkVisibility() && !e.disabled && (e.type !== "radio" || e.checked);
+window.stops = [...document.querySelectorAll("a[href], button, select, input, summary")]
+  .filter(shown);
+return window.stops.map((e) => e.id || e.textContent.trim());"""
+FOCUSED = """
+const e = document.activeElement;
+const marked = e.type === "radio" ? e.nextElementSibling : e;
+const style = getComputedStyle(marked);
+const box = marked.getBoundingClientRect();
+return {
+  place: window.stops.indexOf(e),
+  outline: style.outlineStyle === "none" ? 0 : parseFloat(style.outlineWidth),
+  isInView: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+};"""
+CONTRASTS = """
+const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+const light = (c) => c.slice(0, 3)
+  .map((v) => v / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+const ground = (e) => {
+  for (; e; e = e.parentElement) {
+    const colour = parse(getComputedStyle(e).backgroundColor);
+    if (colour.length < 4 || colour[3] > 0) return colour;
+  }
+  throw new Error("no background");
+};
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const e = walker.currentNode.parentElement;
+  const isText = walker.currentNode.data.trim() && !e.closest("script, noscript, title, desc");
+  if (isText && e.checkVisibility() && !e.closest(".cut, .hidden-text")) {
+    const style = getComputedStyle(e);
+    const ink = parse(e.namespaceURI.endsWith("svg") ? style.fill : style.color);
+    const [a, b] = [light(ink), light(ground(e))].sort((x, y) => x - y);
+    found.push([(b + 0.05) / (a + 0.05), e.className || e.nodeName, walker.currentNode.data]);
+  }
+}
+return found;"""
+OUTSIDE = """
+return [...document.querySelectorAll("main *, header *, footer *")]
+  .filter((e) => e.checkVisibility() && !e.closest("svg, pre, .hidden-text, thead"))
+  .filter((e) => e.getBoundingClientRect().right > arguments[0] + 0.5)
+  .map((e) => e.outerHTML.slice(0, 80));"""
+NAMED = {
+    *("button", "combobox", "DisclosureTriangle", "figure", "heading", "image", "link"),
+    *("navigation", "radio", "radiogroup", "group", "region", "searchbox", "table", "article"),
+}
+SIZES = ((320, 640), (390, 844), (768, 1024), (1280, 800))
+
+
+def open_all(page: Browser, site: Site) -> None:
+    """Open the page, and everything that can be disclosed."""
+    open_page(page, site)
+    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+
+
+def test_tab_reaches_every_control_in_order_and_shows_where_it_is(
+    page: Browser, site: Site
+) -> None:
+    open_page(page, site)
+    page.run("document.querySelectorAll('.card details').forEach((d) => (d.open = true))")
+    names = page.run(STOPS)
+    assert {"Skip to the numbers", "pause", "split", "More metrics", "ranker"} <= set(names)
+    for place, name in enumerate(names):
+        page.press(Keys.TAB)
+        focused: dict[str, Any] = page.run(FOCUSED)
+        assert focused["place"] == place, f"{name}: the focus is elsewhere"
+        assert focused["outline"] >= 2, f"{name}: nothing shows the focus"
+        assert focused["isInView"], f"{name}: out of view"
+
+
+def test_everything_works_by_keyboard(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    page.press(Keys.TAB)
+    page.press(Keys.ENTER)
+    assert page.run("return document.activeElement.id") == "main"
+    page.press(Keys.TAB)
+    page.press(Keys.ARROW_LEFT)
+    page.until(lambda: "The last 1h" in page.text("#segments caption"), "the other window")
+    assert page.run("return document.activeElement.value") == "1h"
+    page.press(Keys.TAB)
+    page.press("s")  # a select goes to the option that begins so
+    page.until(lambda: "by surface" in page.text("#segments caption"), "the other split")
+    page.press(Keys.TAB)
+    page.press(Keys.ENTER)
+    page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+
+
+def test_everything_has_a_name(page: Browser, site: Site) -> None:
+    open_all(page, site)
+    nodes = page.accessible()
+    found = {node.role for node in nodes}
+    assert {"button", "combobox", "DisclosureTriangle", "heading", "image"} <= found
+    assert {"link", "radio", "searchbox", "table", "article", "region"} <= found
+    assert not [node for node in nodes if node.role in NAMED - {"group"} and not node.name.strip()]
+    names = {(node.role, node.name) for node in nodes}
+    assert ("button", "Pause updates") in names
+    assert ("combobox", "Split by") in names
+    assert ("radio", "24h") in names
+    assert ("table", "The last 24h, by variant; below a value its 95% interval") in names
+    assert ("article", "ranker") in names
+    assert any(role == "image" and name.startswith("Lift +") for role, name in names)
+    assert any(
+        role == "image" and name == "Lift of B over A, Click-through rate, day by day"
+        for role, name in names
+    )
+
+
+def test_headings_leave_out_no_level(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    headings = [node for node in page.accessible() if node.role == "heading"]
+    levels = [node.level or 0 for node in headings]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b <= a + 1 for a, b in itertools.pairwise(levels))
+    sections = [node.name for node in headings if node.level == 2]
+    assert sections == ["Live windows", "Alerts", "Experiments"]
+
+
+def test_the_table_is_one_at_every_width(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    rows = page.run("return document.querySelectorAll('#segments tr').length")
+    for size in SIZES:
+        page.resize(*size)
+        roles = [node.role for node in page.accessible()]
+        table = roles[roles.index("table") : roles.index("heading", roles.index("table"))]
+        counts = [table.count(role) for role in ("row", "columnheader", "rowheader")]
+        assert counts == [rows, 10, rows - 1], size
+
+
+def test_what_is_missing_is_read_as_such(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?window=1h&split=variant,surface")
+    page.until(lambda: page.is_shown("#segments"), "the table")
+    cells = page.run(
+        "return [...document.querySelectorAll('#segments td')].map((e) => e.textContent)"
+    )
+    assert "–no data" in cells
+    assert "0" not in cells
+    assert any("no data" in node.name for node in page.accessible() if node.role == "cell")
+    assert not any("–" in node.name for node in page.accessible() if node.role == "cell")
+
+
+def test_nothing_is_wider_than_the_window(page: Browser, site: Site) -> None:
+    open_all(page, site)
+    for size in SIZES:
+        page.resize(*size)
+        page.run("scrollTo(200, 0)")
+        widths = page.run("return [scrollX, document.documentElement.scrollWidth]")
+        assert widths == [0, size[0]]
+        assert page.run(OUTSIDE, size[0]) == [], size
+
+
+def test_contrast_of_every_text(page: Browser, site: Site) -> None:
+    open_all(page, site)
+    for scheme in ("light", "dark"):
+        page.prefer(color_scheme=scheme, reduced_motion="reduce")
+        for is_stale in (False, True):
+            page.run("document.body.classList.toggle('stale', arguments[0])", is_stale)
+            found = page.run(CONTRASTS)
+            assert len(found) > 100
+            low = sorted(
+                (round(ratio, 2), what, text) for ratio, what, text in found if ratio < 4.5
+            )
+            assert low == [], (scheme, is_stale)
+
+
+def test_both_schemes_differ_and_motion_can_be_switched_off(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    moves = "return getComputedStyle(document.querySelector('#pause')).transitionDuration"
+    light = page.run(ground)
+    page.prefer(color_scheme="dark")
+    assert page.run(ground) != light
+    assert page.run(moves) != "0s"
+    page.prefer(reduced_motion="reduce")
+    assert page.run(moves) == "0s"

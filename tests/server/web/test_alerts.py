@@ -1,0 +1,306 @@
+"""The section of alerts: what it shows is what `/api/alerts` and `/api/explain` say."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+from selenium.webdriver import Keys
+
+from streamer.settings.load import parse
+from tests.server.web.conftest import open_page
+from tests.server.web.test_documents import HEALTH, ODD
+from tests.server.web.test_page import count, lift, number, percent
+from tests.support.browser import Browser
+from tests.support.site import Documents, Site
+
+ROWS = """return [...document.querySelectorAll(arguments[0] + " tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.innerText.trim().replace(/\\s*\\n\\s*/g, "\\n")))"""
+BARS = """return [...document.querySelectorAll("#parts tbody tr")].map((row) =>
+  [...row.querySelectorAll(".part rect")].map((bar) =>
+    ["x", "width"].map((name) => Number(bar.getAttribute(name)))))"""
+
+
+def points(value: float) -> str:
+    """A difference of shares."""
+    sign = "+" if value > 0 else ""
+    return f"{sign}{number(100 * value)} points".replace("-", "\u2212")
+
+
+def rows(page: Browser, table: str) -> list[list[str]]:
+    found: list[list[str]] = page.run(ROWS, table)
+    return found
+
+
+# Of an exporter ----------------------------------------------------------------------------------
+
+
+def said(verdict: dict[str, Any]) -> str:
+    return f"{verdict['status'].capitalize()}\n{verdict['reason']}"
+
+
+def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    found = site.get("/api/alerts")["alerts"]
+    assert {entry["status"] for entry in found} <= {"too little data", "days differ"}
+    expected = []
+    for entry in sorted(found, key=lambda e: (e["status"] == "days differ", -e["support"])):
+        write = percent if entry["alert"] == "ctr" else number
+        values = [value for value in entry["segment"].values() if value != "all"]
+        name = f"{entry['alert']}: {', '.join(values) or 'all together'}"
+        about = {"ctr": "Click-through rate, 24h; 5%", "order": "NDCG@10, 24h; 10%"}[entry["alert"]]
+        ends = [entry["change_low"], entry["change_high"]]
+        between = f"at least {lift(ends[0])}" if ends[1] is None else " to ".join(map(lift, ends))
+        expected.append([
+            f"{name}\n{about} tolerated",
+            said(entry),
+            f"{write(entry['value'])}\n{write(entry['low'])} to {write(entry['high'])}",
+            write(entry["baseline"]),
+            f"{lift(entry['change'])}\n{between}",
+            f"{count(entry['support'])}\nusually {count(entry['expected_support'])}",
+            *(said(entry[of]) for of in ("traffic", "reference")),
+        ])  # fmt: skip
+    assert rows(page, "#alerts") == expected
+    assert len(expected) == 5
+
+
+def moved_most(traffic: list[dict[str, Any]]) -> str:
+    if len(traffic) < 2:
+        return ""
+    first, *rest = traffic
+    moved = [abs(part["now"] - part["usual"]) for part in (first, *rest)]
+    assert moved == sorted(moved, reverse=True)
+    return (
+        f" Traffic has moved most in {first['segment']}: {count(first['now'])}, usually"
+        f" {count(first['usual'])}."
+    )
+
+
+def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    found = site.get("/api/explain?alert=ctr")
+    assert page.text("#why-words") == (
+        f"Click-through rate over 24h is {percent(found['now'])}; at the same time on past days it"
+        f" was {percent(found['then'])}." + moved_most(found["traffic"])
+    )
+    for part in ("change", "mix", "rate"):
+        assert page.text(f"#why-{part}") == points(found[part])
+    assert rows(page, "#parts") == [
+        [
+            part["segment"],
+            *(percent(part[name]) for name in ("share_then", "share_now", "rate_then", "rate_now")),
+            *(points(part[name]) for name in ("mix", "rate")),
+        ]
+        for part in found["segments"]
+    ]
+    most = max(abs(part[name]) for part in found["segments"] for name in ("mix", "rate"))
+    for bars, part in zip(page.run(BARS), found["segments"], strict=True):
+        for (x, width), name in zip(bars, ("mix", "rate"), strict=True):
+            assert width == pytest.approx(60 * abs(part[name]) / most)
+            assert x == pytest.approx(60 - width if part[name] < 0 else 60)
+    assert "Only this can be a regression." in page.texts(".sides")[0]
+    assert page.complaints() == []
+
+
+def test_another_alert_is_chosen_by_keyboard_and_stays(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    assert not page.is_shown("#why-note")
+    page.run("document.querySelector('#explain-alert').focus()")
+    page.press("o")
+    page.until(lambda: page.is_shown("#why-note"), "the other alert")
+    assert page.run("return document.activeElement.id") == "explain-alert"
+    assert page.text("#why-note") == (
+        "This alert watches everything together, so there is nothing to split by. Add segments ="
+        ' ["variant"] to it in the settings.'
+    )
+    assert not page.is_shown("#why-split")
+    assert page.driver.current_url.endswith("/?alert=order")
+    page.press(Keys.ARROW_UP)
+    page.until(lambda: page.is_shown("#why-split"), "the first alert again")
+    assert len(rows(page, "#parts")) == len(site.get("/api/explain?alert=ctr")["segments"])
+
+
+def test_the_link_of_a_message_leads_here(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?alert=order#explain")
+    focused = "return document.activeElement.id"
+    page.until(lambda: page.run(focused) == "explain-title", "the focus")
+    assert page.run("return document.querySelector('#explain').getBoundingClientRect().top") < 100
+    assert page.run("return document.querySelector('#explain-alert').value") == "order"
+    assert not page.is_shown("#why-missing")
+    open_page(page, site, "/?alert=gone")
+    text = "The settings have no alert gone; this is ctr."
+    assert page.text("#why-missing") == text
+
+
+# Of documents that few exporters give ------------------------------------------------------------
+
+
+NAMED = {"title": "Click-through rate", "form": "percent"}
+
+
+def entry(status: str, variant: str = "all", **more: Any) -> dict[str, Any]:
+    known = dict.fromkeys(("value", "low", "high", "baseline"), 0.25)
+    change = {"change": -0.2, "change_low": -0.3, "change_high": -0.15}
+    what = {"alert": "ctr", "metric": "ctr_ratio", **NAMED, "window": "1h", "drop": 0.1}
+    rest = {"support": 100, "expected_support": 90.4, "days": 7, "reason": "because"}
+    nothing = {"traffic": None, "reference": None}
+    return {**what, "segment": {"variant": variant}, **known, **change, **rest, **nothing,
+            "status": status} | more  # fmt: skip
+
+
+def explanation(**more: Any) -> dict[str, Any]:
+    what = {
+        "alert": "ctr",
+        "metric": "ctr_ratio",
+        **NAMED,
+        "window": "1h",
+        "baseline": "before",
+        "compared": "before",
+        "traffic": [],
+    }
+    sums = {"then": 0.5, "now": 0.25, "change": -0.25, "mix": -0.25, "rate": 0.0}
+    return {**what, "segments_by": ["variant"], **sums, "segments": [part("A")]} | more
+
+
+def part(segment: str, **more: Any) -> dict[str, Any]:
+    rates = {"share_then": 0.5, "share_now": 1.0, "rate_then": 0.5, "rate_now": 0.25}
+    return {"segment": segment, **rates, "mix": -0.25, "rate": 0.0} | more
+
+
+def shown(
+    page: Browser, served: Documents, alerts: list[Any], explained: tuple[int, Any] | None = None
+) -> Browser:
+    """The page over these documents."""
+    served.documents = {
+        "/api/health": (200, HEALTH),
+        "/api/readings": (200, {"stream_time_ms": 1, "readings": []}),
+        "/api/experiments": (200, {"experiments": []}),
+        "/api/alerts": (200, {"alerts": alerts}),
+        "/api/explain": explained or (200, explanation()),
+    }
+    page.open(served.url)
+    page.until(lambda: page.is_shown("#no-experiments"), "all is shown")
+    return page
+
+
+def test_without_alerts_there_is_an_example(page: Browser, served: Documents) -> None:
+    shown(page, served, [])
+    assert page.is_shown("#no-alerts")
+    assert not page.is_shown("#alerts-panel")
+    (alert,) = parse(tomllib.loads(page.text("#no-alerts code"))).alerts
+    assert alert.segments == ("surface",)
+    assert page.complaints() == []
+
+
+def test_what_needs_somebody_stands_first_and_colours_have_text(
+    page: Browser, served: Documents
+) -> None:
+    states = ["fine", "no baseline", "days differ", "too little data", "no traffic", "risen",
+              "dropped"]  # fmt: skip
+    shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
+    assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
+        *("Dropped", "Risen", "No traffic", "Too little data", "Days differ", "No baseline"),
+        "Fine",
+    ]
+    verdicts = "document.querySelectorAll('#alerts td:nth-child(2) .verdict')"
+    kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
+    assert page.run(kinds) == ["bad", "bad", "warn", "open", "open", "open", "good"]
+    assert not page.is_shown("#no-alerts")
+
+
+def test_what_is_not_defined_is_a_dash_and_read_as_no_data(
+    page: Browser, served: Documents
+) -> None:
+    none: dict[str, Any] = dict.fromkeys(
+        ("value", "low", "high", "baseline", "change", "change_low")
+    )
+    shown(page, served, [entry("no traffic", **none, change_high=0.5, support=0)])
+    ((_, _, value, baseline, change, support, traffic, reference),) = rows(page, "#alerts")
+    assert traffic == reference == "–\nswitched off"
+    assert value == baseline == "–\nno data"
+    assert change == "–\nno data\nat most +50.0%"
+    assert support == "0\nusually 90"
+
+
+def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
+    page: Browser, served: Documents
+) -> None:
+    said = {"status": "dropped", "reason": "10 events"}
+    entries = [
+        entry("no traffic", "v0"),
+        entry("fine", "v1", traffic=said, reference={"status": "days differ", "reason": "why"}),
+        entry("fine", "v2", reference={"status": "risen", "reason": "drifted"}),
+    ]
+    shown(page, served, entries)
+    found = rows(page, "#alerts")
+    assert [row[0].split("\n")[0] for row in found] == ["ctr: v1", "ctr: v2", "ctr: v0"]
+    assert found[0][-2:] == ["Dropped\n10 events", "Days differ\nwhy"]
+    assert found[1][-1] == "Risen\ndrifted"
+
+
+@pytest.mark.parametrize(
+    ("whole", "explained", "text"),
+    [
+        ({"status": "no baseline", "reason": "0 of at least 3 windows have any traffic"},
+         {"then": None, "change": None, "segments": []},
+         "There is no baseline yet. Not enough is known to tell a change from chance: 0 of at least"
+         " 3 windows have any traffic."),
+        ({"status": "no traffic"}, {"now": None, "change": None, "segments": []},
+         "Nothing was counted in the window."),
+        ({}, {"segments_by": [], "segments": [part("all")]},
+         "This alert watches everything together, so there is nothing to split by. Add segments ="
+         ' ["variant"] to it in the settings.'),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_split(
+    page: Browser,
+    served: Documents,
+    whole: dict[str, Any],
+    explained: dict[str, Any],
+    text: str,
+) -> None:
+    alerts = [entry("fine") | whole, entry("fine", "A")]
+    shown(page, served, alerts, (200, explanation(**explained)))
+    assert page.text("#why-note") == text
+    assert not page.is_shown("#why-split")
+
+
+def test_values_of_segments_are_text(page: Browser, served: Documents) -> None:
+    found = explanation(segments=[part(ODD, rate_then=None, mix=0.0)])
+    shown(page, served, [entry("dropped", ODD, alert=ODD)], (200, found))
+    assert rows(page, "#alerts")[0][0].startswith(f"{ODD}: {ODD}\n")
+    assert page.text("#explain-alert option") == ODD
+    ((name, _, _, then, now, mix, rate),) = rows(page, "#parts")
+    assert [name, then, now, mix, rate] == [ODD, "–\nno data", "25.0%", "0 points", "0 points"]
+    assert page.run(BARS) == [[[60, 0], [60, 0]]]
+    assert page.run("return document.querySelectorAll('img, [onerror]').length") == 0
+
+
+def test_an_alert_that_is_gone_does_not_hide_the_rest(page: Browser, served: Documents) -> None:
+    answer = 404, {"error": "no alert watches that"}
+    shown(page, served, [entry("fine")], answer)
+    assert page.text("#why-note") == "no alert watches that"
+    assert not page.is_shown("#why-split")
+    assert page.run("return document.body.className") == ""
+
+
+def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> None:
+    many = [entry("fine", f"v{i:03}", support=i) for i in range(205)]
+    shown(page, served, [*many, entry("dropped", "last", support=0)])
+    found = rows(page, "#alerts")
+    assert len(found) == 200
+    assert found[0][0].startswith("ctr: last\n")
+    assert page.text("#alerts-cut") == "6 segments of less urgency not shown."
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [("percent", "+1.25 points"), ("seconds", "+0.0125 s"), ("number", "+0.0125")],
+)
+def test_differences_are_in_units_of_the_metric(
+    page: Browser, served: Documents, form: str, words: str
+) -> None:
+    if page.driver.current_url != served.url + "/":
+        shown(page, served, [])
+    assert page.run_with("split.js", "return it.differenceOf(...given)", form, 0.0125) == words

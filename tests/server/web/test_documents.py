@@ -1,0 +1,368 @@
+"""What the page makes of documents that few exporters ever give."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.support.site import Documents
+
+ODD = "<img src=x onerror=alert(1)> & \"'\u202e{0}"
+NOW_MS = 1_750_000_000_000
+HEALTH: dict[str, Any] = {
+    "is_ready": True,
+    "problems": [],
+    "stream_time_ms": NOW_MS,
+    "now_ms": NOW_MS + 2000,
+    "partitions": 1,
+    "owned": 1,
+    "lag_records": {"impressions": 0, "clicks": None},
+    "users_behind_seconds": 0.0,
+    "identity_exact": True,
+    "workers": [{"worker": "w", "is_present": True, "partitions": [0]}],
+    "dimensions": ["variant"],
+    "windows": ["5m"],
+}
+LISTED = {"name": ODD, "dimension": "variant", "control": "A", "arms": ["A", ODD, "C"]}
+
+
+def reading(name: str, value: float, variant: str, **labels: str) -> dict[str, Any]:
+    labels = {"window": "5m", "variant": variant, **labels}
+    return {"name": f"streamer_{name}", "labels": labels, "value": value}
+
+
+def estimate(value: float | None, low: float = 0.0, high: float = 0.0) -> dict[str, Any]:
+    if value is None:
+        return dict.fromkeys(("value", "stderr", "fixed", "anytime")) | {"reason": "too few"}
+    ends = {"low": low, "high": high, "p_value": 0.00001, "p_adjusted": 0.00002, "alpha": 0.05}
+    return {"value": value, "stderr": 0.1, "fixed": ends, "anytime": ends, "reason": ""}
+
+
+def comparison(arm: str, found: dict[str, Any], outcome: str = "keep running") -> dict[str, Any]:
+    scale = "absolute" if found["anytime"] is None else "relative"
+    return {
+        "arm": arm,
+        "users": 1000,
+        "absolute": estimate(0.01, -0.01, 0.03),
+        "relative": found,
+        "adjusted": None,
+        "guardrail": None,
+        "detectable": dict.fromkeys(
+            f"{kind}_{when}" for kind in ("absolute", "relative") for when in ("fixed", "anytime")
+        ),
+        "verdict": {"outcome": outcome, "reason": "Because.", "scale": scale},
+        "waits": [{"effect": 0.01, "days": None}, {"effect": 0.1, "days": 0}],
+    }
+
+
+def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    arms = ["A", *(pair["arm"] for pair in pairs)]
+    share = dict.fromkeys(arms, 1 / len(arms))
+    users = dict.fromkeys(arms, 500)
+    test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
+    test["is_wrong"] = any(pair["verdict"]["outcome"].startswith("invalid") for pair in pairs)
+    shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
+    rules = {
+        "direction": "higher",
+        "margin": None,
+        "capped_at": None,
+        "split_test": test,
+        "arms": shown,
+    }
+    named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
+    metric = {**named, **rules, "comparisons": pairs}
+    days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
+    known = {
+        "users": users,
+        "users_in_several_arms": 0,
+        "user_sample_ratio": 1.0,
+        "counted_since_ms": None,
+    }
+    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "counted_since_ms": None}
+    what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
+    what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
+    document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
+    return document | more
+
+
+@pytest.fixture
+def documents(served: Documents) -> Documents:
+    """An experiment of three arms, and a segment of an odd name."""
+    pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), comparison("C", estimate(None))]
+    readings = [
+        *(reading("window_impressions", n, v) for v, n in (("A", 50), (ODD, 150), ("all", 200))),
+        reading("ctr_ratio", 0.25, ODD),
+        reading("ctr_lower_ratio", 0.21, ODD),
+        reading("ctr_upper_ratio", 0.295, ODD),
+        reading("mrr", 0.5, ODD, odd=ODD),
+    ]
+    served.documents = {
+        "/api/health": (200, copy.deepcopy(HEALTH)),
+        "/api/readings": (200, {"stream_time_ms": 1, "readings": readings}),
+        "/api/alerts": (200, {"alerts": []}),
+        "/api/experiments": (200, {"experiments": [LISTED]}),
+        f"/api/experiments/{ODD}": (200, experiment(pairs)),
+    }
+    return served
+
+
+def open_page(page: Browser, documents: Documents) -> None:
+    page.open(documents.url)
+    page.until(lambda: page.is_shown(".card .who"), "the card")
+
+
+@pytest.fixture
+def shown(page: Browser, documents: Documents) -> Browser:
+    """The page, the same one for all tests that only call its modules."""
+    if page.driver.current_url != documents.url + "/":
+        open_page(page, documents)
+    return page
+
+
+def health_line(page: Browser) -> str:
+    return page.text("#health-state") + page.text("#health-detail")
+
+
+def test_labels_and_names_are_text(page: Browser, documents: Documents) -> None:
+    open_page(page, documents)
+    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+    assert page.text("#segments tbody th") == ODD
+    assert page.text("#more-segment option") == ODD
+    assert f"odd={ODD}" in page.text("#more-table tbody")
+    assert page.text(".card h3") == ODD
+    assert page.text(".card h4") == f"Click-through rate: {ODD}"
+    assert page.text(".card .who").startswith(f"{ODD}, C against A (variant)")
+    assert page.run("return document.querySelectorAll('img, [onerror]').length") == 0
+    assert page.complaints() == []
+    link = page.run("return document.querySelector('.card h3 a').href")
+    page.open(link)
+    page.until(lambda: page.run("return document.activeElement.textContent") == ODD, "focus")
+
+
+def test_markup_made_of_text_is_refused_by_the_browser(page: Browser, documents: Documents) -> None:
+    open_page(page, documents)
+    script = "try { document.body.innerHTML = 'x' } catch (error) { return error.name }"
+    assert page.run(script) == "TypeError"
+    page.run("document.body.append(Object.assign(document.createElement('style'), "
+             "{textContent: 'body { color: red }'}))")  # fmt: skip
+    assert page.run("return getComputedStyle(document.body).color") != "rgb(255, 0, 0)"
+
+
+def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents) -> None:
+    open_page(page, documents)
+    rows = page.texts("#segments tbody tr")
+    assert "25.0%\n21.0% to 29.5%" in rows[0]
+    assert "–" in rows[1]
+    heads = page.texts("#segments thead th")
+    assert heads == ["variant", "Impressions", "CTR"]  # columns that nobody has are left out
+
+
+def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Documents) -> None:
+    nothing = comparison("C", estimate(None))
+    nothing["absolute"] = estimate(None)
+    pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), nothing]
+    documents.documents[f"/api/experiments/{ODD}"] = 200, experiment(pairs)
+    open_page(page, documents)
+    first, second = page.texts(".comparison")
+    for wanted in ("Better", "+10.0%", "between +5.00% and +15.0%"):
+        assert wanted in first
+    assert "no interval: too few" in second
+    assert page.run("return [...document.querySelectorAll('.bar')].map((e) => e.hidden)") == [
+        False,
+        True,
+    ]
+
+
+def test_without_a_lift_in_percent_the_difference_is_shown(
+    page: Browser, documents: Documents
+) -> None:
+    open_page(page, documents)
+    _, second = page.texts(".comparison")
+    assert "+0.0100 between \u22120.0100 and +0.0300" in " ".join(second.split())
+    assert "%" not in second
+    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    facts = page.texts(".facts")[0]
+    assert "Days until a lift would be found: +1%: not in sight; +10%: already" in facts
+    assert "Holm's, over 2 treatments" in facts
+    assert "No lift in percent: too few." in page.texts(".facts")[1]
+    assert "0.0001" in page.texts(".numbers")[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [
+        (
+            {"outside": {"before_exposure": 1, "unexposed": 20}},
+            "1 outcome before the first exposure of their user and 20 outcomes of users",
+        ),
+        ({"users_in_several_arms": 1}, "1 user was seen in several arms and left out."),
+        ({"users_in_several_arms": 1234}, "1,234 users were seen in several arms and left out."),
+        (
+            {"users_in_several_arms": 99, "warnings": ["99 users changed arms."]},
+            "99 users changed arms.",
+        ),
+        ({"user_sample_ratio": 0.25}, "A sample of 25% of the users is looked at"),
+        ({"counted_since_ms": 1_748_900_000_000}, "counted only since 2 Jun 2025, 21:33:20 UTC"),
+        ({"last": None}, "begins on 2 Jun 2025"),
+        ({"end": "2025-06-03"}, "2 Jun 2025 to 3 Jun 2025 (2 days)"),
+        ({"end": "2025-06-30"}, "since 2 Jun 2025, planned until 30 Jun 2025 (2 days)"),
+    ],
+)
+def test_notes_of_an_experiment(shown: Browser, more: dict[str, Any], wanted: str) -> None:
+    shown.command("Emulation.setTimezoneOverride", timezoneId="UTC")
+    document = experiment([comparison("B", estimate(0.1, 0.05, 0.15))], **more)
+    body = "const view = it.card(given[0]); view.show(given[0]); return view.root.textContent"
+    assert wanted in shown.run_with("card.js", body, document)
+
+
+def test_a_broken_split_is_said_first(page: Browser, documents: Documents) -> None:
+    pair = comparison("B", estimate(0.1, 0.05, 0.15), "invalid: traffic split")
+    documents.documents[f"/api/experiments/{ODD}"] = 200, experiment([pair])
+    open_page(page, documents)
+    assert "Users are not split as planned" in page.text(".split.wrong")
+    assert page.text(".verdict") == "Invalid: traffic split"
+    assert page.run("return document.querySelector('.verdict').dataset.kind") == "warn"
+
+
+def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: Documents) -> None:
+    known = {**LISTED, "name": "known"}
+    documents.documents["/api/experiments"] = 200, {"experiments": [{**LISTED, "name": "x"}, known]}
+    pairs = [comparison("B", estimate(0.1, 0.05, 0.15))]
+    documents.documents["/api/experiments/known"] = 200, experiment(pairs, name="known")
+    open_page(page, documents)
+    assert page.text(".card .who") == "nothing at /api/experiments/x"
+    assert page.texts(".card h4") == ["Click-through rate"]
+    assert page.texts("#experiments-nav a") == ["x", "known"]
+    assert page.run("return document.body.className") == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ({"is_ready": False, "problems": ["p: a"]}, "Not ready: p: a"),
+        ({"is_ready": False, "problems": ["a", "b", "c"]}, "Not ready: a (and 2 more)"),
+        ({"lag_records": {"clicks": 1}}, "Catching up: 1 record behind"),
+        ({"workers": []}, "Stopped: no worker is running"),
+        ({"stream_time_ms": 0}, "Ready: no events yet"),
+        ({}, "Live"),
+        ({"stream_time_ms": NOW_MS - 180_000}, "Live, the last event 3 minutes ago"),
+        ({"stream_time_ms": NOW_MS - 7_300_000}, "No new events, the last event 2 hours ago"),
+        ({"stream_time_ms": NOW_MS + 7_300_000}, "Live"),
+        ({"workers": [], "lag_records": {"clicks": 9}}, "Stopped: no worker is running"),
+        ({"workers": [], "is_ready": False}, "Stopped: no worker is running"),
+    ],
+)
+def test_health_is_spelled_out(shown: Browser, change: dict[str, Any], wanted: str) -> None:
+    body = "return it.verdict(...given).slice(1).join('')"
+    assert shown.run_with("health.js", body, {**HEALTH, **change}) == wanted
+
+
+@pytest.mark.parametrize("workers", [HEALTH["workers"], []])
+def test_old_values_are_grey_and_not_called_live(
+    hurried: Browser, documents: Documents, workers: list[dict[str, Any]]
+) -> None:
+    page = hurried
+    open_page(page, documents)
+    cell = "return getComputedStyle(document.querySelector('#segments td')).color"
+    black = page.run(cell)
+    assert page.text("#live-title") == "Live windows"
+    assert not page.is_shown("#as-of")
+    change = {"now_ms": NOW_MS + 7 * 3_600_000, "workers": workers}
+    documents.documents["/api/health"] = 200, {**HEALTH, **change}
+    page.until(lambda: page.run(cell) != black, "grey")
+    assert page.text("#live-title").startswith("Windows as of 15 Jun 2025, ")
+    assert page.text("#as-of").startswith("These are the values as of 15 Jun 2025, ")
+    assert page.text("#as-of").endswith(", 7 hours ago.")
+    word = "No new events" if workers else "Stopped"
+    assert page.text("#health-state") == word
+    assert "Live" not in page.text("body")
+    documents.documents["/api/health"] = 200, HEALTH
+    page.until(lambda: page.run(cell) == black, "black again")
+    assert page.text("#live-title") == "Live windows"
+    assert not page.is_shown("#as-of")
+
+
+def test_a_link_to_what_the_settings_do_not_have(page: Browser, documents: Documents) -> None:
+    page.open(f"{documents.url}/?window=7m&split=country")
+    page.until(lambda: page.is_shown(".card .who"), "the card")
+    assert page.text("#choice-missing") == (
+        "The settings have no window 7m; this is 5m. "
+        "There is no split by country; this is by variant."
+    )
+    page.driver.find_element("css selector", "#windows input").send_keys(" ")
+    page.run("document.querySelector('#windows input').dispatchEvent("
+             "new Event('change', {bubbles: true}))")  # fmt: skip
+    page.until(lambda: "7m" not in page.text("#choice-missing"), "the window is chosen")
+    page.open(f"{documents.url}/?window=5m&split=variant")
+    page.until(lambda: page.is_shown(".card .who"), "the card")
+    assert not page.is_shown("#choice-missing")
+
+
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        ("number(0.123456)", "0.123"),
+        ("number(12.3456)", "12.3"),
+        ("number(1234567.8)", "1,234,568"),
+        ("number(-0.5)", "\u22120.500"),
+        ("number(0)", "0"),
+        ("percent(0.00012345)", "0.0123%"),
+        ("percent(1)", "100%"),
+        ("lift(0.05)", "+5.00%"),
+        ("lift(-0.3585)", "\u221235.9%"),
+        ("lift(2.0528)", "+205%"),
+        ("lift(-0.00001)", "0%"),
+        ("lift(0)", "0%"),
+        ("share(1 / 3)", "33.3%"),
+        ("round(0.025)", "+2.5%"),
+        ("pValue(0.00004)", "< 0.0001"),
+        ("pValue(0.004864)", "0.0049"),
+        ("pValue(1)", "1"),
+        ("span(59)", "59 seconds"),
+        ("span(3600)", "1 hour"),
+        ("span(200000)", "2 days"),
+        ("day('2026-11-02')", "2 Nov 2026"),
+    ],
+)
+def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None:
+    assert shown.run_with("format.js", f"return it.{call}") == wanted
+
+
+def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
+    change = {"identity_exact": False, "users_behind_seconds": 150.0}
+    documents.documents["/api/health"] = 200, {**HEALTH, **change}
+    open_page(page, documents)
+    assert page.text("#health-note") == (
+        "Not all numbers are exact: a bound was hit, or records were lost. "
+        "Numbers of users are 2 minutes behind the others."
+    )
+
+
+def test_a_split_that_the_settings_leave_out(hurried: Browser, documents: Documents) -> None:
+    page = hurried
+    whole = [reading("window_impressions", 200, "all")]
+    documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": whole}
+    open_page(page, documents)
+    assert 'metrics.rollups of the settings does not list ["variant"]' in page.text("#no-segments")
+    documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": []}
+    page.until(lambda: "No events in the last 5m." in page.text("#no-segments"), "an empty window")
+
+
+def test_an_error_of_the_exporter_is_shown(page: Browser, documents: Documents) -> None:
+    documents.documents["/api/readings"] = 400, {"error": "unknown parameter 'x'"}
+    page.open(documents.url)
+    wanted = "Cannot reach the exporter: unknown parameter 'x'"
+    page.until(lambda: health_line(page) == wanted, wanted)
+
+
+def test_many_segments_are_cut_and_counted(page: Browser, documents: Documents) -> None:
+    many = [reading("window_impressions", 1000 - i, f"v{i:03}") for i in range(230)]
+    documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": many}
+    open_page(page, documents)
+    rows = "return document.querySelectorAll('#segments tbody tr').length"
+    assert page.run(rows) == 200
+    assert page.text("#segments-cut") == "30 segments with less support not shown."

@@ -1,0 +1,285 @@
+"""What the page shows is what the JSON API says."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from streamer.cli import arguments
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.testing.embedded import EmbeddedRedis
+from tests.server.web.conftest import open_page, settings_of
+from tests.support.browser import Browser
+from tests.support.site import Site
+
+ROWS = """return [...document.querySelectorAll("#segments tbody tr, #segments tfoot tr")].map(
+  (row) => [...row.cells].map((cell) => cell.innerText.trim()))"""
+Write = Callable[[float], str]
+
+
+@pytest.fixture
+def shown(page: Browser, site: Site) -> Browser:
+    """The page as it is opened first, the same one for all tests that only read it."""
+    if page.driver.current_url != site.url + "/":
+        open_page(page, site)
+    return page
+
+
+# Numbers as a reader expects them, by another implementation ------------------------------------
+
+
+def count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def number(value: float) -> str:
+    """Three significant digits."""
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.2e}".partition("e")[2])
+    return f"{value:.{max(0, 2 - exponent)}f}"
+
+
+def percent(value: float) -> str:
+    return f"{number(100 * value)}%"
+
+
+def lift(value: float) -> str:
+    size = abs(100 * value)
+    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{100 * value:+,.{digits}f}%".replace("-", "\u2212")
+
+
+COLUMNS: dict[str, tuple[str, dict[str, str], Write]] = {
+    "Impressions": ("window_impressions", {}, count),
+    "Clicks": ("window_clicks", {}, count),
+    "CTR": ("ctr_ratio", {}, percent),
+    "Conversions": ("window_conversions", {}, count),
+    "CVR": ("cvr_ratio", {}, percent),
+    "Users": ("window_users", {}, count),
+    "Positive rate": (
+        "positive_rate_ratio",
+        {"feedback": "click", "definition": "docs"},
+        percent,
+    ),
+    "Mean dwell": ("dwell_mean_seconds", {}, lambda value: f"{number(value)} s"),
+    "NDCG@10": ("ndcg_ratio", {"k": "10", "over": "all", "maturity": "provisional"}, number),
+}
+
+
+def ends_of(name: str) -> list[str]:
+    """Names of the ends of a metric's interval."""
+    base, unit = re.fullmatch(r"(.*?)(_ratio|_seconds)?", name).groups("")  # type: ignore[union-attr]
+    return [f"{base}_{end}{unit}" for end in ("lower", "upper")]
+
+
+def expected_rows(readings: list[dict[str, Any]], split: list[str]) -> list[list[str]]:
+    """Rows by support, then that of all together; below a value its interval, where it has one."""
+    values: dict[tuple[str, ...], dict[str, float]] = {}
+    for reading in readings:
+        extra = dict(reading["labels"])
+        segment = {d: extra.pop(d) for d in ("window", "variant", "surface")}
+        name = json.dumps([reading["name"].removeprefix("streamer_"), extra], sort_keys=True)
+        values.setdefault(tuple(segment[d] for d in split), {})[name] = reading["value"]
+    rows = {}
+    for key, its in values.items():
+        rows[key] = [", ".join(key) if "all" not in key else "all"]
+        for name, labels, write in COLUMNS.values():
+            texts = [
+                write(its[full]) if (full := json.dumps([n, labels], sort_keys=True)) in its else ""
+                for n in (name, *ends_of(name))
+            ]
+            interval = f"\n{texts[1]} to {texts[2]}" if all(texts) else ""
+            rows[key].append((texts[0] or "–") + interval)
+    support = json.dumps(["window_impressions", {}])
+    keys = sorted((k for k in rows if "all" not in k), key=lambda k: (-values[k][support], k))
+    return [rows[key] for key in [*keys, ("all",) * len(split)]]
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "split"),
+    [
+        ("/", "window=24h&surface=all", ["variant"]),
+        ("/?window=1h&split=surface", "window=1h&variant=all", ["surface"]),
+        ("/?window=24h&split=variant,surface", "window=24h", ["variant", "surface"]),
+    ],
+)
+def test_rows_are_the_readings(
+    page: Browser, site: Site, path: str, query: str, split: list[str]
+) -> None:
+    open_page(page, site, path)
+    readings = site.get(f"/api/readings?{query}")["readings"]
+    rows = page.run(ROWS)
+    assert len(rows) > 2
+    assert page.texts("#segments thead th")[1:] == list(COLUMNS)
+    assert rows == expected_rows(readings, split)
+
+
+def test_all_together_is_one_row(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?split=-")
+    (row,) = page.run(ROWS)
+    readings = site.get("/api/readings?window=24h&variant=all&surface=all")["readings"]
+    shown = {r["name"]: r["value"] for r in readings if len(r["labels"]) == 3}
+    assert row[:2] == ["all together", count(shown["streamer_window_impressions"])]
+
+
+def test_more_metrics_are_all_the_others(shown: Browser, site: Site) -> None:
+    page = shown
+    readings = site.get("/api/readings?window=24h&variant=A&surface=all")["readings"]
+    page.run("document.querySelector('#more summary').click()")
+    page.run(
+        "const s = document.querySelector('#more-segment'); s.value = '[\"A\"]';"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    rows = page.until(lambda: page.run(_MORE), "rows of more metrics")
+    in_table = [r for r in readings if _is_column(r)]
+    assert len(in_table) == len(COLUMNS)
+    assert len(rows) == len(readings) - len(in_table)
+    values = {(name, labels): value for name, labels, value in rows}
+    mrr = next(
+        r["value"]
+        for r in readings
+        if r["name"] == "streamer_mrr" and r["labels"]["over"] == "engaged"
+    )
+    assert values["mrr", "over=engaged maturity=provisional"] == f"{mrr:.6g}"
+    box = page.driver.find_element("id", "more-search")
+    box.send_keys("NDCG k=5 engaged")
+    found = page.run(_MORE)
+    assert found
+    assert all("ndcg" in name and "k=5" in labels for name, labels, _ in found)
+    assert page.text("#more-table caption").startswith(f"{len(found)} of {len(rows)} metrics of A")
+
+
+_MORE = """return [...document.querySelectorAll("#more-table tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.textContent))"""
+
+
+def _is_column(reading: dict[str, Any]) -> bool:
+    extra = {
+        k: v for k, v in reading["labels"].items() if k not in ("window", "variant", "surface")
+    }
+    return any(
+        (reading["name"], extra) == (f"streamer_{name}", labels)
+        for name, labels, _ in COLUMNS.values()
+    )
+
+
+def test_a_card_is_the_experiment(shown: Browser, site: Site) -> None:
+    page = shown
+    found = site.get("/api/experiments/ranker")
+    (card,) = page.texts(".card")
+    total = sum(found["users"].values())
+    for arm, users in found["users"].items():
+        assert f"{arm} {'control' if arm == 'A' else 'treatment'}" in card
+        assert f"{count(users)} users, {percent(users / total)}" in card
+    assert "B against A (variant), since 2 Jun 2025 (3 days)" in card
+    shares = "; ".join(f"{a} {percent(n / total)}, planned 50%" for a, n in found["users"].items())
+    assert f"Users are split as planned ({shares}; p = " in card
+    assert "at any time" in page.text(".split")
+    titles = ["Click-through rate", "NDCG@10", "Mean dwell time"]
+    assert page.texts(".card h4") == titles
+    for section, metric in zip(page.texts(".comparison"), found["metrics"], strict=True):
+        (pair,) = metric["comparisons"]
+        deciding = pair["adjusted"]["relative"]
+        outcome = pair["verdict"]["outcome"]
+        assert outcome.capitalize() in section
+        assert pair["verdict"]["reason"] in section
+        ends = deciding["anytime"]
+        assert lift(deciding["value"]) in section
+        assert f"between {lift(ends['low'])} and {lift(ends['high'])}" in section
+        assert f"As counted that is {lift(pair['relative']['value'])}" in section
+        assert f"{metric['name']}: {metric['direction']} is better" in section
+    assert "harm up to 50% is tolerated" in page.texts(".comparison")[1]
+
+
+def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site: Site) -> None:
+    page = shown
+    found = site.get("/api/experiments/ranker")
+    page.run("document.querySelectorAll('.card details').forEach((d) => (d.open = true))")
+    pair = found["metrics"][0]["comparisons"][0]
+    numbers = page.texts(".numbers")[0]
+    for estimate in (pair["relative"], pair["adjusted"]["relative"]):
+        for kind in ("fixed", "anytime"):
+            ends = estimate[kind]
+            assert f"{lift(ends['low'])} to {lift(ends['high'])}" in numbers
+    facts = page.texts(".facts")[0]
+    least = pair["detectable"]
+    at_any_time, at_one_look = (percent(least[f"relative_{k}"]) for k in ("anytime", "fixed"))
+    assert f"{at_any_time} looking at any time, {at_one_look} at a single look" in facts
+    for wait in pair["waits"]:
+        assert f"+{100 * wait['effect']:g}%: " in facts
+    rows = page.run(
+        "return [...document.querySelector('.course table').tBodies[0].rows].map("
+        "(row) => [...row.cells].map((cell) => cell.textContent))"
+    )
+    for row, entry in zip(rows, found["history"], strict=True):
+        of_day = entry["metrics"]["ctr_ratio"]["B"]
+        ends = of_day["anytime"]
+        users = [count(entry["users"][arm]) for arm in "AB"]
+        range_of_day = (ends and f"{lift(ends['low'])} to {lift(ends['high'])}") or "no data"
+        assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
+
+
+def test_a_chart_has_a_point_for_each_day(shown: Browser, site: Site) -> None:
+    page = shown
+    found = site.get("/api/experiments/ranker")
+    points = page.run("return document.querySelector('.chart .curve').getAttribute('points')")
+    assert len(points.split()) == len(found["history"]) == 3
+    assert page.text(".chart title").startswith("Lift of B over A, Click-through rate")
+    last = found["history"][-1]["metrics"]["ctr_ratio"]["B"]
+    assert f"to {lift(last['value'])} (" in page.text(".chart desc")
+
+
+def test_a_link_leads_to_its_experiment(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=1h#experiment=ranker")
+    page.until(lambda: page.run("return document.activeElement.textContent") == "ranker", "focus")
+    assert page.run("return document.querySelector('.card').getBoundingClientRect().top") < 200
+    assert page.run("return location.search") == "?window=1h"
+
+
+def test_the_choice_is_part_of_the_address(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    page.driver.find_element("css selector", "#windows [value='1h']").click()
+    page.until(lambda: "The last 1h" in page.text("#segments caption"), "the other window")
+    page.run(
+        "const s = document.querySelector('#split'); s.value = 'surface';"
+        "s.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    page.until(lambda: "by surface" in page.text("#segments caption"), "the other split")
+    assert page.driver.current_url.endswith("/?window=1h&split=surface")
+    before = page.run(ROWS)
+    open_page(page, site, page.driver.current_url.removeprefix(site.url))
+    assert page.run(ROWS) == before
+
+
+# Without anything ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def empty_site(redis: EmbeddedRedis) -> Iterator[Site]:
+    with Site(settings_of(redis, "empty")) as made:
+        yield made
+
+
+def test_an_empty_store_says_what_to_do(page: Browser, empty_site: Site) -> None:
+    page.open(empty_site.url)
+    page.until(lambda: page.is_shown("#no-events") and page.is_shown("#no-experiments"), "empty")
+    assert page.text("#health-state") + page.text("#health-detail") == "Ready: no events yet"
+    assert not page.is_shown("#segments-panel")
+    commands = page.text("#no-events code").splitlines()
+    assert [c.split()[:2] for c in commands] == [
+        ["streamer", "run"],
+        ["streamer", "produce"],
+        ["streamer", "produce"],
+    ]
+    for command in commands:
+        arguments.parser().parse_args(command.split()[1:])
+    settings: Settings = parse(tomllib.loads(page.text("#no-experiments code")))
+    assert settings.experiments[0].arms == ("A", "B")
+    assert page.complaints() == []

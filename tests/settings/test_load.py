@@ -1,0 +1,301 @@
+"""Settings: every key optional, unknown keys refused, errors in one line that says where."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamer.errors import SettingsError
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings.durations import duration_ms, pane_length_ms
+from streamer.settings.load import load, parse
+from streamer.settings.model import Settings
+
+
+def test_no_file_and_no_environment_are_the_defaults() -> None:
+    assert load() == Settings() == parse({})
+    assert load(None, {"STREAMER_CONFIG": "x", "STREAMER_TEST_KAFKA": "y", "PATH": "z"}) == parse(
+        {}
+    )
+
+
+def test_the_documented_defaults() -> None:
+    s = Settings()
+    assert (s.kafka.brokers, s.kafka.group) == ("localhost:9092", "streamer")
+    assert (s.redis.url, s.redis.prefix) == ("redis://localhost:6379/0", "streamer")
+    assert [(d.name, d.values, d.max_values) for d in s.dimensions] == [
+        ("variant", (), 100),
+        ("surface", (), 100),
+    ]
+    assert list(s.windows.lengths_ms.items()) == [
+        ("1m", 60_000), ("5m", 300_000), ("1h", 3_600_000), ("24h", 86_400_000),
+    ]  # fmt: skip
+    assert (s.attribution.click_ms, s.attribution.conversion_ms) == (1_800_000, 86_400_000)
+    assert (s.time.max_lateness_ms, s.time.max_skew_ms) == (3_600_000, 300_000)
+    assert s.rollups == ((), ("variant",), ("surface",))
+    assert s.detailed == ((),)
+    assert s.metrics.k == (10,)
+    assert (s.exporter.host, s.exporter.port) == ("127.0.0.1", 8000)
+
+
+def test_the_environment_lies_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "streamer.toml"
+    path.write_text('[kafka]\nbrokers = "file:1"\ngroup = "of the file"\n')
+    environ = {
+        "STREAMER_KAFKA__BROKERS": "env:1,env:2",
+        "STREAMER_KAFKA__TOPICS__CLICKS": "taps",
+        "STREAMER_EXPORTER__PORT": "9",
+        "STREAMER_REDIS__CLUSTER": "true",
+        "STREAMER_WINDOWS__LENGTHS": '["2m", "1h"]',
+        "STREAMER_METRICS__FEEDBACK": "{ click = 1.0, like = 2.5 }",
+        "STREAMER_NAME": "ignored: no section",
+        "STREAMER_DIMENSIONS": '[{ name = "variant", values = ["A", "B"] }]',
+        "STREAMER_EXPERIMENTS": (
+            '[{ name = "e", dimension = "variant", control = "A", split = { A = 1, B = 1 },'
+            " start = 2026-11-01 }]"
+        ),
+    }
+    s = load(path, environ)
+    assert (s.kafka.brokers, s.kafka.group) == ("env:1,env:2", "of the file")
+    assert s.kafka.topics.clicks == "taps"
+    assert (s.exporter.port, s.redis.cluster) == (9, True)
+    assert s.windows.lengths == ("2m", "1h")
+    assert s.feedback_kinds == ("click", "like")
+    assert [(d.name, d.values) for d in s.dimensions] == [("variant", ("A", "B"))]
+    assert [(e.name, e.start.isoformat()) for e in s.experiments] == [("e", "2026-11-01")]
+
+
+def experiment(**changes: Any) -> dict[str, Any]:
+    """A settings document with one experiment."""
+    sound = {
+        "name": "e",
+        "dimension": "variant",
+        "control": "A",
+        "split": {"A": 1, "B": 1},
+        "start": date(2026, 11, 1),
+    }
+    return {"experiments": [sound | changes]}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"kafak": {}}, ["kafak"]),
+        ({"kafka": {"broker": "x"}}, ["broker", "$.kafka"]),
+        ({"kafka": {"topics": {"click": "x"}}}, ["click", "$.kafka.topics"]),
+        ({"dimensions": [{"name": "a", "max": 3}]}, ["max", "$.dimensions[0]"]),
+        ({"exporter": {"port": "many"}}, ["$.exporter.port"]),
+        ({"exporter": {"port": 65536}}, ["exporter.port", "65536", "65535"]),
+        (experiment(dimension="country"), ["'country'", "variant", "experiments[0]"]),
+        (experiment(control="C"), ["'C'", "split", "experiments[0]"]),
+        (experiment(split={"A": 1}), ["split", "2 to 16 arms"]),
+        (experiment(split={"A": 1, "B": 0}), ["split.B = 0.0", "above 0"]),
+        (experiment(split={"A": 1, "other": 1}), ["split.other", "'variant'"]),
+        (experiment(end=date(2026, 10, 31)), ["2026-10-31", "at least a day"]),
+        (experiment(start="soon"), ["$.experiments[0].start"]),
+        (experiment(alpha=1.0), ["alpha = 1.0"]),
+        (experiment(covariate_days=91), ["covariate_days = 91", "0 to 90"]),
+        (experiment(expected_users=0), ["expected_users = 0"]),
+        (experiment(name="a b"), ["'a b'", "A-Za-z0-9_.:-"]),
+        (experiment(metrics=[]), ["metrics []"]),
+        (experiment(metrics=[{"name": "ctr_ratio", "direction": "up"}]), ["'up'", "'lower'"]),
+        (experiment(metrics=[{"name": "ctr_ratio", "margin": 1.5}]), ["margin = 1.5"]),
+        (
+            {"experiments": experiment()["experiments"] * 2},
+            ["no other's name", "experiments[0]"],
+        ),
+        ({"time": {"max_lateness": "1 h"}}, ["'1 h'", "time.max_lateness"]),
+        ({"time": {"max_skew": "0s"}}, ["'0s'", "time.max_skew"]),
+        ({"time": {"dedup_horizon": "-1m"}}, ["'-1m'", "time.dedup_horizon"]),
+        ({"windows": {"lengths": ["1w"]}}, ["'1w'", "windows.lengths"]),
+        ({"windows": {"lengths": []}}, ["windows.lengths", "[]"]),
+        ({"windows": {"lengths": ["1m", "1m"]}}, ["windows.lengths", "['1m', '1m']"]),
+        ({"windows": {"lengths": ["500ms"]}}, ["'500ms'"]),
+        ({"windows": {"lengths": ["32d"]}}, ["'32d'", "31 d"]),
+        (
+            {"attribution": {"click": "2d", "conversion": "1h"}},
+            ["attribution.click", "'2d'", "attribution.conversion", "'1h'"],
+        ),
+        ({"metrics": {"feedback": {"all": 1}}}, ["metrics.feedback.all"]),
+        ({"metrics": {"feedback": {"a b": 1}}}, ["metrics.feedback.a b"]),
+        ({"metrics": {"feedback": {f"k{i}": 1 for i in range(40)}}}, ["41", "16"]),
+        ({"metrics": {"k": []}}, ["metrics.k", "[]"]),
+        ({"metrics": {"k": [0]}}, ["metrics.k", "[0]"]),
+        ({"metrics": {"k": [5, 5]}}, ["metrics.k", "[5, 5]"]),
+        ({"metrics": {"k": [1001]}}, ["metrics.k", "[1001]", "1000"]),
+        ({"metrics": {"feedback": {"click": -1}}}, ["metrics.feedback.click", "-1", "1000"]),
+        ({"metrics": {"feedback": {"like": float("nan")}}}, ["metrics.feedback.like", "nan"]),
+        ({"metrics": {"margin": -0.5}}, ["metrics.margin", "-0.5"]),
+        (
+            {"metrics": {"conventions": {"mrr": ["jurity"]}}},
+            ["metrics.conventions.mrr", "map_ratio"],
+        ),
+        (
+            {"metrics": {"conventions": {"map_ratio": ["ranx"]}}},
+            ["metrics.conventions.map_ratio", "['ranx']", "['jurity', 'primer']"],
+        ),
+        (
+            {
+                "metrics": {
+                    "conventions": {"ndcg_ratio": ["exponential"]},
+                    "feedback": {"click": 31},
+                }
+            },
+            ["metrics.conventions.ndcg_ratio", "30", "metrics.feedback"],
+        ),
+        ({"metrics": {"rollups": [["country"]]}}, ["'country'", "['variant', 'surface']"]),
+        (
+            {"metrics": {"detailed": [["variant", "surface"]]}},
+            ["metrics.detailed", "['variant', 'surface']", "[[], ['variant'], ['surface']]"],
+        ),
+        ({"dimensions": [{"name": "a"}, {"name": "a"}]}, ["['a', 'a']"]),
+        ({"dimensions": [{"name": "Bad-name"}]}, ["'Bad-name'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "window"}]}, ["'window'", "dimensions[0]"]),
+        ({"dimensions": [{"name": f"d{i}"} for i in range(7)]}, ["7", "6"]),
+        ({"dimensions": [{"name": "a", "values": ["all"]}]}, ["'all'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "values": ["x y"]}]}, ["'x y'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "max_values": -1}]}, ["-1", "dimensions[0]"]),
+        ({"limits": {"flush_ms": 0}}, ["limits.flush_ms", "0"]),
+        ({"kafka": {"topics": {"clicks": "impressions"}}}, ["kafka.topics", "impressions"]),
+    ],
+)
+def test_errors_name_the_place_and_the_values(document: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(SettingsError) as failed:
+        parse(document, "streamer.toml")
+    message = str(failed.value)
+    assert "\n" not in message
+    for part in said:
+        assert part in message
+    assert failed.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ({"families": ["traffic", "rankings"]}, "metrics.families: 'rankings'"),
+        ({"hide": ["*_stderr", "ndgc*"]}, "metrics.hide: no metric is called 'ndgc"),
+    ],
+)
+def test_names_of_metrics_are_known(metrics: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        Catalogue(parse({"metrics": metrics}))
+
+
+def test_what_is_hidden_is_computed_and_not_shown() -> None:
+    every = Catalogue(Settings())
+    some = Catalogue(parse({"metrics": {"hide": ["*_stderr", "mrr"]}}))
+    assert some.layout == every.layout
+    gone = {m.name for m in every.metrics} - {m.name for m in some.metrics}
+    assert gone >= {"mrr", "mrr_stderr", "ndcg_ratio_stderr"}
+    assert all(name.endswith("_stderr") or name == "mrr" for name in gone)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "missing.toml"
+    with pytest.raises(SettingsError, match=r"cannot read settings: .*; at .*missing.toml"):
+        load(path)
+    path.write_text("[kafka\n")
+    with pytest.raises(SettingsError, match=r"not TOML: .*; at .*missing.toml"):
+        load(path)
+    path.write_bytes(b'name = "\xff"')
+    with pytest.raises(SettingsError, match="not TOML"):
+        load(path)
+    path.write_text('[kafka]\nbroker = "x"\n')
+    with pytest.raises(SettingsError, match=r"missing\.toml"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"STREAMER_KAFKA__NOTHING": "x"}, "nothing"),
+        ({"STREAMER_WINDOWS__LENGTHS": "[1m"}, "STREAMER_WINDOWS__LENGTHS"),
+        ({"STREAMER_KAFKA__BROKERS__X": "1", "STREAMER_KAFKA__BROKERS": "y"}, "brokers"),
+    ],
+)
+def test_errors_of_the_environment_name_the_variable(environ: dict[str, str], said: str) -> None:
+    with pytest.raises(SettingsError, match=said.replace("[", r"\[")):
+        load(None, environ)
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("1ms", 1), ("90s", 90_000), ("5m", 300_000), ("24h", 86_400_000), ("7d", 604_800_000)],
+)
+def test_durations(text: str, ms: int) -> None:
+    assert duration_ms(text, "here") == ms
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "5M", "1.5h", "0m", "-1m", "5m "])
+def test_durations_that_are_none(text: str) -> None:
+    with pytest.raises(SettingsError, match="at here"):
+        duration_ms(text, "here")
+
+
+def test_panes_are_sixtieths_of_at_least_a_second() -> None:
+    assert [pane_length_ms(ms) for ms in (7000, 60_000, 300_000, 86_400_000)] == [
+        1000, 1000, 5000, 1_440_000,
+    ]  # fmt: skip
+
+
+def test_rollups_of_one_and_of_no_dimension() -> None:
+    assert parse({"dimensions": []}).rollups == ((),)
+    assert parse({"dimensions": [{"name": "a"}]}).rollups == ((), ("a",))
+    only = parse({"dimensions": [{"name": "a"}], "metrics": {"rollups": [["a"]]}})
+    assert only.detailed == ()
+
+
+def test_detailed_rollups_name_dimensions_in_any_order() -> None:
+    metrics = {"rollups": [["variant", "surface"]], "detailed": [["surface", "variant"]]}
+    settings = parse({"metrics": metrics})
+    assert settings.is_detailed(("variant", "surface"))
+    assert not settings.is_detailed(("variant",))
+
+
+def test_conversion_is_no_kind_of_the_clicks_topic_and_click_comes_first() -> None:
+    s = parse({"metrics": {"feedback": {"like": 1, "conversion": 5, "click": 1}}})
+    assert s.feedback_kinds == ("click", "like")
+    assert parse({"metrics": {"feedback": {"like": 1}}}).feedback_kinds == ("click", "like")
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        Settings().kafka.group = "x"  # type: ignore[misc]
+    assert {f.name for f in msgspec.structs.fields(Settings)} >= {"kafka", "redis", "limits"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ctr", ["'ctr'", "ctr_ratio", "ndcg_ratio"]),
+        ("ctr_ratio@5", ["none of"]),
+        ("ndcg_ratio", ["@k is one of metrics.k: 10"]),
+        ("ndcg_ratio@7", ["@k is one of metrics.k"]),
+        ("mrr@5", ["no cut-off"]),
+        ("ndcg_ratio@10.trec", ["option 'trec'", "jurity"]),
+        ("recall_ratio@10.all", ["option 'all'", "engaged"]),
+        ("positive_rate_ratio.like", ["one kind", "click"]),
+    ],
+)
+def test_metrics_of_experiments_that_there_are_not(name: str, said: list[str]) -> None:
+    settings = parse(experiment(metrics=[{"name": name}]))
+    with pytest.raises(SettingsError) as caught:
+        Catalogue(settings)
+    assert all(text in str(caught.value) for text in ["experiment 'e'", *said]), caught.value
+
+
+def test_metrics_of_slates_need_their_family() -> None:
+    document = experiment(metrics=[{"name": "mrr"}]) | {"metrics": {"families": ["traffic"]}}
+    with pytest.raises(SettingsError, match=r"needs 'ranking' in metrics\.families"):
+        Catalogue(parse(document))
+
+
+def test_arms_are_values_that_are_always_counted() -> None:
+    settings = parse(experiment() | {"dimensions": [{"name": "variant", "values": ["B", "X"]}]})
+    assert [d.values for d in settings.kept_dimensions] == [("B", "X", "A")]
+    assert [d.values for d in settings.dimensions] == [("B", "X")]

@@ -1,0 +1,206 @@
+"""Partitions written through journals and taken over, on whatever store: one suite, inherited."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from streamer.errors import CodecError, SettingsError
+from streamer.metrics.rings import rings_of
+from streamer.query.readings import readout
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.state.manifest import decode
+from streamer.state.reader import Reader
+from streamer.state.store import Store
+from streamer.testing import Chunk, LogRecord, chunks_of
+from tests.state.store_suite import step
+from tests.support.agreement import (
+    SETTINGS,
+    by_key,
+    differences,
+    random_records,
+    run_engines,
+    states,
+    to_log,
+)
+from tests.support.canonical import canonical
+from tests.support.journals import commit, feed_with_restarts, finish, start, take_over
+
+
+class JournalSuite:
+    """Partitions written through journals, restarted again and again."""
+
+    lines = 800
+    seeds = 3
+
+    @pytest.mark.parametrize("name", SETTINGS)
+    @pytest.mark.parametrize("seed", range(3))
+    async def test_restarts_change_nothing(
+        self, store: Store, seed: int, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 2 + seed)
+        settings, partitions = SETTINGS[name], 1 + seed % 2
+        records, expected = random_records(seed, name, self.lines, partitions)
+        log = to_log(records)
+        reference = states(run_engines(settings, partitions, log, 60, seed))
+        run = await start(store, settings, partitions)
+        await feed_with_restarts(store, run, log, seed)
+        await finish(store, run)
+        assert states(run.engines) == reference
+        for number in range(partitions):
+            await take_over(store, run, number)
+        assert states(run.engines) == reference
+        reader = Reader(store)
+        await reader.refresh()
+        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
+        assert not differences(shown, expected)
+
+    async def test_work_that_was_not_committed_is_done_again(self, store: Store) -> None:
+        settings = SETTINGS["defaults"]
+        records, expected = random_records(11, "defaults", self.lines, 1)
+        log = to_log(records)
+        run = await start(store, settings, 1)
+        chunks = list(chunks_of(log, 40, 5))
+        done = 0
+        for crash_at in (7, 15, len(chunks)):
+            kept = done
+            for i in range(done, crash_at):
+                run.engines.feed(chunks[i])
+                if i % 5 == 4:
+                    await commit(store, run, 0)
+                    kept = i + 1
+            if crash_at < len(chunks):
+                # Prepared, and lost: its blobs are orphans now.
+                lost = run.journals[0].prepare()
+                await store.commit(0, step("another", b"", b"x", dict(lost.blobs)))
+                await take_over(store, run, 0)
+                assert await store.blobs(0, list(lost.blobs)) == [None] * len(lost.blobs)
+            done = kept
+        run.engines.finish()
+        await commit(store, run, 0)
+        reader = Reader(store)
+        await reader.refresh()
+        shown = by_key(readout(settings, run.engines.catalogue, reader.views))
+        assert not differences(shown, expected)
+
+    async def test_versions_that_are_out_of_date_do_not_pile_up(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
+        monkeypatch.setattr(limits, "BLOB_ROWS", 150)
+        run = await start(store, SETTINGS["defaults"], 1)
+        dice, most, blobs = random.Random(1), 0, 0
+        for offset in range(0, 4000, 20):
+            lines = [
+                b'{"ts":%d,"user_id":"u%d","item_id":"i%d"}'
+                % (10**12 + offset, dice.randint(1, 20), dice.randint(1, 15))
+                for _ in range(20)
+            ]
+            records = [
+                LogRecord("impressions", 0, offset + i, 10**12 + offset, line)
+                for i, line in enumerate(lines)
+            ]
+            run.engines.feed(Chunk("impressions", 0, records))
+            await commit(store, run, 0)
+            refs = decode((await store.read(0)).manifest).tables["user_items"]
+            most, blobs = max(most, sum(ref.rows for ref in refs)), max(blobs, len(refs))
+        rows = run.engines.partitions[0].core.sizes()["users_rows"]
+        assert rows == 300
+        assert most < 4 * rows
+        assert blobs < 20
+        before = canonical(run.engines.partitions[0])
+        await take_over(store, run, 0)
+        assert canonical(run.engines.partitions[0]) == before
+
+    async def test_small_blobs_behind_large_ones_do_not_pile_up(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 4)
+        monkeypatch.setattr(limits, "BLOB_ROWS", 200)
+        run, offset = await start(store, SETTINGS["defaults"], 1), 0
+        for rows in [90] * 12 + [2] * 150:
+            records = [
+                LogRecord(
+                    *("impressions", 0, n, 10**12),
+                    b'{"ts":1000000000000,"event_id":"e%d","user_id":"u%d","item_id":"i"}' % (n, n),
+                )
+                for n in range(offset, offset + rows)
+            ]
+            offset += rows
+            run.engines.feed(Chunk("impressions", 0, records))
+            await commit(store, run, 0)
+        tables = decode((await store.read(0)).manifest).tables
+        for name in ("ids_impressions", "impressions", "user_items"):
+            assert 12 <= len(tables[name]) < 30, name
+
+    async def test_folded_segments_survive_merges_and_restarts(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 2)
+        settings = parse({"dimensions": [{"name": "variant", "max_values": 1}]})
+        run = await start(store, settings, 1)
+        line = b'{"ts":%d,"user_id":"u","item_id":"i","variant":"%b"}'
+        # Their hashes fall: each pushes out the one before, into the segment `other`.
+        events = [("impressions", b"A"), ("clicks", b"A"), ("impressions", b"C"), ("clicks", b"B")]
+        events += [("clicks", b"A"), ("impressions", b"B"), ("clicks", b"C"), ("clicks", b"B")] * 3
+        for i, (kind, variant) in enumerate(events):
+            offset = run.engines.partitions[0].logs[kind].next_offset
+            value = line % (10**12 + 1000 * i, variant)
+            record = LogRecord(kind, 0, offset, 10**12 + 1000 * i, value)
+            run.engines.feed(Chunk(kind, 0, [record]))
+            await commit(store, run, 0)
+            before = canonical(run.engines.partitions[0])
+            await take_over(store, run, 0)
+            assert canonical(run.engines.partitions[0]) == before, i
+
+    async def test_blobs_merge_and_leave(
+        self, store: Store, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", 3)
+        name = "no dimensions, short times"
+        records, _ = random_records(4, name, 3000, 1)
+        run = await start(store, SETTINGS[name], 1)
+        most, levels = 0, set()
+        for chunk in chunks_of(sorted(to_log(records), key=lambda r: r.record_ms), 30, 3):
+            run.engines.feed(chunk)
+            await commit(store, run, 0)
+            manifest = decode((await store.read(0)).manifest)
+            most = max(most, *(len(refs) for refs in manifest.tables.values()))
+            levels |= {ref.level for refs in manifest.tables.values() for ref in refs}
+            partition = run.engines.partitions[0]
+            oldest = [ring.oldest(partition.stream_ms) for ring in rings_of(run.engines.settings)]
+            for pane in (p for panes in manifest.panes.values() for p in panes):
+                ring = pane >> 32
+                assert ring > len(oldest) or pane & 0xFFFFFFFF >= oldest[ring - 1]
+        commits = run.journals[0].commit_number
+        assert commits > 60
+        assert levels >= {0, 1, 2}
+        assert most < commits / 3
+        names = manifest.blob_names()
+        held = await store.blobs(0, sorted(names))
+        assert None not in held
+        claim = await store.owner(0) or ""
+        assert await store.sweep(0, claim, names) == 0, (
+            "a blob that no manifest names was left behind"
+        )
+
+    async def test_other_settings_do_not_read_the_state(self, store: Store) -> None:
+        run = await start(store, SETTINGS["defaults"], 1)
+        await commit(store, run, 0)
+        for name in list(SETTINGS)[1:]:
+            with pytest.raises(SettingsError, match="written with other"):
+                await start(store, SETTINGS[name], 1)
+
+    async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:
+        records, _ = random_records(4, "defaults", 300, 1)
+        run = await start(store, SETTINGS["defaults"], 1)
+        for chunk in chunks_of(to_log(records), 300):
+            run.engines.feed(chunk)
+        await commit(store, run, 0)
+        names = decode((await store.read(0)).manifest).blob_names()
+        claim = await store.owner(0) or ""
+        assert await store.sweep(0, claim, set(sorted(names)[1:])) == 1
+        with pytest.raises(CodecError, match=r"1 of \d+ blobs of its manifest are gone"):
+            await take_over(store, run, 0)

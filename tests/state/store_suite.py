@@ -1,0 +1,183 @@
+"""What every store must do: one suite, inherited for each of them.
+
+A subclass gives a ``store`` fixture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streamer.settings import limits
+from streamer.state.store import Answer, Commit, Store
+from streamer.state.worker_report import WorkerReport
+
+
+def step(
+    claim: str,
+    expected: bytes,
+    position: bytes,
+    blobs: dict[str, bytes] | None = None,
+    delete: tuple[str, ...] = (),
+) -> Commit:
+    """A commit whose manifest names its position."""
+    return Commit(claim, expected, position, b"manifest of " + position, blobs or {}, delete)
+
+
+class StoreSuite:
+    """Claims and commits."""
+
+    async def test_nothing_is_stored_at_first(self, store: Store) -> None:
+        claim, stored = await store.claim(3)
+        assert (stored.position, stored.manifest) == (b"", b"")
+        assert await store.owner(3) == claim
+        assert await store.owner(4) is None
+        assert await store.blobs(3, ["a"]) == [None]
+        assert await store.blobs(3, []) == []
+        assert await store.partitions() is None
+
+    async def test_a_commit_is_stored_whole(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        commit = step(claim, b"", b"p1", {"a": b"\x00\xff", "b": b""})
+        assert await store.commit(0, commit) == Answer.OK
+        stored = await store.read(0)
+        assert (stored.position, stored.manifest) == (b"p1", b"manifest of p1")
+        assert stored.seen_ms > 1_600_000_000_000
+        assert await store.blobs(0, ["b", "x", "a"]) == [b"", None, b"\x00\xff"]
+        assert await store.blobs(1, ["a"]) == [None]
+        assert await store.all_blobs({1: ["a"], 0: ["b", "x"], 2: []}) == {
+            1: [None],
+            0: [b"", None],
+            2: [],
+        }
+        assert await store.read_all([1, 0]) == [await store.read(1), stored]
+        assert await store.standing([1, 0]) == [(None, b""), (claim, b"p1")]
+
+    async def test_a_commit_deletes_however_many_there_are(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        names = tuple(f"b{i}" for i in range(2500))
+        await store.commit(0, step(claim, b"", b"p1", {**dict.fromkeys(names, b"1"), "kept": b"2"}))
+        again = step(claim, b"p1", b"p2", delete=names)
+        assert await store.commit(0, again) == Answer.OK
+        assert await store.commit(0, again) == Answer.ALREADY
+        assert await store.blobs(0, [*names, "kept"]) == [*[None] * len(names), b"2"]
+        assert await store.sweep(0, claim, {"kept"}) == 0
+
+    async def test_a_repeated_commit_is_already_done(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        await store.commit(0, step(claim, b"", b"p1", {"a": b"1"}))
+        again = step(claim, b"p1", b"p2", {"b": b"2"}, ("a",))
+        assert await store.commit(0, again) == Answer.OK
+        assert await store.commit(0, again) == Answer.ALREADY
+        assert await store.blobs(0, ["a", "b"]) == [None, b"2"]
+        assert (await store.read(0)).position == b"p2"
+
+    async def test_a_commit_on_another_state_has_moved(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        await store.commit(0, step(claim, b"", b"p1", {"a": b"1"}))
+        for expected in (b"", b"p0"):
+            moved = step(claim, expected, b"p2", {"b": b"2"}, ("a",))
+            assert await store.commit(0, moved) == Answer.MOVED
+        assert (await store.read(0)).manifest == b"manifest of p1"
+        assert await store.blobs(0, ["a"]) == [b"1"]
+
+    async def test_another_claim_fences(self, store: Store) -> None:
+        old, _ = await store.claim(0)
+        await store.commit(0, step(old, b"", b"p1", {"a": b"1"}))
+        new, stored = await store.claim(0)
+        assert new != old
+        assert stored.position == b"p1"
+        fenced = step(old, b"p1", b"p2", {"b": b"2"}, ("a",))
+        assert await store.commit(0, fenced) == Answer.FENCED
+        # Even what it had committed before is not ALREADY for it any more.
+        assert await store.commit(0, step(old, b"", b"p1")) == Answer.FENCED
+        assert (await store.read(0)).position == b"p1"
+        assert await store.blobs(0, ["a"]) == [b"1"]
+        assert await store.commit(0, step(new, b"p1", b"p2")) == Answer.OK
+
+    async def test_blobs_of_a_failed_commit_are_swept(self, store: Store) -> None:
+        old, _ = await store.claim(0)
+        await store.commit(0, step(old, b"", b"p1", {"a": b"1", "b": b"2"}))
+        claim, _ = await store.claim(0)
+        await store.commit(0, step(old, b"p1", b"p2", {"c": b"3", "d": b"4"}))
+        await store.commit(1, step("nobody", b"", b"q", {"c": b"5"}))
+        assert await store.sweep(0, claim, {"a", "b"}) == 2
+        assert await store.blobs(0, ["a", "b", "c", "d"]) == [b"1", b"2", None, None]
+        assert await store.sweep(0, claim, {"a", "b"}) == 0
+        assert await store.blobs(1, ["c"]) == [b"5"]
+
+    async def test_who_lost_the_claim_sweeps_nothing(self, store: Store) -> None:
+        asleep, _ = await store.claim(0)
+        awake, _ = await store.claim(0)
+        await store.commit(0, step(awake, b"", b"p1", {"a": b"1"}))
+        assert await store.sweep(0, asleep, set()) == 0
+        assert await store.blobs(0, ["a"]) == [b"1"]
+
+    async def test_only_our_claim_is_released(self, store: Store) -> None:
+        old, _ = await store.claim(0)
+        new, _ = await store.claim(0)
+        await store.release(0, old)
+        assert await store.owner(0) == new
+        await store.release(0, new)
+        await store.release(0, new)
+        assert await store.owner(0) is None
+        assert await store.commit(0, step(new, b"", b"p1")) == Answer.FENCED
+
+    @pytest.mark.parametrize("count", [1000, 1001, 3500])
+    async def test_many_blobs_are_written_and_deleted(self, store: Store, count: int) -> None:
+        claim, _ = await store.claim(0)
+        blobs = {f"n{i}": b"%d" % i for i in range(count)}
+        assert await store.commit(0, step(claim, b"", b"p1", blobs)) == Answer.OK
+        assert await store.blobs(0, list(blobs)) == list(blobs.values())
+        most, names = limits.MAX_SCRIPT_KEYS, tuple(blobs)
+        for i in range(0, count, most):
+            positions = b"p%d" % (i // most + 1), b"p%d" % (i // most + 2)
+            commit = step(claim, *positions, {"last": b"x"}, names[i : i + most])
+            assert await store.commit(0, commit) == Answer.OK
+        assert await store.blobs(0, list(blobs)) == [None] * count
+        assert await store.blobs(0, ["last"]) == [b"x"]
+        assert await store.sweep(0, claim, {"last"}) == 0
+
+    async def test_bytes_are_opaque(self, store: Store) -> None:
+        claim, _ = await store.claim(0)
+        every = bytes(range(256)) + b"9007199254740993"
+        commit = Commit(claim, b"", every, every * 2, {"a": every * 3})
+        assert await store.commit(0, commit) == Answer.OK
+        assert await store.commit(0, commit) == Answer.ALREADY
+        stored = await store.read(0)
+        assert (stored.position, stored.manifest) == (every, every * 2)
+        assert await store.blobs(0, ["a"]) == [every * 3]
+
+    async def test_the_number_of_partitions_is_set_once(self, store: Store) -> None:
+        assert await store.set_partitions(8) == 8
+        assert await store.set_partitions(4) == 8
+        assert await store.partitions() == 8
+
+    async def test_the_hash_key_is_set_once(self, store: Store) -> None:
+        assert await store.hash_key() is None
+        keys = [(number, 2**64 - 1 - number) for number in range(20)]
+        (found,) = set(await asyncio.gather(*map(store.set_hash_key, keys)))
+        assert found in keys
+        assert await store.hash_key() == found
+        assert await store.set_hash_key((7, 7)) == found
+
+    async def test_reports_come_back(self, store: Store) -> None:
+        assert await store.reports() == []
+        report = WorkerReport("host:1", owned={2: "owned"}, read_to={"clicks/2": 7})
+        report.commit_took(0.003)
+        report.commit_took(99.0)
+        await store.report(report)
+        await store.report(WorkerReport("host:2", problems={0: "no store"}))
+        found = {t.worker: t for t in await store.reports()}
+        assert found == {
+            "host:1": report,
+            "host:2": WorkerReport("host:2", problems={0: "no store"}),
+        }
+        await store.report(WorkerReport("host:2"))
+        assert [t.problems for t in await store.reports()] == [{}, {}]
+        await store.leave("host:2")
+        assert [t.worker for t in await store.reports()] == ["host:1"]
+
+    async def test_a_fit_store_passes_its_check(self, store: Store) -> None:
+        await store.check()

@@ -1,0 +1,33 @@
+"""A partition: what it says of its bounds, and what an empty one is."""
+
+from __future__ import annotations
+
+from streamer.ingest.hash_key import FIXED_KEY
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings.load import parse
+from streamer.state.partition import Partition
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.support.canonical import canonical
+
+
+def test_bounds_that_were_hit_show() -> None:
+    settings = parse({"limits": {"open_sessions": 50}})
+    engines = Engines(settings, 1)
+    lines = [
+        b'{"ts":%d,"user_id":"u%d","session_id":"s","action":"view"}' % (10**12 + i, i)
+        for i in range(5000)
+    ]
+    records = [LogRecord("sessions", 0, i, 10**12 + i, line) for i, line in enumerate(lines)]
+    for chunk in chunks_of(records, 500):
+        engines.feed(chunk)
+    partition = engines.partitions[0]
+    early = partition.core.counters()["evicted_early"]["sessions"]
+    assert early > 0
+    assert partition.dropped_by_bounds == early
+
+
+def test_an_empty_partition_is_canonical() -> None:
+    settings = parse({})
+    state = canonical(Partition(settings, Catalogue(settings), FIXED_KEY))
+    assert state["sessions"] == state["viewings"] == []
+    assert state["user_items"] == state["user_sums"] == {}

@@ -1,0 +1,258 @@
+"""The readout of a metric: every arm, every comparison, every verdict with its words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from streamer.stats.experiments.estimate import Inference
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import Readout, compare
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.verdict import Outcome
+from tests.stats.experiments.arms import (
+    GUARD,
+    HALVES,
+    LOWER,
+    LOWER_GUARD,
+    MANY,
+    THREE,
+    ab,
+    changes,
+    clicks,
+    only,
+)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "rule", "outcome"),
+    [
+        (clicks(5000, 100), clicks(5000, 140), Rule(), Outcome.BETTER),
+        (clicks(5000, 100), clicks(5000, 140), LOWER, Outcome.WORSE),
+        (clicks(5000, 140), clicks(5000, 100), Rule(), Outcome.WORSE),
+        (clicks(5000, 140), clicks(5000, 100), LOWER, Outcome.BETTER),
+        (clicks(5000, 100), clicks(5000, 104), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(5000, 100), clicks(5000, 104), GUARD, Outcome.KEEP_RUNNING),
+        (clicks(MANY, 100), clicks(MANY, 100), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(MANY, 100), clicks(MANY, 100), GUARD, Outcome.NO_HARM),
+        (clicks(MANY, 100), clicks(MANY, 100), LOWER_GUARD, Outcome.NO_HARM),
+        (clicks(MANY, 100), clicks(MANY, 98), GUARD, Outcome.NO_HARM),
+        (clicks(MANY, 100), clicks(MANY, 98), Rule(), Outcome.WORSE),
+        (clicks(MANY, 100), clicks(MANY, 98), LOWER_GUARD, Outcome.BETTER),
+        (clicks(MANY, 100), clicks(MANY, 90), GUARD, Outcome.WORSE),
+        (clicks(MANY, 100), clicks(MANY, 110), GUARD, Outcome.BETTER),
+        (clicks(5200, 100), clicks(4600, 140), Rule(), Outcome.INVALID),
+        (clicks(99, 100), clicks(99, 900), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(99, 100), clicks(99, 900), Rule(min_users=99), Outcome.KEEP_RUNNING),
+        (clicks(199, 300), clicks(199, 900), Rule(min_users=199), Outcome.BETTER),
+        (clicks(500, 0), clicks(500, 0), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 0), clicks(500, 398), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 0), clicks(500, 400), Rule(), Outcome.BETTER),
+        (clicks(500, 398), clicks(500, 0), Rule(), Outcome.KEEP_RUNNING),
+        (clicks(500, 400), clicks(500, 0), Rule(), Outcome.WORSE),
+        (clicks(500, 400), clicks(500, 0), GUARD, Outcome.WORSE),
+        (clicks(500, 0), clicks(500, 4), GUARD, Outcome.KEEP_RUNNING),
+        (ArmSums(), ArmSums(), Rule(), Outcome.KEEP_RUNNING),
+    ],
+)
+def test_verdicts(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome) -> None:
+    assert ab(a, b, rule).verdict.outcome is outcome
+
+
+SENTENCES = {
+    "better": "The lift of B over A is +40.00%, between +18.47% and +66.34%. If B made no "
+    "difference, at most 5.0% of experiments would show this, however often you look.",
+    "lower": "The lift of B over A is +40.00% (lower is better), between +18.47% and +66.34%. "
+    "If B made no difference, at most 5.0% of experiments would show this, however often you look.",
+    "guard": "B is at worst 3.56% worse than A; 5.00% is allowed.",
+    "few": "A has 99 users and B has 50: there is no verdict below 100 in each.",
+    "one": "A has 1 user and B has 2: there is no verdict below 100 in each.",
+    "none": "There is no interval yet: the standard error is 0.",
+    "rare": "There is no interval yet: 24 users of both arms have a value other than 0, which is "
+    "about 12 in each: an interval that holds at any time needs 100.",
+    "split": "The split is not the planned one: A has 53.06% of the users (planned 50.00%), B has "
+    "46.94% of the users (planned 50.00%). Something misassigns, loses or duplicates users of one "
+    "arm, so the arms cannot be compared.",
+    "open": "The lift of B over A may be anything from -13.37% to +24.95%. With this many users a "
+    "difference of 23.64% is found with a probability of 80%.",
+    "absolute": "B minus A may be anything from -0.05313 to +0.07313. With this many users a "
+    "difference of 0.08018 is found with a probability of 80%. No percentage is given: the "
+    "control's value is not above 0.",
+    "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. If B made no difference, at "
+    "most 5.0% of experiments would show this, however often you look. No percentage is given: "
+    "only 12 users of the control have a value other than 0, and a relative interval needs 30 in "
+    "each arm.",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "b", "rule"),
+    [
+        ("better", clicks(5000, 100), clicks(5000, 140), Rule()),
+        ("lower", clicks(5000, 100), clicks(5000, 140), LOWER),
+        ("guard", clicks(MANY, 100), clicks(MANY, 98), GUARD),
+        ("few", clicks(99, 100), clicks(50, 100), Rule()),
+        ("one", clicks(1, 100), clicks(2, 100), Rule()),
+        ("none", clicks(500, 0), clicks(500, 0), Rule()),
+        ("split", clicks(5200, 100), clicks(4600, 140), Rule()),
+        ("open", clicks(5000, 100), clicks(5000, 104), Rule()),
+        ("rare", clicks(1000, 10), clicks(1000, 14), Rule()),
+        ("absolute", changes(100, 100), changes(110, 100), Rule()),
+        ("nonzero", clicks(1000, 12), clicks(1000, 400), Rule()),
+    ],
+)
+def test_verdicts_say_why(name: str, a: ArmSums, b: ArmSums, rule: Rule) -> None:
+    assert ab(a, b, rule).verdict.reason == SENTENCES[name]
+
+
+def test_arms_have_their_values_and_errors() -> None:
+    one = [(3_000_000, 2), (1_000_000, 2), (0, 1)]
+    a, b = (ArmSums.of(users, x_scale=1e-6) for users in (one, one[:2]))
+    found = compare(HALVES, Rule(), {"B": b, "A": a})
+    assert [(arm.name, arm.users) for arm in found.arms] == [("A", 3), ("B", 2)]
+    assert [arm.value for arm in found.arms] == pytest.approx([0.8, 1.0])
+    x, y = np.array([3, 1, 0]), np.array([2, 2, 1])
+    part = (x - 0.8 * y) / y.mean()
+    assert found.arms[0].stderr == pytest.approx(part.std(ddof=1) / 3**0.5)
+    assert only(found).absolute.value == pytest.approx(0.2)
+    assert only(found).relative.value == pytest.approx(0.25)
+    assert only(found).users == 5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fixed_intervals_are_scipy_s(seed: int) -> None:
+    dice = np.random.default_rng(seed)
+    a, b = dice.poisson(9, 300), dice.poisson(10, 400)
+    sums = [ArmSums.of([(x, 1) for x in arm.tolist()]) for arm in (a, b)]
+    found = ab(sums[0], sums[1]).absolute.fixed
+    assert found is not None
+    expected = stats.ttest_ind(b, a, equal_var=False)
+    assert found.p_value == found.p_adjusted == pytest.approx(expected.pvalue, rel=1e-9)
+    assert (found.low, found.high) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert found.alpha == 0.05
+
+
+rates = st.lists(st.integers(50, 150), min_size=3, max_size=3)
+
+
+@given(rates, st.sampled_from([3000, 8000, 20_000]))
+def test_an_interval_excludes_0_exactly_if_holm_rejects(per_mille: list[int], users: int) -> None:
+    sums = {
+        arm: clicks(users * share, rate)
+        for arm, share, rate in zip("ABC", (2, 1, 1), per_mille, strict=True)
+    }
+    found = compare(THREE, Rule(), sums)
+    for comparison in found.comparisons:
+        for inference in (comparison.absolute.fixed, comparison.absolute.anytime):
+            assert inference is not None
+            excludes = not inference.low <= 0 <= inference.high
+            assert excludes == (inference.p_adjusted <= THREE.alpha)
+            assert inference.p_value <= inference.p_adjusted
+        decided = {Outcome.BETTER, Outcome.WORSE}
+        assert (comparison.verdict.outcome in decided) == _excludes(comparison.absolute.anytime)
+
+
+def _excludes(inference: Inference | None) -> bool:
+    return inference is not None and not inference.low <= 0 <= inference.high
+
+
+def test_an_arm_without_users_counts_among_those_that_are_compared() -> None:
+    sums = {"A": clicks(4000, 100), "B": clicks(2000, 100)}
+    found = compare(THREE, Rule(), sums)
+    assert [c.arm for c in found.comparisons] == ["B", "C"]
+    assert found.split.users == {"A": 4000, "B": 2000, "C": 0}
+    assert found.comparisons[1].verdict.outcome is Outcome.INVALID
+    few = compare(THREE, Rule(), {"A": clicks(400, 500), "B": clicks(200, 500)})
+    assert few.comparisons[0].absolute.anytime is not None
+    assert few.comparisons[0].absolute.anytime.alpha == 0.025
+    assert few.comparisons[1].absolute.reason == "treatment: there are no users"
+
+
+def with_before(seed: int, users: int, more: float) -> ArmSums:
+    """Users whose clicks follow those of the time before."""
+    dice = np.random.default_rng(seed)
+    likes = dice.beta(2, 18, users)
+    x, u = dice.binomial(60, np.minimum(1, likes * more)), dice.binomial(600, likes)
+    return ArmSums.of([(a, 60, b, 600) for a, b in zip(x.tolist(), u.tolist(), strict=True)])
+
+
+def test_the_time_before_sharpens_and_decides_if_the_rule_says_so() -> None:
+    sums = {"A": with_before(4, 3000, 1.0), "B": with_before(3, 3000, 1.05)}
+    with_it, without = (only(compare(HALVES, Rule(adjust=a), sums)) for a in (True, False))
+    its = with_it.adjusted
+    assert its is not None
+    assert its.explained is not None
+    assert 0.6 < its.explained < 0.9
+    for raw, sharper in ((with_it.absolute, its.absolute), (with_it.relative, its.relative)):
+        assert raw.stderr is not None
+        assert sharper.stderr is not None
+        assert sharper.stderr < 0.65 * raw.stderr
+    assert with_it.verdict.outcome is Outcome.BETTER
+    assert without.verdict.outcome is Outcome.KEEP_RUNNING
+    assert (without.absolute, without.adjusted) == (with_it.absolute, its)
+    least = with_it.detectable.relative_anytime, without.detectable.relative_anytime
+    assert None not in least
+    assert (least[0] or 0) < (least[1] or 0)
+
+
+def test_without_a_difference_before_the_raw_lift_decides() -> None:
+    same = ArmSums.of([(1, 10, 1, 2), (0, 10, 1, 2), (0, 10, 1, 2)] * 200)
+    found = only(compare(HALVES, Rule(), {"A": same, "B": same}))
+    assert found.adjusted is not None
+    assert found.adjusted.reason == "users did not differ in the time before"
+    assert found.adjusted.absolute == found.absolute
+
+
+SHAPES: list[Mapping[str, ArmSums]] = [
+    {},
+    {"A": ArmSums.of([(1, 1)]), "B": ArmSums.of([(2**80, 1), (2**80 + 1, 3)])},
+    {"A": clicks(500, 100), "B": clicks(700, 0)},
+    {"A": with_before(1, 200, 1.0), "B": with_before(2, 200, 1.0)},
+    {"A": ArmSums(n=3, x=10, xx=5, y=3, yy=3, xy=4), "B": clicks(700, 5)},
+    {"A": ArmSums(n=-3), "B": clicks(700, 5)},
+]
+
+
+@pytest.mark.parametrize("sums", SHAPES)
+def test_it_is_json_without_anything_that_is_no_number(sums: Mapping[str, ArmSums]) -> None:
+    found = compare(HALVES, Rule(margin=0.01), sums)
+    text = msgspec.json.encode(found)
+    assert msgspec.json.decode(text, type=Readout) == found
+
+
+def test_sums_must_be_of_the_plan_and_of_one_kind() -> None:
+    with pytest.raises(ValueError, match=r"sums of the arms \['D'\]: the plan has \['A', 'B'\]"):
+        compare(HALVES, Rule(), {"D": ArmSums()})
+    with pytest.raises(ValueError, match="must be of one kind"):
+        compare(HALVES, Rule(), {"A": ArmSums(), "B": ArmSums(x_scale=0.01)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"split": {"A": 1}}, r"arms \['A'\]: must be two or more, with the control 'A'"),
+        ({"control": "Z"}, "with the control 'Z'"),
+        ({"split": {"A": 1, "B": 0}}, "split of 'B' is 0: must be finite and above 0"),
+        ({"split": {"A": 1, "B": float("nan")}}, "split of 'B' is nan"),
+        ({"alpha": 1.0}, "alpha is 1.0: must be between 0 and 1"),
+        ({"power": 0.0}, "power is 0.0: must be between 0 and 1"),
+        ({"tuned_users": 0}, "tuned_users is 0: must be at least 1"),
+    ],
+)
+def test_plans_that_make_no_sense(changes: dict[str, object], message: str) -> None:
+    good: dict[str, object] = {"control": "A", "split": {"A": 1, "B": 1}}
+    with pytest.raises(ValueError, match=message):
+        Plan(**(good | changes))  # type: ignore[arg-type]
+
+
+def test_rules_that_make_no_sense() -> None:
+    with pytest.raises(ValueError, match="margin is 0: must be between 0 and 1"):
+        Rule(margin=0)
+    with pytest.raises(ValueError, match="min_users is 1: must be at least 2"):
+        Rule(min_users=1)

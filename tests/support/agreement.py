@@ -1,0 +1,173 @@
+"""Engine and oracle side by side: the settings they are compared under, and what may differ."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from datetime import date
+from typing import Any
+
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.query.readings import Readout, readout
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.oracle import Record, records_of_log, run
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
+from tests.support.canonical import Canonical, canonical
+
+DOCUMENTS: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "few values": {
+        "dimensions": [
+            {"name": "variant", "values": ["A", "B"], "max_values": 2},
+            {"name": "surface", "max_values": 3},
+            {"name": "device", "max_values": 1},
+        ],
+        "metrics": {
+            "feedback": {"click": 1.0, "like": 1.0},
+            "k": [3],
+            "rollups": [[], ["variant"], ["surface"], ["device", "variant"], ["surface", "device"]],
+            "detailed": [[], ["surface"], ["variant", "device"]],
+        },
+        "experiments": [
+            {
+                "name": "ranker",
+                "dimension": "variant",
+                "control": "B",
+                "split": {"A": 2, "B": 1},
+                "start": date(2023, 11, 14),
+                "metrics": [
+                    {"name": "ctr_ratio"},
+                    {"name": "ndcg_ratio@3.engaged"},
+                    {"name": "positive_rate_ratio.like", "margin": 0.5},
+                    {"name": "dwell_mean_seconds", "direction": "lower"},
+                    {"name": "conversion_value_per_user"},
+                ],
+            }
+        ],
+        "alerts": [
+            {"name": "ctr", "segments": ["variant", "surface"]},
+            {"name": "order", "metric": "ndcg_ratio@3", "window": "10m", "baseline": "before"},
+            {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
+        ],
+    },
+    "no dimensions, short times": {
+        "dimensions": [],
+        "windows": {"lengths": ["30s", "5m", "2h"]},
+        "metrics": {
+            "k": [2, 3, 1],
+            "conventions": {
+                "precision_ratio": ["shown"],
+                "map_ratio": ["primer", "jurity"],
+                "mar_ratio": ["jurity", "primer"],
+                "ndcg_ratio": ["exponential", "jurity"],
+                "kendall_tau": ["tau_b"],
+            },
+        },
+        "attribution": {"click": "10m", "conversion": "1h"},
+        "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
+    },
+    "mapped names, own rollups": {
+        "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
+        "metrics": {
+            "feedback": {"click": 0.5, "like": 0.0, "star": 5.0, "conversion": 2.0},
+            "margin": 0.25,
+            "conventions": {"ndcg_ratio": ["jurity", "exponential"], "mar_ratio": ["primer"]},
+            "rollups": [[], ["country"], ["country", "variant"]],
+            "detailed": [[], ["country"], ["country", "variant"]],
+            "k": [1, 5, 10],
+        },
+        "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
+        "experiments": [
+            {
+                "name": "by:country",
+                "dimension": "country",
+                "control": "country-0",
+                "split": {"country-0": 1, "country-1": 1, "country-2": 1},
+                "start": date(2023, 11, 15),
+                "covariate_days": 1,
+                "alpha": 0.1,
+                "metrics": [{"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}],
+            },
+        ],
+        "windows": {"lengths": ["7s", "24h"]},
+    },
+}
+"""Settings files, as TOML documents."""
+SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
+SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
+"""The metrics that are estimates: within 1 %."""
+
+
+def to_log(records: Iterable[Record]) -> list[LogRecord]:
+    """The oracle's records as the test kit's."""
+    return [LogRecord(r.topic, r.partition, r.offset, r.record_ms, r.raw) for r in records]
+
+
+@functools.lru_cache(maxsize=16)
+def random_records(
+    seed: int, settings_name: str, lines: int, partitions: int
+) -> tuple[list[Record], Readings]:
+    """Records of a random log, and what the oracle reads from them."""
+    settings = SETTINGS[settings_name]
+    records = records_of_log(random_log(seed, settings, lines), settings, partitions=partitions)
+    return records, run(records, settings).readings
+
+
+def by_key(result: Readout) -> Readings:
+    """Readings by name and labels; a series that comes twice is a failure."""
+    readings = {(r.name, frozenset(r.labels.items())): r.value for r in result.readings}
+    assert len(readings) == len(result.readings)
+    return readings
+
+
+def read_engines(engines: Engines) -> Readings:
+    """Readings of partitions in memory, at stream time."""
+    views = [view_of(p) for p in engines.partitions]
+    return by_key(readout(engines.settings, engines.catalogue, views))
+
+
+def run_engines(
+    settings: Settings,
+    partitions: int,
+    log: Sequence[LogRecord],
+    size: int,
+    seed: int | None = None,
+    key: HashKey = FIXED_KEY,
+) -> Engines:
+    """Partitions that were fed a whole log, in chunks as ``chunks_of`` cuts them."""
+    engines = Engines(settings, partitions, key)
+    for chunk in chunks_of(log, size, seed):
+        engines.feed(chunk)
+    engines.finish()
+    return engines
+
+
+def states(engines: Engines) -> list[Canonical]:
+    """The canonical state of every partition."""
+    return [canonical(p) for p in engines.partitions]
+
+
+def differences(got: Readings, expected: Readings) -> list[str]:
+    """What is missing, more, or not equal: integers to the last bit, floats to 1e-12."""
+    found = []
+    for key in sorted(got.keys() | expected.keys(), key=lambda k: (k[0], sorted(k[1]))):
+        a, b = got.get(key), expected.get(key)
+        if not _agree(key[0], a, b):
+            found.append(f"{key[0]} {dict(sorted(key[1]))}: {a} instead of {b}")
+    return found
+
+
+def _agree(name: str, a: int | float | None, b: int | float | None) -> bool:
+    if a is None or b is None:
+        return False
+    if name in SKETCHED:
+        return abs(a - b) <= (0.01 + 1e-12) * abs(b)  # exactly 1 % at the ends of a bucket
+    if "_lower" in name or "_upper" in name:  # ends may lie near 0, far from what they are made of
+        return abs(a - b) <= 1e-9 * abs(b) + 1e-12
+    if isinstance(b, float):
+        return abs(a - b) <= 1e-12 * abs(b)
+    return a == b

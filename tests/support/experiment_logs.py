@@ -1,0 +1,69 @@
+"""Logs with experiments, and the engine's sums of them in the oracle's form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from streamer.encoding.limbs import Columns
+from streamer.metrics.per_user import ExperimentMeasures
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+from streamer.stats.experiments.trials import Trial, cumulated
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.experiments import ArmTruth, ExperimentTruth
+from tests.oracle.oracle import records_of_log
+from tests.oracle.random_experiments import settled, with_experiments
+from tests.oracle.random_log import random_log
+from tests.oracle.shape import Record
+from tests.support.agreement import SETTINGS
+
+NAMES = [name for name, settings in SETTINGS.items() if settings.dimensions]
+"""Settings that can have experiments."""
+
+
+def with_log(seed: int, name: str, lines: int, partitions: int) -> tuple[Settings, list[Record]]:
+    """Random settings of experiments, and a random log most of whose users keep to an arm."""
+    base = SETTINGS[name]
+    log = settled(random_log(seed, base, lines), base, Random(seed))
+    settings = with_experiments(base, log, Random(seed))
+    return settings, records_of_log(log, settings, partitions=partitions)
+
+
+def run_in_passes(
+    settings: Settings, partitions: int, log: Sequence[LogRecord], size: int, seed: int
+) -> Engines:
+    """As ``run_engines``, but the sums over users are brought up to date on the way, too."""
+    engines, dice = Engines(settings, partitions), Random(seed)
+    for chunk in chunks_of(log, size, seed):
+        engines.feed(chunk)
+        if dice.random() < 0.3:
+            engines.partitions[chunk.partition].refresh_user_sums()
+    engines.finish()
+    return engines
+
+
+def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> ExperimentTruth:
+    """What readers see of every experiment on every day."""
+    truth = ExperimentTruth()
+    stream_ms = max(v.header.stream_ms for v in views)
+    for trial in measures.trials:
+        parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
+        for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
+            none = cumulated(trial, parts, day)[0]
+            truth.mixed[trial.name, day] = none["mixed"]
+            truth.outside[trial.name, day] = none["early"], none["unexposed"]
+            for (metric, arm), sums in arms_of(trial, parts, day).items():
+                truth.sums[trial.name, metric, arm, day] = sums
+    return truth
+
+
+def arms_of(trial: Trial, parts: Sequence[Columns], day: int) -> dict[tuple[str, str], ArmTruth]:
+    """(metric, arm) → the sums up to a day."""
+    found = {}
+    for arm, sums in zip(trial.arms, cumulated(trial, parts, day)[1:], strict=True):
+        for measure in trial.measures:
+            moments = {moment: sums[f"{measure.name} {moment}"] for moment in trial.moments}
+            found[measure.name, arm] = ArmTruth(sums["users"], **moments)
+    return found
