@@ -151,6 +151,7 @@ def _days_until(days: list[GroupSums], rule: Rule) -> float:
     """Days from the end of the reference week (days 1 to 7) to the first verdict of a change."""
     for today in range(15, len(days) + 1):
         order = [next(d for d in range(today - 7, today) if (d - 1) % 7 == i) for i in range(7)]
-        if against_reference([days[d] for d in order], days[1:8], rule).is_regression:
+        found = against_reference([days[d] for d in order], days[1:8], rule)
+        if found.status in (Status.DROPPED, Status.RISEN):
             return today - 8
     return float("inf")

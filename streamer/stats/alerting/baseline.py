@@ -76,11 +76,6 @@ class Change:
     reason: str = ""
     compared: str = "days"
 
-    @property
-    def is_regression(self) -> bool:
-        """Whether the rule fires."""
-        return self.status in (Status.DROPPED, Status.RISEN)
-
 
 def compare(
     now: GroupSums,

@@ -87,6 +87,7 @@ def test_nobody_and_everybody() -> None:
         ((420, 180), (0.5, 0.5), True),
         ((320, 280), (0.5, 0.5), False),
         ((5200, 4800), (0.5, 0.5), False),  # p = 0.0023 at any time, Pearson's 6e-5
+        ((5240, 4760), (0.5, 0.5), True),  # 1e-4 at any time, Pearson's 2e-6
         ((5250, 4750), (0.5, 0.5), True),
         ((7, 3), (0.98, 0.02), False),  # Pearson's is below 1e-10, and means nothing of so few
         ((0, 0), (0.5, 0.5), False),
