@@ -60,7 +60,7 @@ class Alert(Section, frozen=True):
         if self.reference in ("first", "none"):
             return None
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.reference):
-            raise ValueError(f"{self.reference!r} is no date")
+            raise ValueError(f"{self.reference!r} is not a date")
         return (date.fromisoformat(self.reference) - date(1970, 1, 1)).days
 
     @cached_property
