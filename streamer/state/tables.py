@@ -37,6 +37,7 @@ class Table:
     latest: Callable[[Columns], int] | None
 
     def latest_ms(self, columns: Columns) -> int:
+        """The latest time in columns, in epoch milliseconds; 0 for tables by number."""
         return self.latest(columns) if self.latest is not None else 0
 
     def is_gone(self, partition: Partition, ref: BlobRef, end: int) -> bool:
