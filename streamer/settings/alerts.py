@@ -23,11 +23,11 @@ class Alert(Section, frozen=True):
     name: str
     """Its name in rules, pages and labels."""
     metric: str = "ctr_ratio"
-    """A metric of experiments (docs/experiments.md) whose denominator is no number of users."""
+    """A metric of experiments (docs/experiments.md) whose denominator is not a number of users."""
     window: str = "1h"
-    """Over which time: 10m to 24h, a whole number of which is a day."""
+    """Length of the window: 10m to 24h, dividing a day evenly."""
     segments: tuple[str, ...] = ()
-    """Dimensions by whose values it is watched, too, besides everything together; changes are
+    """Dimensions whose values are watched one by one, besides everything together; changes are
     explained by them."""
     drop: float = 0.1
     """Relative change of the metric for the worse that is tolerated."""
