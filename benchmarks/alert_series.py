@@ -44,6 +44,7 @@ def hourly(path: Path, is_count: bool) -> Series:
 
 
 def alarms(true: Sequence[bool], silence_hours: int = SILENCE_HOURS) -> int:
+    """Alarms in hourly verdicts: one ends after ``silence_hours`` without another."""
     when = np.flatnonzero(true)
     return 0 if len(when) == 0 else 1 + int((np.diff(when) > silence_hours).sum())
 

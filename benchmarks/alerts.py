@@ -122,6 +122,7 @@ def episodes(true: Flags) -> int:
 
 
 def by_drop(ends: Floats, what: str = "ours") -> dict[str, Flags]:
+    """Rule → whether each window fires, for every tolerated drop."""
     return {f"{what}, {drop:.0%}": ends[:, 1] < -drop for drop in DROPS}
 
 
@@ -129,6 +130,7 @@ def by_drop(ends: Floats, what: str = "ours") -> dict[str, Flags]:
 
 
 def name(world: World) -> str:
+    """A world in words, for tables."""
     more = "" if world.exact else ", approximated"
     return f"{world.per_second:g}/s, {world.ctr:.0%}{more}"
 
@@ -340,6 +342,7 @@ class Clock:
     began: float
 
     def lap(self, what: str) -> None:
+        """Print the seconds since the last lap."""
         print(f"\n{what}: {time.perf_counter() - self.began:.0f} s", flush=True)
         self.began = time.perf_counter()
 

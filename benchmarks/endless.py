@@ -103,6 +103,7 @@ class Run:
             raise AssertionError(answer)
 
     def report(self, events: int, seconds: float) -> dict[str, object]:
+        """Memory of the process, of the core and of the store, in MB, and open rows."""
         sizes = self.partition.core.sizes()
         stored = sum(map(len, self.store.held.get(0, {}).values()))
         return {

@@ -51,10 +51,12 @@ class Effect:
 
     @property
     def lift(self) -> float:
+        """The true relative lift of the value per user."""
         return self.buyers * self.worth - 1
 
 
 def lognormal(sigma: float) -> Values:
+    """Values e**(8 + σ N(0, 1))."""
     return Values(
         f"log-normal, σ = {sigma:g}",
         lambda dice, count: dice.lognormal(8, sigma, count),
@@ -265,9 +267,11 @@ class Measured:
         )
 
     def share(self, kind: str, effect: Effect, digits: int = 0) -> str:
+        """Share of the runs of one kind, as a percentage."""
         return f"{self.counts[effect][kind] / self.runs:.{digits}%}"
 
     def covered(self, misses: int) -> str:
+        """Share of the runs without a miss, as a percentage."""
         return f"{1 - misses / self.runs:.1%}"
 
 

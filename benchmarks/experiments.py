@@ -49,10 +49,12 @@ def lift(a: ArmSums, b: ArmSums) -> Lift:
 
 
 def always(found: Lift, users: int) -> bool:
+    """Whether the test that holds at any look rejects."""
     return found.t is not None and p_value(found.t, users, PLAN.rho2) <= PLAN.alpha
 
 
 def once(found: Lift) -> bool:
+    """Whether Student's t-test, at a single look, rejects."""
     return found.t is not None and t_two_sided(found.t, found.df or 1.0) <= PLAN.alpha
 
 
@@ -156,6 +158,7 @@ MORE = 0.9
 
 
 def one_arm(x: Ints, y: Ints) -> ArmSums:
+    """The sums of one arm, of numerators x and denominators y by user."""
     xx, yy, xy = (int(c) for c in (x @ x, y @ y, x @ y))
     return ArmSums(len(x), int(x.sum()), xx, int(y.sum()), yy, xy, int((x != 0).sum()))
 

@@ -33,6 +33,7 @@ SIZES = {"impressions": 4000, "clicks": 400}
 
 
 def settings_of(outcomes: str) -> Settings:
+    """An experiment of two arms with the given ``outcomes``."""
     experiment = {
         "name": "e",
         "dimension": "variant",

@@ -39,6 +39,7 @@ def usual() -> Iterator[Line]:
 
 
 def event(kind: str, at_ms: int, user: str, item: str, more: str = "") -> Line:
+    """One line; ``more``: further fields as JSON, with a leading comma."""
     text = f'{{"ts":{at_ms},"event_id":"{kind}{user}{item}{at_ms}","user_id":"{user}"'
     return kind, f'{text},"item_id":"{item}"{more}}}'.encode()
 

@@ -108,6 +108,7 @@ class Cluster:
         self.journals: list[Journal] = []
 
     async def start(self) -> None:
+        """Claim and load every partition."""
         await self.store.set_partitions(len(self.partitions))
         for i, partition in enumerate(self.partitions):
             claim, stored = await self.store.claim(i)

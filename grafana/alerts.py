@@ -17,7 +17,7 @@ from streamer.settings.model import Settings
 _HIDDEN = ("Time", "Value", "__name__", "instance", "job")
 _BAND = "Dashed: the ends of the interval."
 _TOLERATED = (
-    "An alert fires when the whole interval is beyond what is tolerated, not when the change is."
+    "An alert fires when the whole interval is beyond the tolerated change, not when the value is."
 )
 
 
@@ -31,7 +31,7 @@ class Alerts:
 
     def build(self) -> builders.Dashboard:
         """The page."""
-        text = "Metrics against what is usual; docs/alerts.md says what is compared."
+        text = "Metrics against their baselines; docs/alerts.md explains the comparison."
         board = panels.page("streamer-alerts", "streamer: alerts", text)
         for variable in self._variables():
             board = board.with_variable(variable)
@@ -44,7 +44,7 @@ class Alerts:
             "$alert": [self._values(), self._changes()],
             "Traffic": [self._traffic(), self._traffic_changes()],
             "Past week and reference week": [self._weeks(), self._week_changes()],
-            "What it rests on": [self._supports(), self._windows()],
+            "Support": [self._supports(), self._windows()],
         }
         return panels.with_rows(board, rows)
 

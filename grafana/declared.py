@@ -26,6 +26,34 @@ _RATES: dict[str, str] = {"events": units.EventsPerSecond, "records": units.Reco
 _ABBREVIATIONS = frozenset(
     {"ctr", "cvr", "coec", "ndcg", "mrr", "map", "mar", "arhr", "cg", "dcg", "fcp", "gauc", "bpr"}
 )
+_TITLES = {
+    "coec_expected_clicks": "Expected clicks (COEC)",
+    "ctr_attributed": "CTR, attributed",
+    "ctr_attributed_clicked": "Impressions with an attributed click",
+    "ctr_attributed_impressions": "Impressions (attributed CTR)",
+    "ctr_position": "CTR by position",
+    "cvr_attributed": "CVR, attributed",
+    "cvr_attributed_clicked": "Clicked impressions",
+    "cvr_attributed_converted": "Clicked impressions with an attributed conversion",
+    "dwell_mean": "Mean dwell",
+    "dwells": "Dwell times",
+    "hit": "Hit ratio",
+    "hit_sampled": "Hit ratio, sampled",
+    "hit_users": "Users with a click",
+    "identity_exact": "Numbers exact",
+    "join_gap": "Join gaps",
+    "ndcg_sampled": "NDCG, sampled",
+    "position_clicks": "Clicks by position",
+    "position_impressions": "Impressions by position",
+    "positive_users": "Users with feedback",
+    "session_length_mean": "Mean session length",
+    "settled_moved": "Settled feedback moved",
+    "topic_keyed_by_user": "Topics keyed by user",
+    "unsettled": "Unsettled feedback",
+    "user_hit": "User hit ratio",
+    "users_behind": "Metrics of users behind",
+}
+"""Titles that a name does not make by itself, by the name without prefix and suffix."""
 _SUFFIX = re.compile(r"_(ratio|seconds|total|records)$")
 
 
@@ -76,12 +104,14 @@ def _processor() -> Iterator[Declared]:
 
 
 def title_of(name: str) -> str:
-    """A title made of a name.
+    """The title of a series: a declared one, or made of its name.
 
     >>> title_of("streamer_window_ctr_attributed_impressions"), title_of("streamer_dwell_seconds")
-    ('CTR attributed impressions', 'Dwell')
+    ('Impressions (attributed CTR)', 'Dwell')
     """
     bare = _SUFFIX.sub("", name.removeprefix(PREFIX).removeprefix("window_"))
+    if bare in _TITLES:
+        return _TITLES[bare]
     words = [word.upper() if word in _ABBREVIATIONS else word for word in bare.split("_")]
     text = " ".join(words)
     return text[:1].upper() + text[1:]

@@ -34,7 +34,7 @@ class Row(NamedTuple):
 
 
 _PEOPLE = (
-    "A mean over users: one who does a lot counts once. The support is the number of users, beside;"
+    "A mean over users: every user counts once. The support, beside it, is the number of users;"
     " while the user sample above is below 100 % both are estimates."
 )
 ROWS = (
@@ -57,7 +57,7 @@ ROWS = (
     ),
     Row(
         "Sessions",
-        "Of the sessions that ended in the window; their number, beside, is the support.",
+        "Of the sessions that ended in the window; their number, beside it, is the support.",
         (
             Beside("bounce_rate_ratio", "window_sessions"),
             Beside("views_per_session", "window_sessions"),
@@ -68,8 +68,8 @@ ROWS = (
     ),
     Row(
         "Time spent on items",
-        "A user's viewing of an item counts once, with the longest time told of it. The support is"
-        " the number of viewings, beside.",
+        "Each viewing of an item by a user counts once, with the longest time reported for it. The"
+        " support, beside it, is the number of viewings.",
         (
             Beside("window_dwell_seconds", "window_dwells"),
             Beside("dwell_mean_seconds", "window_dwells"),
@@ -90,7 +90,7 @@ class Engagement(Windowed):
     def build(self) -> builders.Dashboard:
         """The page."""
         board = self._page("streamer-engagement", "streamer: users and sessions", "Means")
-        board = board.with_row(builders.Row("Everything, in the chosen window"))
+        board = board.with_row(builders.Row("All segments, in the chosen window"))
         for name in TILES:
             board = board.with_panel(self._tile(name))
         board = board.with_panel(self._sample())
@@ -112,7 +112,7 @@ class Engagement(Windowed):
         expr = over_exporters(settled, *self._dimensions, "le")
         legend = " · ".join(f"{{{{{label}}}}}" for label in self._dimensions) or what.title
         query = Query(f"histogram_quantile(0.9, {expr})", legend)
-        title = f"{what.title}, 90 % are at most"
+        title = f"{what.title}, 90th percentile"
         return panels.graph(title, what.description, what.unit, [query], width=12)
 
     def _beside(self, pair: Beside, note: str) -> Iterator[timeseries.Panel]:
@@ -142,8 +142,8 @@ class Engagement(Windowed):
         anywhere = over_exporters(f"{what.name}{{{JOB}}}", label)
         text = (
             f"{what.description}\n\nEach column is the chosen window as it ended there; a row goes"
-            " from the bound below it up to its own, and the top one is beyond them all. Of all"
-            " segments together."
+            " from the bound below it up to its own, and the top one holds all longer times. Of"
+            " all segments together."
         )
         query = Query(f"{here} or 0 * {anywhere}", f"{{{{{label}}}}}")
         return panels.heat_map(what.title, text, query, rows_unit=units.Seconds)

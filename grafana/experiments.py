@@ -1,4 +1,4 @@
-"""The page *experiments*: who is compared, by how much arms differ, and what may be said of it."""
+"""The page *experiments*: who is compared, by how much arms differ, and the verdicts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CHOSEN = f'{JOB}, experiment="$experiment"'
 _OF_METRIC = f'{_CHOSEN}, metric="$metric"'
 _INTERVALS = {
     "anytime": "Lift over the control, however often one looks",
-    "fixed": "The same at a single look",
+    "fixed": "Lift over the control, at a single look",
 }
 _NOTES = {
-    "anytime": "The band holds at every look: it may be watched, and acted on when it leaves 0.",
-    "fixed": "The band holds at one look at an end set before. Looked at again and again it leaves"
-    " 0 in one of three experiments without any effect: decide by the other one.",
+    "anytime": "The band holds at every look: act on it as soon as it excludes 0.",
+    "fixed": "The band holds for one look at an end date set in advance. Looked at repeatedly it"
+    " excludes 0 in one of three experiments without any effect: decide by the other one.",
 }
 _HIDDEN = ("Time", "Value", "__name__", "instance", "job", "experiment", "metric")
 
@@ -43,13 +43,13 @@ class Experiments:
         board = board.with_variable(panels.label_variable("experiment", users, ""))
         board = board.with_variable(panels.label_variable("metric", value, "ctr_ratio"))
         rows: dict[str, Sequence[stat.Panel | timeseries.Panel | table.Panel]] = {
-            "Who is compared": self._tiles(),
+            "Validity of the comparison": self._tiles(),
             "Users of the arms": [self._users()],
             "$metric": [
                 *(self._lift("anytime"), self._verdicts()),
                 *(self._lift("fixed"), self._difference()),
             ],
-            "What it rests on": [self._values(), self._p_values()],
+            "Values and p-values": [self._values(), self._p_values()],
         }
         return panels.with_rows(board, rows)
 
@@ -64,7 +64,7 @@ class Experiments:
         found = []
         tests = {
             "anytime": ("Split of the users", ALPHA),
-            "fixed": ("The same by Pearson", ALPHA_FIXED),
+            "fixed": ("Split of the users (Pearson)", ALPHA_FIXED),
         }
         for interval, (title, least) in tests.items():
             steps = (Step(None, "red"), Step(least, "green"))
@@ -104,8 +104,8 @@ class Experiments:
             for name, suffix in names.items()
         ]
         text = (
-            f"{self._of('experiment_difference').description}\n\n{_NOTES['anytime']} It is there"
-            " where too few users count for a lift in percent, too."
+            f"{self._of('experiment_difference').description}\n\n{_NOTES['anytime']} It exists"
+            " even where too few users count for a lift in percent."
         )
         title = "Difference to the control, however often one looks"
         return panels.dashed_ends(panels.graph(title, text, units.Short, queries))

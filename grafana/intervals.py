@@ -13,10 +13,10 @@ from streamer.metrics.intervals import name_of
 
 ROWS: dict[str, tuple[str, ...]] = {
     "Clicks and conversions": ("ctr_ratio", "cvr_ratio"),
-    "Of what was shown": ("ctr_attributed_ratio", "cvr_attributed_ratio"),
+    "Attributed to impressions": ("ctr_attributed_ratio", "cvr_attributed_ratio"),
     "Value": ("conversion_value_per_click", "conversion_value_per_impression"),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
-    "Time and visits": (
+    "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
         *("views_per_session", "session_length_mean_seconds"),
     ),
@@ -27,8 +27,8 @@ _NARROWED = {
     "definition": 'definition="$definition"',
 }
 _NOTE = (
-    "Dashed: the ends of the 95 % interval, users taken as a whole: so far chance alone may have"
-    " moved the value. It is for one look at one segment; alerts and experiments have wider ones."
+    "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
+    " value this far. It is for one look at one segment; alerts and experiments have wider ones."
 )
 
 

@@ -51,7 +51,7 @@ class Overview(Windowed):
     def build(self) -> builders.Dashboard:
         """The page."""
         board = self._page("streamer-overview", "streamer: overview", "Metrics")
-        board = board.with_row(builders.Row("Everything, in the chosen window"))
+        board = board.with_row(builders.Row("All segments, in the chosen window"))
         for name in TILES:
             board = board.with_panel(self._tile(name, _NARROWED))
         board = board.with_row(builders.Row("Traffic"))

@@ -1,4 +1,4 @@
-"""The page *processor*: whether streamer follows its logs, at what pace, and what it set aside."""
+"""The page *processor*: whether streamer follows its logs, how fast, and what it did not count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Processor:
             "State": self._state(),
             "Lag and pace": self._pace(),
             "Commits and owners": self._commits(),
-            "What did not count": self._refused(),
+            "Records not counted": self._refused(),
             "Joins, bounds and losses": self._truth(),
             "Exporter": self._exporter(),
         }
@@ -88,8 +88,8 @@ class Processor:
         age = over_exporters(f"{committed.name}{{{JOB}}}", "partition")
         seconds = f"streamer:consumer_lag_seconds:ratio10m{{{JOB}}}"
         text = (
-            "How long the waiting records last at the pace of the last ten minutes; no line where "
-            "nothing waits and nothing came. Recorded by grafana/prometheus/rules."
+            "Time to work off the waiting records at the pace of the last ten minutes; no line "
+            "where none wait and none came. Recorded by grafana/prometheus/rules."
         )
         waiting = Query(f"sum by (topic) ({by_partition})", "{{topic}}")
         worst = Query(f"topk(10, {by_partition})", "{{topic}} {{partition}}")
@@ -99,7 +99,7 @@ class Processor:
             panels.graph(
                 f"{lag.title}, the ten largest", lag.description, lag.unit, [worst], width=8
             ),
-            panels.graph("Lag in time", text, units.Seconds, [Query(seconds, "lag")], width=8),
+            panels.graph("Lag in seconds", text, units.Seconds, [Query(seconds, "lag")], width=8),
             self._rate("events_total", "topic"),
             self._rate("accepted_total", "topic"),
             panels.graph(

@@ -18,11 +18,11 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.slate_metrics import SlateMetric
 
 ROWS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "What users respond to comes first": (("mrr", "map_ratio"), ("hit_ratio", "precision_ratio")),
-    "More of lists": (("recall_ratio", "arhr", "mar_ratio"), ("dcg", "cg")),
+    "Relevant items first": (("mrr", "map_ratio"), ("hit_ratio", "precision_ratio")),
+    "More list metrics": (("recall_ratio", "arhr", "mar_ratio"), ("dcg", "cg")),
     "Order and grades": (("fcp_ratio", "kendall_tau", "spearman_rho"),),
     "Scores": (("gauc_ratio",), ("bpr_loss", "hinge_loss", "margin_loss")),
-    "Tests of retrieval": (("hit_sampled_ratio", "ndcg_sampled_ratio"), ("index_recall_ratio",)),
+    "Retrieval tests": (("hit_sampled_ratio", "ndcg_sampled_ratio"), ("index_recall_ratio",)),
 }
 """Lines of metrics of one population each, names without prefix."""
 TILES = ("ndcg_ratio", "mrr", "map_ratio", "hit_ratio", "precision_ratio", "window_slates")
@@ -35,16 +35,16 @@ _NARROWED = {
     "position": FIRST_TEN,
 }
 _BAND = (
-    "The band: two standard errors to either side, which hold the true mean in 95 of 100 cases if"
+    "Band: two standard errors to either side, which hold the true mean in 95 of 100 cases if"
     " slates are independent; those of one user are not quite, so it is somewhat too narrow. It"
-    " shows what is noise and decides no experiment. The number of slates stands beside.\n\n"
-    f"Numbers of lines: 0 is everything, 1 to {bands.ARMS} are the chosen arms by name; further"
-    " ones have a line without number and band."
+    " shows noise; do not decide experiments by it. The panel beside it has the number of slates."
+    f"\n\nNumbers of lines: 0 is all together, 1 to {bands.ARMS} are the chosen arms by name;"
+    " further ones have a line without number and band."
 )
 _MATURITY = (
     "Maturity: provisional is the whole window, whose young slates still get feedback; mature is"
-    " only what feedback can no longer change, an hour and a half old with default settings, so"
-    " shorter windows have no mature readings."
+    " only what feedback can no longer change, an hour and a half old by default, so shorter"
+    " windows have no mature readings."
 )
 _OVER = (
     "Over: engaged is slates with a relevant item, as offline evaluation has it; all counts those"
@@ -61,7 +61,7 @@ class Ranking(Windowed):
     def build(self) -> builders.Dashboard:
         """The page."""
         board = self._page("streamer-ranking", "streamer: ranking", "Metrics of ranked lists")
-        board = board.with_row(builders.Row("Everything, in the chosen window"))
+        board = board.with_row(builders.Row("All segments, in the chosen window"))
         for name in TILES:
             board = board.with_panel(self._tile(name, _NARROWED, title=self._title(name)))
         board = board.with_row(builders.Row("Order, and clicks by position"))

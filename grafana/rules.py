@@ -142,8 +142,8 @@ def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
         f"{_selecting(settings)}{alert.metric} over {alert.window} is {_queried('value', _NUMBER)},"
         f" the baseline {_queried('baseline', _NUMBER)}: a change of"
         f" {_queried('change_ratio', _PERCENT)}, {_between(verb)}, where {tolerated}"
-        f" is tolerated. It rests on {_queried('support', _COUNT)}, where"
-        f" {_queried('expected_support', _COUNT)} is usual."
+        f" is tolerated. Support: {_queried('support', _COUNT)}, usually"
+        f" {_queried('expected_support', _COUNT)}."
     )
     said = f"{alert.metric} {verb} by more than {tolerated}", description
     return _rule(alert, "StreamerMetricRegression", expression, "warning", alert.for_, said)
@@ -151,17 +151,17 @@ def _moved(alert: Alert, settings: Settings) -> dict[str, Any]:
 
 def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
     """Why nothing is said of the metric."""
-    usual = f"where {_queried('expected_support', _COUNT)} is usual."
-    nothing = f"{_selecting(settings)}Nothing was counted over {alert.window}, {usual}"
+    usual = _queried("expected_support", _COUNT)
+    nothing = f"{_selecting(settings)}Nothing was counted over {alert.window}; {usual} is usual."
     known = (
         f"{_selecting(settings)}{alert.metric} over {alert.window} is"
         f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
         f" {_queried('baseline', _NUMBER)}."
     )
     hidden = f"a change of {_percent(2 * alert.drop)} would go unnoticed"
-    little = f"{known} It rests on {_queried('support', _COUNT)}, {usual} Even {hidden}."
+    little = f"{known} Support: {_queried('support', _COUNT)}, usually {usual}. Even {hidden}."
     differ = (
-        f"{known} Past days differ so much that the change may be anything between"
+        f"{known} Past days differ so much that the change is anywhere between"
         f" {_queried('change_lower_ratio', _PERCENT, 'no bound')} and"
         f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: even {hidden}, and more traffic"
         " would not help."
@@ -196,9 +196,9 @@ def _traffic(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         tolerated = _percent(alert.traffic_drop if verb == "fell" else alert.traffic_rise)
         name = "StreamerMetricTrafficFell" if verb == "fell" else "StreamerMetricTrafficRose"
         description = (
-            f"{_selecting(settings)}{alert.metric} over {alert.window} rests on"
-            f" {_queried('traffic', _COUNT)}, where {_queried('traffic_usual', _COUNT)} is usual at"
-            f" this time: a change of {_queried('traffic_change_ratio', _PERCENT)},"
+            f"{_selecting(settings)}Support of {alert.metric} over {alert.window} is"
+            f" {_queried('traffic', _COUNT)}, usually {_queried('traffic_usual', _COUNT)} at this"
+            f" time: a change of {_queried('traffic_change_ratio', _PERCENT)},"
             f" {_between(verb, 'traffic_')}, where {tolerated} is tolerated."
         )
         said = f"Traffic of {alert.metric} {verb} by more than {tolerated}", description

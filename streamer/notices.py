@@ -23,6 +23,7 @@ class RateLimited(logging.Filter):
         self._said: dict[tuple[str, int], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
+        """False for a message of a line of code that logged less than ``AGAIN_SECONDS`` ago."""
         place, now = (record.pathname, record.lineno), time.monotonic()
         if now - self._said.get(place, -AGAIN_SECONDS) < AGAIN_SECONDS:
             return False

@@ -20,9 +20,10 @@ _Add = Callable[[str, str], argparse.ArgumentParser]
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports what is wrong as a ``UsageError``: one line, as every other error."""
+    """Raises a ``UsageError`` instead of exiting, so that usage errors print one line, too."""
 
     def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of exiting."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
 
@@ -35,9 +36,9 @@ def positive(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """An integer from 1."""
+    """A whole number above 0."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer from 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return int(text)
 
 
@@ -114,7 +115,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     given = next((word for word in arguments if not word.startswith("-")), None)
     if given is not None and given not in known:
         close = nearest(given, known)
-        meant = f"did you mean {close!r}?" if close else f"commands are {', '.join(known)}"
+        meant = f"did you mean {close!r}?" if close else f"the commands are {', '.join(known)}"
         raise UsageError(f"no command {given!r}: {meant}; see `streamer --help`")
     return top.parse_args(arguments)
 
@@ -124,7 +125,7 @@ def _settings(command: argparse.ArgumentParser) -> None:
         "-c",
         "--config",
         metavar="FILE",
-        help="settings (TOML); without it the defaults and STREAMER_… of the environment",
+        help="settings file (TOML); without it: defaults and STREAMER_… environment variables",
     )
 
 
@@ -132,17 +133,17 @@ def _strict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--strict",
         action="store_true",
-        help="exit 1 if any line was refused (without it: if none was accepted)",
+        help="exit 1 if any line was late or rejected (default: only if none was accepted)",
     )
 
 
 def _add_live(add: _Add) -> None:
-    demo = add("demo", "the whole system on this machine, with real traffic, and its URLs")
-    demo.add_argument("--seconds", type=positive, metavar="S", help="end after S seconds")
+    demo = add("demo", "run the whole system on this machine with real traffic, and print its URLs")
+    demo.add_argument("--seconds", type=positive, metavar="S", help="stop after S seconds")
     demo.add_argument(
         "--rate", type=positive, default=200, metavar="N", help="events per second (default 200)"
     )
-    demo.add_argument("--port", type=port, default=8000, help="of the exporter (default 8000)")
+    demo.add_argument("--port", type=port, default=8000, help="port of the exporter (default 8000)")
 
     run = add("run", "consume the topics and keep the metrics in Redis")
     _settings(run)
@@ -150,32 +151,36 @@ def _add_live(add: _Add) -> None:
         "--workers", type=count, default=1, metavar="N", help="worker processes (default 1)"
     )
 
-    export = add("export", "serve /metrics, /healthz, /readyz and /api from what Redis holds")
+    export = add("export", "serve /metrics, /healthz, /readyz and /api from the state in Redis")
     _settings(export)
     export.add_argument("--host", help="address to listen on (default: exporter.host)")
     export.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
 
 
 def _add_replay(add: _Add) -> None:
-    replay = add("replay", "the same engine over NDJSON files, without Kafka and Redis")
+    replay = add("replay", "count NDJSON files with the same engine, without Kafka and Redis")
     replay.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     _settings(replay)
     shape = replay.add_mutually_exclusive_group()
     shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
-    shape.add_argument("--json", action="store_true", help="print the document of /api/readings")
+    shape.add_argument("--json", action="store_true", help="print what /api/readings returns")
     replay.add_argument(
-        "--dead-letters", metavar="FILE", help="write each line that does not count, as JSON lines"
+        "--dead-letters", metavar="FILE", help="write the lines that are not counted, as JSON lines"
     )
     _strict(replay)
     replay.add_argument(
-        "--partitions", type=count, default=1, metavar="N", help="as on N partitions (default 1)"
+        "--partitions",
+        type=count,
+        default=1,
+        metavar="N",
+        help="count as on N partitions (default 1)",
     )
     replay.add_argument(
         "--hash-key",
         type=hash_key,
         default=FIXED_KEY,
         metavar="HEX",
-        help="hash ids under this key, as the workers of a prefix do (default: a fixed one)",
+        help="hash ids with this key, from `streamer inspect --hash-key` (default: a fixed key)",
     )
 
 
@@ -187,52 +192,52 @@ def _add_produce(add: _Add) -> None:
         "--synthetic",
         type=positive,
         metavar="RATE",
-        help="instead of files: made-up traffic from now on, RATE events per second, until stopped",
+        help="send synthetic traffic instead of files, RATE events per second, until stopped",
     )
     produce.add_argument(
         "--speed",
         type=positive,
         metavar="X",
-        help="let event time run X times as fast as the clock (default: as fast as possible)",
+        help="replay X times as fast as real time (default: as fast as possible)",
     )
     _strict(produce)
     produce.add_argument(
         "--create",
         type=count,
         metavar="PARTITIONS",
-        help="create topics that are missing; without FILE and --synthetic it does only this",
+        help="create missing topics; without FILE and --synthetic do only this",
     )
     produce.add_argument(
         "--retention",
         metavar="DURATION",
-        help="how long created topics keep their records, e.g. 7d (default: for ever)",
+        help="how long created topics keep their records, e.g. 7d (default: forever)",
     )
 
 
 def _add_look(add: _Add) -> None:
-    check = add("check", "try settings, Kafka and Redis; one line for each finding, with its fix")
+    check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
     _settings(check)
 
-    metrics = add("metrics", "the catalogue: name, formula, unit, empty rule")
+    metrics = add("metrics", "list the metrics: name, formula, unit, when absent")
     metrics.add_argument(
-        "name", nargs="?", metavar="NAME", help="only those whose name holds this, as `ctr`"
+        "name", nargs="?", metavar="NAME", help="only metrics whose name contains this, e.g. `ctr`"
     )
     metrics.add_argument("--json", action="store_true", help="print it as JSON")
 
-    readout = add("readout", "an experiment: arms, lifts with their intervals, verdicts")
+    readout = add("readout", "print an experiment: arms, lifts with their intervals, verdicts")
     _settings(readout)
     readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
     readout.add_argument(
         "--from", dest="first", type=date, metavar="DATE", help="first day (default: the start)"
     )
     readout.add_argument(
-        "--to", dest="last", type=date, metavar="DATE", help="last day (default: the present one)"
+        "--to", dest="last", type=date, metavar="DATE", help="last day (default: the latest)"
     )
     readout.add_argument(
-        "--json", action="store_true", help="print the document of /api/experiments/NAME"
+        "--json", action="store_true", help="print what /api/experiments/NAME returns"
     )
 
-    inspect = add("inspect", "a partition's owner, offsets and panes, as stored in Redis")
+    inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")
     _settings(inspect)
     inspect.add_argument(
         "partition", nargs="?", type=partition, metavar="PARTITION", help="default: all"
@@ -242,13 +247,13 @@ def _add_look(add: _Add) -> None:
     what.add_argument(
         "--verify",
         action="store_true",
-        help="read every blob and compare its checksum; exit 1 where one is damaged or gone",
+        help="verify the checksum of every blob; exit 1 if one is damaged or missing",
     )
     what.add_argument(
         "--hash-key",
         action="store_true",
-        help="print only the secret key under which ids are hashed, for `streamer replay`",
+        help="print only the secret key that ids are hashed with, for `streamer replay`",
     )
 
-    completion = add("completion", "a script for the completion of commands and options in a shell")
+    completion = add("completion", "print a shell script that completes commands and options")
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))

@@ -1,4 +1,4 @@
-"""``streamer check``: try settings, Kafka and Redis; one line for each finding, with its fix."""
+"""``streamer check``: check settings, Kafka and Redis; print each finding with its fix."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def _ask_kafka(settings: Settings) -> _Kafka:
 async def _kafka_findings(
     settings: Settings, kafka: _Kafka, manifests: dict[int, Manifest]
 ) -> AsyncIterator[Finding]:
-    fix = "start it, or correct the section kafka"
+    fix = "start it, or correct the section [kafka] of the settings"
     if kafka.refusal:
         yield Finding(ERROR, f"Kafka: {kafka.refusal}", fix)
         return
@@ -116,7 +116,7 @@ async def _kafka_findings(
     try:
         samples = await sample_topics(settings, described, read)
     except BrokerError as error:
-        yield Finding(ERROR, f"Kafka: {error}", "let this user read the topics")
+        yield Finding(ERROR, f"Kafka: {error}", "grant this user Read and Describe on the topics")
         return
     now_ms = time.time_ns() // 1_000_000
     for finding in (
@@ -133,7 +133,7 @@ def exporter_findings(exporter: Exporter) -> Iterator[Finding]:
         return
     what = f"exporter: listens on {exporter.host!r}"
     if exporter.username is None:
-        fix = "set exporter.username and exporter.password_file, or let a network keep others out"
+        fix = "set exporter.username and exporter.password_file, or restrict access by the network"
         yield Finding(WARN, f"{what} without a password", fix)
     elif exporter.tls_certfile is None:
         fix = "set exporter.tls_certfile, or put a proxy with TLS in front"

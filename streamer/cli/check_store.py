@@ -23,9 +23,9 @@ _FULL = 0.8
 _CLOCK_SECONDS = 5.0
 _DAMAGED = (
     "restore Redis from a backup, or let workers count the partition again from Kafka, which they "
-    "do when they notice; `streamer inspect --verify` names what is damaged"
+    "do by themselves; `streamer inspect --verify` lists what is damaged"
 )
-_HASH_KEY = "docs/operations.md says what to do, under hash key"
+_HASH_KEY = "see docs/operations.md, Hash key"
 _OTHER_STATE = "restore those settings, or set another redis.prefix"
 
 
@@ -43,7 +43,7 @@ async def store_findings(
     try:
         nodes = await store.info()
     except StoreAccessError as error:
-        yield Finding(ERROR, f"Redis: {error}", "correct the section redis")
+        yield Finding(ERROR, f"Redis: {error}", "correct the section [redis] of the settings")
         return
     except StoreError as error:
         yield Finding(ERROR, f"Redis: {error}", "start it, or correct redis.url")
@@ -76,9 +76,11 @@ def cluster_finding(settings: Settings, mode: str) -> Finding | None:
     """Whether redis.cluster says what the server is."""
     if mode and settings.redis.cluster != (mode == "cluster"):
         wanted = "true" if mode == "cluster" else "false"
-        what = f"Redis: it is {'a node of' if mode == 'cluster' else 'not'} a cluster"
+        what = f"Redis is {'a node of' if mode == 'cluster' else 'not'} a cluster"
         shown = str(settings.redis.cluster).lower()
-        return Finding(ERROR, f"{what}, redis.cluster = {shown}", f"set redis.cluster = {wanted}")
+        return Finding(
+            ERROR, f"{what}, but redis.cluster = {shown}", f"set redis.cluster = {wanted}"
+        )
     return None
 
 
@@ -92,7 +94,7 @@ def redis_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(OK, f"Redis: version {version}, reachable at {place}")
     policy = str(info.get("maxmemory_policy", "noeviction"))
     if policy != "noeviction":
-        fix = "set maxmemory-policy noeviction: it may drop state without an error"
+        fix = "set maxmemory-policy noeviction: Redis may evict state without an error"
         yield Finding(ERROR, f"Redis at {place}: maxmemory-policy is {policy}", fix)
     if info.get("role", "master") != "master":
         fix = "connect to its master: a replica is read-only"
@@ -102,7 +104,7 @@ def redis_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
         yield Finding(WARN, f"Redis at {place}: appendonly is off", fix)
     for name in ("aof_last_write_status", "rdb_last_bgsave_status"):
         if info.get(name, "ok") != "ok":
-            fix = "look at its disk: it may refuse to write"
+            fix = "check the disk of Redis: it may refuse writes"
             yield Finding(ERROR, f"Redis at {place}: {name} is {info[name]}", fix)
     yield from _memory_findings(place, info)
 
@@ -113,7 +115,7 @@ def _memory_findings(place: str, info: dict[str, Any]) -> Iterator[Finding]:
         size = int(info.get(name, 0))
         if size and used > _FULL * size:
             level = ERROR if used >= size else WARN
-            fix = "give it more memory: when it is full workers wait"
+            fix = "give Redis more memory: workers wait when it is full"
             what = f"{used / 2**20:.0f} of {size / 2**20:.0f} MiB of {name} are used"
             yield Finding(level, f"Redis at {place}: {what}", fix)
             return
@@ -124,7 +126,9 @@ def clock_finding(ahead_seconds: float) -> Finding:
     side = "ahead of" if ahead_seconds > 0 else "behind"
     what = f"Redis: its clock is {abs(ahead_seconds):.1f} s {side} this machine's"
     if abs(ahead_seconds) > _CLOCK_SECONDS:
-        return Finding(WARN, what, "set both by NTP: `produce` and `replay` use this one's")
+        return Finding(
+            WARN, what, "synchronise both by NTP: `produce` and `replay` use this machine's"
+        )
     return Finding(OK, what)
 
 
@@ -133,10 +137,10 @@ def _fix_of(error: StoreError) -> str:
     if isinstance(error, StoreAccessError):
         return "give this user the rights of a worker: docs/how-to/secure-it.md has the line"
     if "maxmemory" in text or "OOM" in text:
-        return "give it more memory: it is full"
+        return "give Redis more memory: it is full"
     if "read only" in text or "READONLY" in text:
         return "connect to its master: a replica is read-only"
-    return "look at its log"
+    return "look at the log of Redis"
 
 
 async def _state_findings(
@@ -148,7 +152,7 @@ async def _state_findings(
     try:
         stored = await store.partitions()
         if stored is None:
-            yield Finding(OK, f"{place}: nothing yet")
+            yield Finding(OK, f"{place}: none yet")
             return
         found, damaged = await manifests_of(store, stored)
         manifests.update(found)
@@ -164,7 +168,7 @@ async def _state_findings(
         fix = "use the version that wrote it, or set another redis.prefix"
         yield Finding(ERROR, f"{place}: {error}", fix)
     except StoreError as error:
-        yield Finding(ERROR, f"{place}: {error}", "or create the topics as they were")
+        yield Finding(ERROR, f"{place}: {error}", "or recreate the topics as they were")
     else:
         yield Finding(OK, f"{place}: {stored} partitions, written with these settings")
         if (finding := await key_finding(place, store, manifests)) is not None:
@@ -174,7 +178,7 @@ async def _state_findings(
             missing = len(names) - await store.count_blobs(number, names)
             again = await store.read(number)
             if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
-                what = f"{place}: {missing} of {len(names)} blobs of partition {number} are gone"
+                what = f"{place}: {missing} of {len(names)} blobs of partition {number} are missing"
                 yield Finding(ERROR, what, _DAMAGED)
 
 
@@ -186,6 +190,6 @@ async def key_finding(place: str, store: Store, manifests: dict[int, Manifest]) 
     except (CodecError, StoreError) as error:
         return Finding(ERROR, f"{place}: {error}", _HASH_KEY)
     if key is None and manifests:
-        fix = "nothing to do: a worker that takes a partition puts it back from the state"
-        return Finding(WARN, f"{place}: its hash key is gone", fix)
+        fix = "nothing to do: the next worker that takes a partition restores it from the state"
+        return Finding(WARN, f"{place}: its hash key is missing", fix)
     return None

@@ -33,7 +33,7 @@ def topic_findings(
     }
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{name} {n}" for name, n in counts.items())
-        fix = "recreate them with equal counts: a user must have one partition number"
+        fix = "recreate them with equal counts: a user needs one partition number in all topics"
         yield Finding(ERROR, f"partition counts differ: {shown}", fix)
     elif counts:
         n = next(iter(counts.values()))
@@ -57,19 +57,19 @@ def _stamp_finding(topic: TopicDescription) -> Finding:
         if limit_ms is not None:
             return Finding(OK, f"{what} the producer's, at most {limit_ms / 1000:g} s ahead")
     fix = "set message.timestamp.type=LogAppendTime, or message.timestamp.after.max.ms=300000"
-    return Finding(WARN, f"{what} the producer's: one wrong clock makes others' events late", fix)
+    return Finding(WARN, f"{what} the producer's: one wrong clock makes all later events late", fix)
 
 
 def _retention_findings(topic: TopicDescription) -> Iterator[Finding]:
     """Whether records stay until they are read, and can be read again."""
     what = f"topic {topic.name!r}: "
     if topic.is_compacted:
-        fix = "set cleanup.policy=delete: of all events of a user the last one would be left"
+        fix = "set cleanup.policy=delete: compaction keeps only the last event of each user"
         yield Finding(ERROR, f"{what}cleanup.policy is {topic.settings['cleanup.policy']}", fix)
     retention_ms = topic.limit("retention.ms")
     if topic.deletes and retention_ms is not None and retention_ms < _MIN_RETENTION_MS:
-        fix = "set retention.ms above the longest outage: what is deleted unread is lost"
-        yield Finding(WARN, f"{what}keeps records for {_hours(retention_ms)} only", fix)
+        fix = "set retention.ms above the longest outage: records deleted unread are lost"
+        yield Finding(WARN, f"{what}keeps records for only {_hours(retention_ms)}", fix)
 
 
 def _replication_findings(topic: TopicDescription, brokers: int) -> Iterator[Finding]:
@@ -77,10 +77,14 @@ def _replication_findings(topic: TopicDescription, brokers: int) -> Iterator[Fin
     what = f"topic {topic.name!r}: "
     if brokers > 1 and topic.replicas == 1:
         fix = f"add replicas: there are {brokers} brokers"
-        yield Finding(WARN, f"{what}one replica: it stops, and may be lost, with one broker", fix)
+        yield Finding(
+            WARN, f"{what}one replica: when its broker fails, it stops and may be lost", fix
+        )
     if topic.settings.get("unclean.leader.election.enable") == "true":
         fix = "set unclean.leader.election.enable=false"
-        yield Finding(WARN, f"{what}a stale replica may lead: records that were read vanish", fix)
+        yield Finding(
+            WARN, f"{what}a stale replica may become leader: records already read vanish", fix
+        )
 
 
 def dead_letter_findings(described: Mapping[str, TopicDescription]) -> Iterator[Finding]:
@@ -92,13 +96,17 @@ def dead_letter_findings(described: Mapping[str, TopicDescription]) -> Iterator[
     wanted = max((size for size in events if size is not None), default=limits.MAX_RECORD_BYTES)
     if largest is not None and largest < _HEADERS_BYTES:
         fix = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
-        yield Finding(ERROR, f"{what}max.message.bytes is {largest}: a partition would wait", fix)
+        yield Finding(
+            ERROR,
+            f"{what}max.message.bytes is {largest}: dead letters do not fit, partitions wait",
+            fix,
+        )
     elif largest is not None and largest < wanted:
         fix = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
-        yield Finding(WARN, f"{what}records above {largest} bytes would be cut", fix)
+        yield Finding(WARN, f"{what}dead letters above {largest} bytes are truncated", fix)
     in_sync = letters.limit("min.insync.replicas") or 1
     if in_sync > letters.replicas:
-        fix = "lower it or add replicas: no letter would be acknowledged"
+        fix = "lower it or add replicas: no dead letter can be written"
         yield Finding(
             ERROR, f"{what}min.insync.replicas is {in_sync} of {letters.replicas} replicas", fix
         )
@@ -121,7 +129,7 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
         share = f"{refused.total} of the last {sample.records} records"
         share += f" ({refused.total / sample.records:.0%})"
         level = ERROR if refused.total == sample.records else WARN
-        fix = f"compare one with the fields of {kind}"
+        fix = f"compare a record with the fields of {kind} in docs/events.md"
         yield Finding(level, f"{what}{share} would be rejected: {reasons}", fix)
         for _, found, advice in refused.findings():
             yield Finding(level, what + found, advice)
@@ -145,15 +153,17 @@ def unread_findings(
             if start > read.get((kind, number), start)
         }
         if gone:
-            fix = "raise its retention.ms, and start workers; what is lost will be counted"
+            fix = "raise its retention.ms and start workers; they count what is lost"
             text = (
                 f"{sum(gone.values())} records of {partitions_in_words(gone)} were deleted unread"
             )
             yield Finding(ERROR, what + text, fix)
         cut = [n for n, end in sample.ends.items() if end < read.get((kind, n), 0)]
         if cut:
-            fix = "if it was recreated set another redis.prefix; workers count what they read again"
-            text = f"{partitions_in_words(cut)}: the log ends before what was read"
+            fix = (
+                "if it was recreated, set another redis.prefix, or workers count its records on top"
+            )
+            text = f"{partitions_in_words(cut)}: the log ends before the offset read so far"
             yield Finding(WARN, what + text, fix)
         retention_ms = described[kind].limit("retention.ms")
         if not described[kind].deletes or retention_ms is None:
@@ -161,7 +171,7 @@ def unread_findings(
         age_ms = now_ms - min(sample.unread_ms.values(), default=now_ms)
         if age_ms > retention_ms:
             fix = "set retention.ms=-1 or start workers: Kafka deletes by record timestamps"
-            text = f"unread records are {_hours(age_ms)} old, kept are {_hours(retention_ms)}"
+            text = f"unread records are {_hours(age_ms)} old, retention is {_hours(retention_ms)}"
             yield Finding(ERROR, what + text, fix)
 
 
@@ -186,7 +196,7 @@ def partitioner_findings(samples: Mapping[str, Sample]) -> Iterator[Finding]:
     if len(kinds) > 1:
         yield Finding(ERROR, f"topics are partitioned differently: {shown}", fix)
     elif known and None in known.values():
-        yield Finding(WARN, f"partitioning by user_id is not one we know: {shown}", fix)
+        yield Finding(WARN, f"unknown partitioning of user_id: {shown}", fix)
     else:
         by = f", by {kinds.pop()} of user_id" if kinds else ""
         what = f"{len(places)} sampled users are each on one partition number in all topics"

@@ -2,7 +2,7 @@
 
 An embedded broker and Redis, a worker, the exporter, and the Open Bandit log: first once over the
 past day, so that every window has something in it, then again and again from now on, as fast as
-``--rate`` says. Event times are moved; which items were shown and clicked is as it was.
+``--rate`` says. Event times are moved; impressions and clicks are as they were.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ _WINDOWS = ("1m", "5m", "1h", "24h")
 
 
 def main(args: argparse.Namespace) -> int:
+    """Run the demo until it is stopped, or for ``--seconds``; returns the exit code."""
     if args.rate <= 0:
         raise StreamerError(f"--rate {args.rate}: must be above 0")
     with (
@@ -235,12 +236,14 @@ def _percent(value: float | None) -> str:
 
 def table_of(result: Readout) -> Table:
     """Click-through rates of both policies in every window, and whom they reach."""
-    title = "Open Bandit, live: click-through and users by policy (variant)"
+    title = "Open Bandit, live: click-through rate and users by policy (variant)"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.show_edge = False  # so that it fits 80 columns
     for heading in ("window", "policy"):
         table.add_column(heading)
-    for heading in ("shown", "clicks", "CTR", "CTR attr.", "dwell p50", "users", "hit rate"):
+    for heading in ("impressions", "clicks", "CTR", "CTR\nattr.", "dwell\np50"):
+        table.add_column(heading, justify="right")
+    for heading in ("users", "user hit\nratio"):
         table.add_column(heading, justify="right")
     for window in _WINDOWS:
         for variant in ("all", "random", "bts"):
@@ -263,12 +266,12 @@ def table_of(result: Readout) -> Table:
 
 
 def line_of(result: Readout) -> str:
-    """One line: events so far, and the CTR of the last five minutes by policy."""
+    """One line: events so far; CTR and impressions of the last five minutes by policy."""
     events = sum(r.value for r in result.readings if r.name == "streamer_events_total")
-    parts = [f"{events:,.0f} events"]
+    parts = []
     for variant in ("all", "random", "bts"):
         where = {"window": "5m", "variant": variant, "surface": "all"}
-        shown = _number(_value(result, "window_impressions", **where))
+        impressions = _number(_value(result, "window_impressions", **where))
         ctr = _percent(_value(result, "ctr_ratio", **where))
-        parts.append(f"{variant} {ctr} of {shown}")
-    return "streamer: " + "; CTR 5m ".join(parts[:2]) + ", " + ", ".join(parts[2:])
+        parts.append(f"{variant} {ctr} ({impressions})")
+    return f"streamer: {events:,.0f} events; CTR 5m (impressions): {', '.join(parts)}"

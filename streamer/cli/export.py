@@ -24,6 +24,7 @@ from streamer.worker import garbage_collector
 
 
 def main(args: argparse.Namespace) -> int:
+    """Serve until stopped; returns the exit code."""
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))

@@ -87,7 +87,7 @@ async def _traffic() -> str | None:
         found = await consumer.offsets_for_times(dict.fromkeys(places, since_ms))
     finally:
         await consumer.stop()
-    return None if any(found.values()) else f"no record of the last minute in {topic!r}"
+    return None if any(found.values()) else f"no record in {topic!r} within the last minute"
 
 
 if __name__ == "__main__":

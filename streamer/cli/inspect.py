@@ -29,6 +29,7 @@ from streamer.state.redis.store import RedisStore
 
 
 def main(args: argparse.Namespace) -> int:
+    """Print what is stored, or with ``--verify`` check it: then 1 where anything is damaged."""
     settings = load(args.config, os.environ)
     if args.hash_key:
         print(asyncio.run(_hash_key(settings)))
@@ -52,7 +53,7 @@ async def _hash_key(settings: Settings) -> str:
     finally:
         await store.close()
     if key is None:
-        raise StoreError(f"{store.keys.hash_key} is not in Redis: the first worker makes it")
+        raise StoreError(f"{store.keys.hash_key} is not in Redis: start a worker, which creates it")
     return key_text(key)
 
 

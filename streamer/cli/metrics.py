@@ -1,4 +1,4 @@
-"""``streamer metrics``: the catalogue: name, formula, unit, empty rule."""
+"""``streamer metrics``: list the metrics: name, formula, unit, when absent."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _brief(metric: Metric) -> str:
     if metric.brief is None:
         return ""
     only = ", ".join(f'{name}="{value}"' for name, value in metric.brief.labels.items())
-    crossings = ", no crossings" if metric.brief.dimensions == 1 else ""
+    crossings = ", single dimensions only" if metric.brief.dimensions == 1 else ""
     return f"brief{f' ({only}{crossings})' if only or crossings else ''}"
 
 
@@ -105,7 +105,7 @@ def main(args: argparse.Namespace) -> int:
         table.add_row(entry.name + labels, entry.formula, entry.unit, entry.empty)
     console.print(table, markup=False)
     console.print(
-        "Metrics of a window carry the label `window`; those and the totals one label for each\n"
-        "dimension, `all` in a rollup. More: docs/metrics.md."
+        "Metrics of a window have the label `window`; these and the totals have a label for each\n"
+        "dimension, which is `all` in a rollup. More: docs/metrics.md."
     )
     return 0

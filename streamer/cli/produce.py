@@ -60,8 +60,8 @@ def main(args: argparse.Namespace) -> int:
     if sender.buried:
         topic = settings.kafka.topics.dead_letters
         print(
-            f"streamer: {sender.buried:,} of them belong to no topic and are in {topic!r}: "
-            "a line says with `type` which one it belongs to",
+            f"streamer: {sender.buried:,} of them have no valid `type` and are in {topic!r}: "
+            "set it to the kind of event; see docs/events.md",
             file=sys.stderr,
         )
     accepted = sender.lines - sender.refused.total
@@ -71,9 +71,9 @@ def main(args: argparse.Namespace) -> int:
 def _source(args: argparse.Namespace, settings: Settings) -> FileSource | LiveTraffic | None:
     """What is to be sent; None where only topics are to be created."""
     if args.synthetic and (args.files or args.speed):
-        raise UsageError("--synthetic makes its own lines, in live time: no FILE, no --speed")
+        raise UsageError("--synthetic makes its own lines in real time: leave out FILE and --speed")
     if args.retention and not args.create:
-        raise UsageError("--retention is of the topics that --create makes: give both")
+        raise UsageError("--retention applies to the topics that --create makes: add --create")
     if args.synthetic:
         return LiveTraffic(args.synthetic, settings, time.time_ns() // 1_000_000)
     if args.files:
@@ -145,7 +145,8 @@ async def _topics(
     counts = {kinds[kind]: described[kinds[kind]].partitions for kind in KINDS}
     if len(set(counts.values())) > 1:
         raise BrokerError(
-            f"topics need equal partition counts; they have {counts}: recreate them so"
+            f"topics need equal partition counts; they have {counts}: recreate them with "
+            "equal counts"
         )
     return {kind: described[name] for kind, name in kinds.items()}
 
@@ -183,7 +184,8 @@ async def _connected(kafka: Kafka) -> Any:
         text = str(error) or type(error).__name__
         raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
     print(
-        "streamer: this broker refuses idempotent producers: a retry could write a line twice",
+        "streamer: this broker refuses idempotent producers: a retry may write a line twice; "
+        "events with an event_id are counted once all the same",
         file=sys.stderr,
     )
     return producer

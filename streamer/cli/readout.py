@@ -1,4 +1,4 @@
-"""``streamer readout``: an experiment in words and numbers, from what is stored."""
+"""``streamer readout``: an experiment in words and numbers, from the state in Redis."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ _WIDTH = 120
 
 
 def main(args: argparse.Namespace) -> int:
+    """Print one experiment; UsageError where the settings have none of that name."""
     settings = load(args.config, os.environ)
     names = [e.name for e in settings.experiments]
     if args.experiment not in names:
@@ -80,7 +81,7 @@ def _range(
     """The days that were asked for; UsageError where the experiment has none of them."""
     days, experiment = stored.trial.days, stored.experiment
     if stored.last_day is None:
-        raise UsageError(f"experiment {experiment.name!r} begins on {experiment.start}")
+        raise UsageError(f"experiment {experiment.name!r} starts only on {experiment.start}")
     start = days.start if first is None else day_of(first)
     stop = stored.last_day + 1 if last is None else day_of(last) + 1
     if last is not None and day_of(last) > stored.last_day:
@@ -116,9 +117,9 @@ def _print(stored: StoredExperiment, found: ExperimentReadout) -> None:
     if found.metrics and found.last is not None:
         level = f"{1 - stored.experiment.alpha:.4g}"
         console.print(
-            f"\nThe interval at any time holds at level {level} however often one looks, that of a "
-            "single look\nonly at an end set before. Lifts are relative to the control where they "
-            "are in percent.",
+            f"\nThe interval at any time holds at level {level} however often you look, the one "
+            "at a single look\nonly at an end date set in advance. Lifts in percent are relative "
+            "to the control.",
             markup=False,
         )
 
@@ -128,19 +129,23 @@ def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
     against = ", ".join(arm for arm in stored.trial.arms if arm != experiment.control)
     lines = [f"{experiment.name}: {against} against {experiment.control} ({experiment.dimension})"]
     if found.last is None:
-        return [*lines, f"It begins on {found.first}."]
+        return [*lines, f"It has not started yet: its first day is {found.first}."]
     users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
     lines.append(f"{found.first} to {found.last}: users {users}")
     if found.users_in_several_arms and not found.warnings:
-        were = "was" if found.users_in_several_arms == 1 else "were"
+        is_one = found.users_in_several_arms == 1
         several = counted(found.users_in_several_arms, "user")
-        lines.append(f"{several} {were} seen in several arms and left out.")
+        lines.append(f"{several} seen in several arms {'is' if is_one else 'are'} left out.")
     lines += _outside(found)
     if found.user_sample_ratio < 1:
-        lines.append(f"Of the users a share of {found.user_sample_ratio:g} is looked at.")
+        lines.append(
+            f"All figures are of a sample of {100 * found.user_sample_ratio:.3g} % of the users."
+        )
     if found.counted_since_ms is not None:
         since = datetime.datetime.fromtimestamp(found.counted_since_ms / 1000, datetime.UTC)
-        lines.append(f"What is compared is counted only since {since:%Y-%m-%d %H:%M} UTC.")
+        lines.append(
+            f"Counting began at {since:%Y-%m-%d %H:%M} UTC, after the start of the experiment."
+        )
     lines.append(_split(found.metrics[0].found.split))
     return [*lines, *(f"Warning: {text}" for text in found.warnings)]
 
@@ -152,7 +157,7 @@ def _split(split: Split) -> str:
         f"(planned {split.expected[arm]:.2%})"
         for arm, users in split.users.items()
     )
-    said = "The split is WRONG" if split.is_wrong else "The split of the users"
+    said = f"Users are {'NOT ' if split.is_wrong else ''}split as planned"
     return (
         f"{said}: {shares}; p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a "
         "single look (Pearson)."
@@ -175,7 +180,7 @@ def _table(metric: MetricReadout) -> Table:
     title = f"{metric.name} ({better}{margin}{cap})"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
     has_raw = any(_explained(c) is not None for c in metric.found.comparisons)
-    headings = ["arm", "value", *(["as counted"] if has_raw else [])]
+    headings = ["arm", "value", *(["unadjusted"] if has_raw else [])]
     headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
     for heading in (*headings, "single look", "p"):
         table.add_column(heading, justify="left" if heading == "arm" else "right")
@@ -221,8 +226,8 @@ def _notes(experiment: Experiment, metric: MetricReadout) -> list[str]:
                 f"in the {before} before the start explains {explained:.1%} of the variance."
             )
         if waits:
-            effects = ", ".join(f"{wait.effect:.0%} {_wait(wait.days)}" for wait in waits)
-            lines.append(f"{comparison.arm}: days until such a lift would be found: {effects}.")
+            effects = "; ".join(f"{wait.effect:.0%}: {_wait(wait.days)}" for wait in waits)
+            lines.append(f"{comparison.arm}: days until a lift would be detected: {effects}.")
     return lines
 
 

@@ -68,26 +68,28 @@ class Refused:
         at = f" at {refusal.field}" if refusal.field not in ("", refusal.reason) else ""
         what = f"{group.count:,} {refusal.reason}{at}: "
         what += f"found {refusal.found}; expected {refusal.expected}"
-        advice = "docs/events.md says more; dead letters hold such records whole"
+        advice = "see docs/events.md; the dead letters hold such records whole"
         if refusal.found == NOTHING and refusal.field:
             names = [printable(name, 50) for name in group.names][:_NAMES]
             what += f"; fields seen: {', '.join(names) or 'none'}; sample: {group.sample}"
             nearest = self._explainer.nearest(group.names)
             if nearest:
                 pairs = ", ".join(f'{ours} = "{printable(its)}"' for ours, its in nearest.items())
-                advice = f"map names in [events.fields], perhaps {pairs}"
+                advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
 
     def report(self, lines: int, accepted: int, is_strict: bool) -> int:
-        """Tell on stderr what was refused of so many lines; the exit code: 1 where nothing was
-        accepted, or anything refused and ``is_strict``."""
+        """Print to stderr how many lines were late or rejected, and why. Returns the exit code: 1
+        where no line was accepted, or where ``is_strict`` and any was not."""
         for kind, what, advice in self.findings():
-            print(f"streamer: refused, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr)
+            print(
+                f"streamer: not counted, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr
+            )
         if lines and not accepted:
             print(f"streamer: none of {lines:,} lines was accepted", file=sys.stderr)
             return 1
         if self.total and is_strict:
-            refused = f"{self.total:,} of {lines:,} lines were refused"
-            print(f"streamer: {refused}: --strict allows none", file=sys.stderr)
+            not_counted = f"{self.total:,} of {lines:,} lines were late or rejected"
+            print(f"streamer: {not_counted}: --strict allows none", file=sys.stderr)
             return 1
         return 0

@@ -34,6 +34,7 @@ _STOP_SECONDS = 30.0
 
 
 def main(args: argparse.Namespace) -> int:
+    """Run workers until stopped, and restart those that end; returns the exit code."""
     settings = load(args.config, os.environ)
     if "debug" not in args:
         quiet()
@@ -123,7 +124,8 @@ async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Ev
             if stop.is_set():
                 return
             print(
-                f"streamer: worker {process.pid} ended with {process.returncode}; starting another",
+                f"streamer: worker {process.pid} exited with {process.returncode}; "
+                "starting another",
                 file=sys.stderr,
                 flush=True,
             )
@@ -160,7 +162,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
             except StreamerError:
                 pass  # looked at again; the workers say it
             except Exception as error:  # whatever it is: the workers go on
-                said = f"cannot look how topics are keyed: {type(error).__name__}: {error}"
+                said = f"cannot check how topics are keyed: {type(error).__name__}: {error}"
                 print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
             pause = limits.KEYING_SECONDS if is_known else min(2 * pause, limits.KEYING_SECONDS)
     finally:

@@ -15,14 +15,14 @@ def series_finding(settings: Settings, manifests: Mapping[int, Manifest]) -> Fin
     expected = expected_series(settings, values_seen(settings, manifests))
     what = f"series: at most {expected:,} on /metrics ({ASSUMED}"
     if manifests:
-        what += "; of dimensions without named values those that are stored"
+        what += "; dimensions without named values with those stored so far"
     what += ")"
     bound = settings.exporter.series_warning
     if expected <= bound:
         return Finding(OK, what)
     fix = (
-        "name the values of dimensions and lower max_values, take crossings out of "
-        "metrics.rollups and metrics.detailed, or raise the bound"
+        "name the values of dimensions and lower max_values, remove combinations of dimensions "
+        "from metrics.rollups and metrics.detailed, or raise the bound"
     )
     return Finding(WARN, f"{what}, more than exporter.series_warning = {bound:,}", fix)
 

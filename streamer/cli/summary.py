@@ -18,15 +18,15 @@ _MAX_ROWS = 20
 _WIDTH = 120
 """Characters of a line, where stdout is no terminal."""
 _COLUMNS = (
-    ("shown", "window_impressions", "{:,}"),
+    ("impressions", "window_impressions", "{:,}"),
     ("clicks", "window_clicks", "{:,}"),
     ("CTR", "ctr_ratio", "{:.3%}"),
-    ("bought", "window_conversions", "{:,}"),
+    ("conversions", "window_conversions", "{:,}"),
     ("CVR", "cvr_ratio", "{:.2%}"),
-    ("per click", "conversion_value_per_click", "{:,.2f}"),
-    ("dwell", "dwell_mean_seconds", "{:.1f} s"),
+    ("value\nper click", "conversion_value_per_click", "{:,.2f}"),
+    ("mean\ndwell", "dwell_mean_seconds", "{:.1f} s"),
     ("users", "window_users", "{:,}"),
-    ("hit rate", "user_hit_ratio", "{:.2%}"),
+    ("user hit\nratio", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
 

@@ -28,8 +28,8 @@ class Verified:
         wrong = "; ".join(f"{name}: {what}" for name, what in sorted(self.damage.items())[:5])
         return (
             f"partition {self.partition}: {len(self.damage)} of {self.blobs + 1} stored parts are "
-            f"not what they should be: {wrong}; a worker counts a damaged partition again from "
-            "Kafka, and waits at one of another version"
+            f"damaged or missing: {wrong}; a worker counts a damaged partition again from Kafka, "
+            "and waits at one of another version"
         )
 
 
@@ -59,7 +59,7 @@ async def _read(store: Store, number: int, found: Verified) -> None:
             found.bytes += len(data or b"")
             try:
                 if data is None:
-                    raise CodecError("it is gone")
+                    raise CodecError("it is missing")
                 codec.decode(data)
             except CodecError as error:
                 found.damage[name] = str(error)

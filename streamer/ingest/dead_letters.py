@@ -33,7 +33,7 @@ _FIRST_BACK_MS, _LAST_BACK_MS = 3_600_000, 2**45
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that does not count; ``topic`` is the Kafka topic it came from, "" if none."""
+    """A late or rejected record; ``topic`` is the Kafka topic it came from, "" if none."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class DeadLetter:
     value: bytes | None
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """Why it does not count, and which record it is."""
+        """Headers with the reason, and where the record came from."""
         why = self.refusal
         return [
             *self.least_headers(),
@@ -52,7 +52,7 @@ class DeadLetter:
         ]
 
     def least_headers(self) -> list[tuple[str, bytes]]:
-        """Those without which a letter means nothing: for a topic that takes nothing longer."""
+        """The required headers only, for a topic that accepts nothing longer."""
         return [
             ("streamer.reason", self.refusal.reason.encode()),
             ("streamer.topic", self.topic.encode()),
@@ -61,7 +61,7 @@ class DeadLetter:
         ]
 
     def key(self) -> bytes:
-        """Which record it is: Kafka takes no null value without a key, compacted topics nothing."""
+        """Where the record came from; compacted topics, and null values, need a key."""
         return f"{self.topic}/{self.partition}/{self.offset}".encode()
 
 
@@ -73,10 +73,13 @@ class _Parcel:
     kept_bytes: int | None = None
 
     def value(self) -> bytes | None:
+        """The record, or its first ``kept_bytes``; None for a record without a value."""
         whole = self.letter.value
         return whole if self.kept_bytes is None else (whole or b"")[: self.kept_bytes]
 
     def headers(self) -> list[tuple[str, bytes]]:
+        """Headers of the letter; ``streamer.cut`` holds the full length and CRC-32 of a cut
+        record."""
         headers = self.letter.headers() if self.kept_bytes != 0 else self.letter.least_headers()
         if self.kept_bytes is not None:
             whole = self.letter.value or b""
@@ -171,8 +174,8 @@ class DeadLetters:
                 self._back_ms = 0
                 raise late
             logger.warning(
-                "Kafka refuses dead letters for their time: is the clock of this machine right? "
-                "they are dated back by %d h",
+                "Kafka refuses dead letters because of their time: check the clock of this "
+                "machine; until then they are dated back by %d h",
                 self._back_ms // _FIRST_BACK_MS,
             )
         if not self._is_single and any(isinstance(e, _TOO_LARGE) for e in errors):
@@ -181,13 +184,14 @@ class DeadLetters:
         return [parcel for parcel, _ in refused]
 
     async def close(self) -> None:
+        """Close the producer; the next ``send`` opens another one."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
 
 
 def _smaller(parcel: _Parcel, error: KafkaError) -> _Parcel:
-    """Less of a letter; the error where there is no less."""
+    """The letter cut further; raises ``error`` where only headers are left."""
     smaller = parcel.smaller()
     if smaller is None:
         raise error

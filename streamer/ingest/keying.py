@@ -84,20 +84,20 @@ def topics_not_by_user(settings: Settings, keyed: Mapping[str, bool]) -> list[st
 
 
 def why_no_users(topics: Iterable[str]) -> str:
-    """Why users are not counted, and what to do.
+    """Why metrics of users are off, and what to do.
 
     >>> why_no_users(["clicks"])[:64]
-    "users are not counted: not keyed by user: topic 'clicks'; key pr"
+    "metrics of users are off: not keyed by user: topic 'clicks'; key"
     """
     named = ", ".join(f"topic {name!r}" for name in topics)
     return (
-        f"users are not counted: not keyed by user: {named}; key producers by user_id, with one "
-        'partitioner, and start with another redis.prefix; kafka.keyed_by = "user" asserts that '
-        "all events of a user are on one partition number"
+        f"metrics of users are off: not keyed by user: {named}; key producers by user_id, with one "
+        'partitioner, and start with another redis.prefix; or set kafka.keyed_by = "user" if all '
+        "events of a user are on one partition number"
     )
 
 
 def require_users(settings: Settings, keyed: Mapping[str, bool]) -> None:
-    """StreamerError where users are not counted."""
+    """Raise StreamerError where metrics of users are off."""
     if topics := topics_not_by_user(settings, keyed):
         raise StreamerError(why_no_users(topics))

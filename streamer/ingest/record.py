@@ -1,4 +1,4 @@
-"""One record by itself: the event that it is, or the reason why it is none."""
+"""Decodes one record: into an event, or the reason why it is rejected."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class RecordDecoder:
         self._dimensions = settings.dimension_names
 
     def refusal(self, kind: str, value: bytes | None) -> str | None:
-        """The reason why a record is no event of its topic; None where it is one."""
+        """The reason why a record is rejected; None where it is valid."""
         event = self.event(kind, value)
         return event if isinstance(event, str) else None
 
     def event(self, kind: str, value: bytes | None) -> Any:
-        """The event of a record, or the reason why it is none."""
+        """The event of a record, or the reason why it is rejected."""
         if value is None:
             return "json"
         if len(value) > limits.MAX_RECORD_BYTES:
@@ -72,7 +72,7 @@ class RecordDecoder:
         return reason or event
 
     def readable(self, value: bytes) -> bytes:
-        """The record with those leap seconds moved that its times may have."""
+        """The record with leap seconds in its times moved to the next second."""
         return without_leap_seconds(value, self._moments)
 
     def _decoded(self, kind: str, value: bytes) -> Any:

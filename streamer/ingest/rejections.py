@@ -258,7 +258,7 @@ def _shown(text: bytes, given: Any, field: str) -> str:
 
 
 def _followed(value: Any, path: str) -> tuple[str, Any]:
-    """What stands at a path in a value, and as much of the path as there is."""
+    """The value at a path, and as much of the path as exists."""
     done = ""
     for step in _STEP.finditer(path):
         inner: Any = None
@@ -275,7 +275,7 @@ def _is_dimension(value: Any) -> bool:
 
 
 def _alike(field: str, names: Sequence[str]) -> str | None:
-    """That of some names which most likely stands for a field of ours."""
+    """The name that most likely means the given field."""
     plain = {_plain(name): name for name in reversed(names)}
     others = (field, *_OTHER_NAMES.get(field, ()))
     for other in others:

@@ -73,6 +73,7 @@ class Chunk:
 
     @property
     def kind(self) -> str:
+        """Which topic it is of: impressions, clicks, conversions or sessions."""
         return self.content.kind
 
 

@@ -127,6 +127,7 @@ class Refusals(logging.Handler):
         self._errors: list[BaseException] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep exceptions among the arguments of a log record."""
         arguments = record.args if isinstance(record.args, tuple) else ()
         self._errors += [x for x in arguments if isinstance(x, BaseException)]
 

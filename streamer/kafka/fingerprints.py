@@ -83,8 +83,8 @@ class _Suspect:
         fingerprint = self.left.pop()
         if found is None and fingerprint.offset < self.end:
             raise BrokerError(
-                f"Kafka gives no record from offset {fingerprint.offset} on, of a log that, it "
-                f"says, ends at {self.end}"
+                f"Kafka returned no record at or after offset {fingerprint.offset}, though it says "
+                f"that the log ends at {self.end}"
             )
         if found == fingerprint:
             self.is_other_log |= self.end < self.next_offset

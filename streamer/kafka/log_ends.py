@@ -16,7 +16,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Kafka
 
-NOT_ASKED = "its logs have not been asked for yet"
+NOT_ASKED = "the ends of its logs are not known yet"
 
 
 @dataclass
@@ -43,6 +43,7 @@ class KafkaLogEnds(LogEnds):
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:
+        """Ask Kafka in a task that ends with the block."""
         task = asyncio.create_task(self._follow(count))
         try:
             yield

@@ -76,8 +76,8 @@ async def _require_start(
     for tp, offset in offsets.items():
         if offset < starts[tp]:
             raise BrokerError(
-                f"{tp.topic}/{tp.partition} begins at {starts[tp]} now, after offset {offset} that "
-                "was to be compared"
+                f"{tp.topic}/{tp.partition} begins at {starts[tp]} now: offset {offset} was "
+                "deleted before it could be compared"
             )
 
 

@@ -52,13 +52,13 @@ async def partition_count(kafka: Kafka) -> int:
     missing = [name for name in names if name not in counts]
     if missing:
         raise BrokerError(
-            f"no topic {', '.join(map(repr, missing))} at {kafka.brokers}: create it (streamer "
-            "produce --create PARTITIONS makes those that are missing), or correct kafka.topics"
+            f"no topic {', '.join(map(repr, missing))} at {kafka.brokers}: create it (`streamer "
+            "produce --create PARTITIONS` creates missing topics), or correct kafka.topics"
         )
     if len(set(counts.values())) != 1:
         raise BrokerError(
-            f"topics need equal partition counts; they have {counts}: create them again, equal, or "
-            "name others in kafka.topics"
+            f"topics need equal partition counts; they have {counts}: recreate them with equal "
+            "counts, or name others in kafka.topics"
         )
     return counts[names[0]]
 

@@ -90,6 +90,7 @@ class ChunkSchema(Schema):  # type: ignore[type-arg]
         return None
 
     def loads_value(self, app: Any, message: Any, **kwargs: Any) -> Chunk:
+        """The chunk itself."""
         return cast(Chunk, message.value)
 
 
@@ -139,6 +140,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def on_start(self) -> None:
+        """Start the thread, and join the group again after errors."""
         await super().on_start()
         self.add_future(self._join_again())
 
@@ -156,7 +158,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
                     if type(error) is not KafkaError:  # one that trying again does not cure
                         raise
                     coordinator.reset_generation()  # what Kafka does not know as it was
-                    logger.warning("Kafka did not let the worker join, trying again: %s", error)
+                    logger.warning(
+                        "the worker could not join the consumer group, trying again: %s", error
+                    )
 
     async def on_thread_stop(self) -> None:
         """Leave the group: a static member that ends on purpose is not waited for.
@@ -180,6 +184,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         active_partitions: set[TP] | None,
         timeout: float,  # noqa: ASYNC109 — Faust's signature
     ) -> Any:
+        """Chunks by topic-partition, for Faust."""
         consumer = self._ensure_consumer()
         return await self.call_thread(
             self._fetch_records, consumer, active_partitions, timeout=timeout
@@ -211,6 +216,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return chunks
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Recover the assigned partitions instead: offsets are stored with the state."""
         await cast(Any, self.app).on_assignment({TopicPartition(*tp) for tp in self.assignment()})
         return {}
 
@@ -294,6 +300,7 @@ class Consumer(driver.Consumer):
 
     @property
     def thread(self) -> ConsumerThread:
+        """The thread that fetches, with its real type."""
         return cast(ConsumerThread, self._thread)
 
     def _to_message(self, tp: TP, record: Any) -> ConsumerMessage:

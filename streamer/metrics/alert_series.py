@@ -42,6 +42,7 @@ class AlertSeries:
 
     @property
     def pane_ms(self) -> int:
+        """Length of a pane: the window has ``limits.PANES_OF_ALERTS`` of them."""
         return self.window_ms // limits.PANES_OF_ALERTS
 
     @cached_property

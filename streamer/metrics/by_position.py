@@ -1,4 +1,4 @@
-"""Click rates by shown position, and clicks over the clicks that positions explain.
+"""Click-through rates by position, and clicks over the clicks that positions explain.
 
 The statistics are those of ``traffic``; COEC is clicks over expected clicks (Zhang and Jones 2007).
 
@@ -45,7 +45,7 @@ def _positions() -> Iterator[tuple[int, str]]:
     labels=("position",),
 )
 def ctr_position(w: Sums) -> Iterator[Series]:
-    """Click-through rate by shown position (1 to 50, deeper ones together)."""
+    """Click-through rate by position (1 to 50, deeper ones together)."""
     clicks, shown = w("clicks_at"), w("shown_at")
     for i, position in _positions():
         yield ratio(clicks[:, i], shown[:, i], position=position)

@@ -63,7 +63,9 @@ class Sums(Protocol):
         ...
 
     @property
-    def settings(self) -> Any: ...
+    def settings(self) -> Any:
+        """The settings (``Settings``): feedback kinds, cut-offs, conventions."""
+        ...
 
 
 Formula = Callable[[Sums], Iterator[Series]]

@@ -1,4 +1,4 @@
-"""Intervals of rates and means: how far chance alone may have moved them, users taken as a whole.
+"""Intervals of rates and means: how far chance alone may have moved them, clustered by user.
 
 Users are in 16 groups by hash, and what they do is added up by group. The groups vary as users do,
 however much of it hangs together, so from their sums follows the variance of x / y (random groups;
@@ -143,9 +143,7 @@ def _declare_ends(
             for extra, found in w.memo[base]:
                 yield Series(extra, getattr(found, end), found.present)
 
-        series.__doc__ = (
-            f"{end.title()} end of the 95 % interval of {base}, users taken as a whole."
-        )
+        series.__doc__ = f"{end.title()} end of the 95 % interval of {base}, clustered by user."
         formula = f"{end} end of the 95 % interval"
         metric(
             name_of(base, end),

@@ -48,6 +48,7 @@ class Layout:
 
     @cached_property
     def width(self) -> dict[str, int]:
+        """Name → how many integers the statistic has."""
         return {s.name: s.width for s in self.stats}
 
     @cached_property

@@ -39,6 +39,7 @@ class Moments:
 
     @property
     def is_single(self) -> bool:
+        """Whether the sum of values fits one column; else it has two limbs."""
         return self.largest <= _SINGLE
 
     @property

@@ -46,6 +46,7 @@ class UserRatio:
 
     @property
     def components(self) -> list[str]:
+        """Names of the components summed by user: numerator, denominator, high limb."""
         return [name for name in (self.above, self.below, self.high) if name is not None]
 
 

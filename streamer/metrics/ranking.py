@@ -57,7 +57,7 @@ slate_metric(
     "precision_ratio",
     title="Precision",
     formula="h(k) / k",
-    doc="Share of the first k places that hold a relevant item; shown: of those of them that "
+    doc="Share of the first k places that hold a relevant item; shown: of those places that "
     "there are, min(k, n) (Jurity).",
     unit="ratio",
     source="P G J L",

@@ -67,6 +67,7 @@ class Column:
 
     @property
     def labels(self) -> dict[str, str]:
+        """Labels of its series: ``k`` and ``convention``, where it has them."""
         k = {"k": str(self.k)} if self.k else {}
         return k | ({"convention": self.convention} if self.convention else {})
 

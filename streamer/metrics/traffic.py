@@ -73,7 +73,7 @@ def _kinds(w: Sums) -> list[tuple[int, str]]:
     scope="total",
 )
 def impressions_total(w: Sums) -> Iterator[Series]:
-    """Impressions (shown items) since the state began."""
+    """Impressions since the state began."""
     yield count(IMPRESSIONS.total(w), _anything(w))
 
 

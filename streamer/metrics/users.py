@@ -49,14 +49,14 @@ def _kinds(w: Sums) -> Iterator[tuple[int, str]]:
     empty="absent where it is 0",
 )
 def window_users(w: Sums) -> Iterator[Series]:
-    """Distinct users who were shown something: support of user_hit_ratio and clicks_per_user."""
+    """Distinct users with an impression: support of user_hit_ratio and clicks_per_user."""
     yield count(w.users(USERS))
 
 
 @metric("window_hit_users", formula="users with an impression and a click", unit="users",
         empty="absent where it is 0")  # fmt: skip
 def window_hit_users(w: Sums) -> Iterator[Series]:
-    """Distinct users who were shown something and clicked something."""
+    """Distinct users with an impression and a click."""
     yield count(w.users(HITS))
 
 
@@ -81,7 +81,7 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
     source="P",
 )
 def clicks_per_user(w: Sums) -> Iterator[Series]:
-    """Clicks by event time over the distinct users who were shown something."""
+    """Clicks by event time over the distinct users with an impression."""
     yield ratio(w("user_clicks"), w.users(USERS))
 
 
@@ -94,7 +94,7 @@ def clicks_per_user(w: Sums) -> Iterator[Series]:
     source="P",
 )
 def user_hit(w: Sums) -> Iterator[Series]:
-    """Share of the users shown something who clicked something in the same window."""
+    """Share of the users with an impression who also clicked in the window."""
     yield ratio(w.users(HITS), w.users(USERS))
 
 
@@ -108,8 +108,8 @@ def user_hit(w: Sums) -> Iterator[Series]:
     labels=("feedback", "definition"),
 )
 def positive_rate(w: Sums) -> Iterator[Series]:
-    """Of the distinct items that a user saw in the window the share that got his feedback in it,
-    averaged over all users who saw any (docs) or who gave any (gorse-0.5); unit 1e-9 a user."""
+    """Share of the distinct items seen by a user in the window that got the user's feedback in it,
+    averaged over users who saw any (docs) or who gave any (gorse-0.5); unit 1e-9 a user."""
     for i, kind in _kinds(w):
         rates = w.users(rate_sum(i))
         for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):

@@ -43,25 +43,25 @@ def _gauge(
 
 
 def _of_traffic(read: Callable[[Traffic], float | None]) -> Callable[[Watched], float | None]:
-    """The same of what is said of traffic, where anything is."""
+    """A value of the traffic verdict; None where there is none."""
     return lambda found: None if found.traffic is None else read(found.traffic)
 
 
 def _of_reference(read: Callable[[Change], float | None]) -> Callable[[Watched], float | None]:
-    """The same of the comparison with the reference week."""
+    """A value of the comparison with the reference week; None where there is none."""
     return lambda found: None if found.reference is None else read(found.reference)
 
 
 _gauge(
     "alert_value",
-    "The metric that an alert watches, now: where feedback is still to come, as of when it could "
-    "not change any more.",
+    "Current value of the watched metric; where feedback may still come, that of the newest window "
+    "that cannot change any more.",
     lambda found: found.change.value,
     formula="the metric in the window",
 )
 _gauge(
     "alert_lower",
-    "Lower end of the interval of the value, users taken as a whole.",
+    "Lower end of the interval of the value, clustered by user.",
     lambda found: found.change.low,
     formula="lower end of the value's interval",
 )
@@ -73,26 +73,26 @@ _gauge(
 )
 _gauge(
     "alert_baseline",
-    "What the value is compared with.",
+    "Baseline that the value is compared with.",
     lambda found: found.change.baseline,
     formula="the metric at the same time of day on past days (of the same weekday once four weeks "
     "are known), or in the window before",
 )
 _gauge(
     "alert_same_time_value",
-    "The same time of day on the past days together, whatever the alert is compared with.",
+    "The metric at the same time on past days together, whatever the baseline of the alert.",
     lambda found: found.same_time,
     formula="the metric at the same time on past days",
 )
 _gauge(
     "alert_before_value",
-    "The window before, whatever the alert is compared with.",
+    "The metric in the window before, whatever the baseline of the alert.",
     lambda found: found.before,
     formula="the metric in the window before",
 )
 _gauge(
     "alert_baseline_windows",
-    "How many windows the baseline is made of.",
+    "Number of past windows in the baseline.",
     lambda found: found.change.days,
     formula="past windows with any traffic",
     unit="windows",
@@ -100,7 +100,7 @@ _gauge(
 )
 _gauge(
     "alert_support",
-    "How much the value rests on.",
+    "Support of the value.",
     lambda found: found.change.support,
     formula="denominator of the metric in the window",
     unit="events or slates",
@@ -108,7 +108,7 @@ _gauge(
 )
 _gauge(
     "alert_expected_support",
-    "How much there usually is.",
+    "Usual support.",
     lambda found: found.change.expected_support,
     formula="mean support of the past windows",
     unit="events or slates",
@@ -123,14 +123,14 @@ _gauge(
 )
 _gauge(
     "alert_change_lower_ratio",
-    "Lower end of the interval of the change, days that differ included.",
+    "Lower end of the interval of the change; it includes variation between days.",
     lambda found: found.change.change_low,
     formula="lower end of the change's interval",
     unit="ratio",
 )
 _gauge(
     "alert_change_upper_ratio",
-    "Upper end of the interval of the change: a fall is certain where it is below 0.",
+    "Upper end of the interval of the change: a fall is significant where it is below 0.",
     lambda found: found.change.change_high,
     formula="upper end of the change's interval",
     unit="ratio",
@@ -139,15 +139,15 @@ _gauge(
 
 _gauge(
     "alert_traffic",
-    "Events (or slates) in the last whole panes: the denominator of the metric that is watched.",
+    "Traffic of the watched metric: its denominator in the last complete panes.",
     _of_traffic(lambda traffic: traffic.events),
-    formula="denominator of the metric in the window without the pane that is not over",
+    formula="denominator of the metric in the window without the current pane",
     unit="events or slates",
     empty="absent where an alert has no traffic alert",
 )
 _gauge(
     "alert_traffic_usual",
-    "How many there usually are at the same time.",
+    "Usual traffic at the same time.",
     _of_traffic(lambda traffic: traffic.usual),
     formula="trimmed mean (geometric) at the same time on past days, of the same weekday once four "
     "weeks are known",
@@ -162,7 +162,7 @@ _gauge(
 )
 _gauge(
     "alert_traffic_change_lower_ratio",
-    "Lower end of the interval of the change of traffic, as past days differ.",
+    "Lower end of the interval of the change of traffic, by the variation of past days.",
     _of_traffic(lambda traffic: traffic.change_low),
     formula="lower end of the interval",
     unit="ratio",

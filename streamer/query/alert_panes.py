@@ -78,6 +78,7 @@ class AlertPanes:
         return self._sums(_PANES, range(last - limits.PANES_OF_ALERTS + 1, last + 1))
 
     def day(self, day: int) -> Sums:
+        """The sums of one UTC day; ``day``: days from 1970."""
         return self._sums(_DAYS, range(day, day + 1))
 
     def totals(self, last: int) -> Mapping[Segment, Totals]:

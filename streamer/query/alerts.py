@@ -124,7 +124,7 @@ class Windows:
         return first is not None and self._begin_ms(last) >= first * DAY_MS
 
     def watched(self) -> Iterator[Watched]:
-        """What is said of everything together, and of each segment; nothing of a window that began
+        """The verdicts on everything together and on each segment; none where the window began
         before the metric was counted."""
         if not self._is_known(self._newest):
             return
@@ -147,7 +147,7 @@ class Windows:
             )
 
     def _judge_traffic(self, segment: Segment, days: Sequence[GroupSums]) -> Traffic | None:
-        """What is said of the events of the last whole panes; None where nothing is to be."""
+        """The verdict on traffic in the last complete panes; None where the alert has none."""
         if not (self._traffic.drop or self._traffic.rise):
             return None
         _, now = total_of(self._last_whole, segment)
@@ -166,7 +166,7 @@ class Windows:
         if day is None:
             if self.panes.has_lost_days:
                 kept = f"the {limits.REFERENCE_DAYS} days that are kept"
-                return None, f"the first week is about to leave {kept}, or has: set a date"
+                return None, f"the first week has left, or is about to leave, {kept}: set a date"
             return first, "" if first is not None else "nothing was counted yet"
         if first is None or day < first:
             return None, f"{self.alert.reference} is before the first whole day that is known"
@@ -272,7 +272,7 @@ def _date(day: int) -> str:
 def watched(
     settings: Settings, measures: AlertMeasures, views: Sequence[View], at_ms: int
 ) -> list[Watched]:
-    """What is said of every alert's segments."""
+    """The verdicts on every alert's segments."""
     return [
         found
         for alert in settings.alerts

@@ -89,7 +89,7 @@ def _events(known: Known) -> Iterator[Sample]:
 
 @_declare("accepted_total", "topic", formula="accepted events", unit="events")
 def _accepted(known: Known) -> Iterator[Sample]:
-    """Events that count."""
+    """Events accepted, and counted."""
     for kind in KINDS:
         yield (kind,), sum(h.topics[kind].accepted for h in known.headers)
 
@@ -117,12 +117,12 @@ def _late(known: Known) -> Iterator[Sample]:
 
 @_declare(
     *("rejected_total", "topic", "reason"),
-    formula="records that are no events, by reason",
+    formula="records that are not valid events, by reason",
     unit="records",
     empty="absent for a reason not seen",
 )
 def _rejected(known: Known) -> Iterator[Sample]:
-    """Records refused and dead-lettered, by reason."""
+    """Records rejected and dead-lettered, by reason."""
     for kind in KINDS:
         counts = [h.topics[kind].rejected for h in known.headers]
         for reason in sorted({reason for count in counts for reason in count}):
@@ -131,7 +131,7 @@ def _rejected(known: Known) -> Iterator[Sample]:
 
 @_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")
 def _unattributed(known: Known) -> Iterator[Sample]:
-    """Feedback that joined no impression, when none can come any more."""
+    """Feedback that joined no impression and no longer can."""
     for kind in FEEDBACK:
         yield (kind,), sum(h.unattributed[kind] for h in known.headers)
 
@@ -149,14 +149,14 @@ def _unsettled(known: Known) -> Iterator[Sample]:
     unit="events",
 )
 def _capped(known: Known) -> Iterator[Sample]:
-    """Accepted events with a value beyond the bound of the dimension."""
+    """Accepted events counted as `other`: their value is beyond `max_values` of the dimension."""
     for i, name in enumerate(known.settings.dimension_names):
         yield (name,), sum(h.capped[i] for h in known.headers)
 
 
 @_declare("join_gap_total", formula="records below the watermark of an idle topic", unit="records")
 def _join_gap(known: Known) -> Iterator[Sample]:
-    """Records older than the watermark that their topic had while it was idle."""
+    """Records older than the watermark their topic had while idle; joins may have missed them."""
     yield (), sum(h.join_gap for h in known.headers)
 
 
@@ -184,8 +184,8 @@ def _user_sample(known: Known) -> Iterator[Sample]:
     unit="seconds",
 )
 def _users_behind(known: Known) -> Iterator[Sample]:
-    """How far the metrics of users are behind all others, in the partition that is furthest; 0:
-    they are of the same commit."""
+    """How far the metrics of users are behind all others, in the slowest partition; 0: not at
+    all."""
     yield (), max((h.users_behind_ms for h in known.headers), default=0) / 1000
 
 
@@ -196,7 +196,7 @@ def _users_behind(known: Known) -> Iterator[Sample]:
     unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
-    """1 while no bound was hit, no record was lost and no join clock was passed."""
+    """1 while all numbers are exact: no bound was hit, no record lost and no join missed."""
     exact = not topics_not_by_user(known.settings, known.keyed) and all(
         h.join_gap == 0
         and h.settled_moved == 0

@@ -60,9 +60,11 @@ class Block:
 
     @property
     def family(self) -> str:
+        """Its name in HELP and TYPE: of a histogram without ``_bucket``, ``_sum`` or ``_count``."""
         return family_of(self.name, self.kind)
 
     def readings(self) -> Iterator[Reading]:
+        """One reading for each segment that is present."""
         for i in self.present:
             labels = {**self.labels[i], **self.extra}
             yield Reading(self.name, self.kind, self.doc, labels, self.values[i])
@@ -85,6 +87,7 @@ class Readout:
 
     @cached_property
     def readings(self) -> list[Reading]:
+        """All blocks as single readings."""
         return [reading for block in self.blocks for reading in block.readings()]
 
     def as_json(self) -> dict[str, object]:

@@ -138,6 +138,7 @@ class Window:
 
     @cached_property
     def overall(self) -> I64:
+        """Sums over all segments, by code of the statistic."""
         total: I64 = self.matrix.sum(axis=0)
         return total
 
@@ -158,6 +159,7 @@ class Window:
         return sums if sums.any() else None
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
+        """The window by the dimensions of ``rollup``; all others are ``all``."""
         return Rolled(self, rollup)
 
 
@@ -216,14 +218,17 @@ class Rolled:
         return self._pick(self._matrix, name)
 
     def overall(self, name: str) -> I64:
+        """The statistic over all segments, whatever the rollup."""
         return self._pick(self.window.overall, name)
 
     def users(self, stat: int) -> I64:
+        """A sum over users by segment, scaled to all users; 0 where it has none."""
         if not self.window.users.shape[1]:
             return np.zeros(len(self.segments), np.int64)
         return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        """The statistic over mature panes; None where the window has none."""
         if horizon_ms not in self._mature:
             matrix = self.window.mature(horizon_ms)
             self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)

@@ -43,11 +43,12 @@ class Api:
         query = {key: request.query.getall(key) for key in request.query}
         at = query.pop("at", [None])[-1]
         if at not in (None, "stream"):
-            return _error(400, f"at = {at!r}: only 'stream' is known")
+            return _error(400, f"at = {at!r}: only 'stream' is allowed")
         names = {"name", "window", *self.settings.dimension_names, *OF_READINGS}
         unknown = set(query) - names
         if unknown:
-            text = f"unknown parameter {min(unknown)!r}; known are at, {', '.join(sorted(names))}"
+            known = ", ".join(sorted(names))
+            text = f"unknown parameter {min(unknown)!r}; the parameters are at, {known}"
             return _error(400, text)
         result = await self.exporter.read(at == "stream")
         is_gzip = accepts_gzip(request)
@@ -174,8 +175,10 @@ class Api:
         unknown = set(query) - {"alert", "metric", "window"}
         if unknown or not fitting:
             known = "; ".join(f"{a.metric} over {a.window}" for a in self.settings.alerts)
-            said = f"unknown parameter {min(unknown)!r}" if unknown else "no alert watches that"
-            text = f"{said}: alert, metric and window say which; [[alerts]] has {known or 'none'}"
+            said = f"unknown parameter {min(unknown)!r}" if unknown else "no such alert"
+            text = (
+                f"{said}: choose by alert, metric and window; the settings have {known or 'none'}"
+            )
             return _error(400 if unknown else 404, text)
         alert = max(fitting, key=lambda a: len(a.segments))
         await self.exporter.refresh()

@@ -29,6 +29,7 @@ class Pages:
         self._process = ProcessCollector(registry=None)
 
     async def metrics(self, request: web.Request) -> web.Response:
+        """``/metrics``: Prometheus text or OpenMetrics; with ``?at=stream`` as of stream time."""
         at_stream = request.query.get("at") == "stream"
         result = await self.exporter.read(at_stream)
         form = form_of(
@@ -43,9 +44,11 @@ class Pages:
         return web.Response(body=body, headers=form.headers)
 
     async def healthz(self, request: web.Request) -> web.Response:
+        """``/healthz``: 200 while the process answers."""
         return web.Response(text="ok\n")
 
     async def readyz(self, request: web.Request) -> web.Response:
+        """``/readyz``: 200 while nothing is wrong, else 503 with the problems."""
         try:
             await self.exporter.read()
         except StreamerError as error:

@@ -50,7 +50,7 @@ class Connections:
         if not waiting:
             return False
         oldest = min(waiting, key=lambda c: (c.is_unread, c.since))
-        text = f"{self.most} connections are open: those that wait longest are closed for new ones"
+        text = f"{self.most} connections are open: the longest idle are closed for new ones"
         self.notices.note("full", text)
         oldest.abort()
         return True
@@ -63,7 +63,9 @@ class Connections:
         while waiting_bytes > limits.MAX_UNREAD_BYTES and unread:
             oldest = unread.pop(0)
             waiting_bytes -= oldest.unread_bytes
-            self.notices.note("unread", "answers wait for clients that do not read: one is closed")
+            self.notices.note(
+                "unread", "clients do not read their answers: the oldest such connection is closed"
+            )
             oldest.abort()
 
 
@@ -98,6 +100,7 @@ class Connection(RequestHandler):
 
     @property
     def unread_bytes(self) -> int:
+        """Bytes of answers that the client has not read yet."""
         transport = self.transport
         return 0 if transport is None else transport.get_write_buffer_size()
 
@@ -167,13 +170,13 @@ class Connection(RequestHandler):
     ) -> web.StreamResponse:
         """An answer in words, and one line a minute in the log."""
         if status < 500:
-            self._connections.notices.note("bad", f"a request was refused: {_REFUSED}")
+            self._connections.notices.note("bad", f"a request was rejected: {_REFUSED}")
             text = _REFUSED
         else:
             text = f"unexpected {type(exc).__name__}"
             self._connections.notices.note(text, f"a request failed: {text}")
         if request.writer.output_size > 0:
-            raise ConnectionError("an answer has begun: there cannot be another one")
+            raise ConnectionError("the answer has already begun")
         headers = {"Server": SERVER, "X-Content-Type-Options": "nosniff"}
         response = web.Response(status=status, text=f"{text}\n", headers=headers)
         response.force_close()
@@ -186,14 +189,14 @@ class Connection(RequestHandler):
         self._connections.notices.note(text, f"a connection was closed: {text}")
 
     def _expect_header(self) -> None:
-        text = f"no whole header of a request came within {limits.HEADER_SECONDS:g} s"
+        text = f"no complete request header within {limits.HEADER_SECONDS:g} s"
         self._set_deadline(limits.HEADER_SECONDS, text)
 
     def _set_deadline(self, seconds: float, late: str) -> None:
         self.deadline, self.late = self._loop.time() + seconds, late
 
 
-_REFUSED = "it is not HTTP/1.1 that can be read, or its header is too large"
+_REFUSED = "it is not valid HTTP/1.1, or its header is too large"
 
 
 def most_connections() -> int:

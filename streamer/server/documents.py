@@ -71,7 +71,7 @@ class Documents:
             if wrong:
                 shown = values[:_MOST_SHOWN]
                 more = f" and {len(values) - len(shown)} more" * (len(values) > len(shown))
-                text = f"{name} = {wrong[0][: limits.MAX_FOUND_CHARS]!r} is not there"
+                text = f"no {name} {wrong[0][: limits.MAX_FOUND_CHARS]!r}"
                 raise UnknownValueError(f"{text}; there are {', '.join(shown)}{more}")
 
     def _values(self, result: Readout, dimension: str) -> frozenset[str]:

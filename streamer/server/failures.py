@@ -41,7 +41,7 @@ def errors(notices: Notices) -> Any:
             text = f"unexpected {place_of(error)}"
             resource = request.match_info.route.resource
             page = resource.canonical if resource else "an unknown page"
-            notices.note(text, f"a request of {page} failed: {text}")
+            notices.note(text, f"a request for {page} failed: {text}")
             return failure(request, 500, text)
 
     return answer
@@ -71,7 +71,7 @@ def gate() -> Any:
         if not request.path.startswith(API):
             return await handler(request)
         if free.locked() and waiting >= limits.REQUESTS_WAITING:
-            text = f"{waiting} requests wait already: ask again in a second"
+            text = f"{waiting} requests are waiting already: try again in a second"
             return failure(request, 503, text, **{"Retry-After": "1"})
         waiting += 1
         try:

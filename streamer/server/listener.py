@@ -45,6 +45,7 @@ class Listener(web.BaseSite):
 
     @property
     def name(self) -> str:
+        """The URL that it listens on."""
         scheme = "http" if self._context is None else "https"
         return f"{scheme}://{self._address[0]}:{self.port}"
 
@@ -139,7 +140,7 @@ class Listener(web.BaseSite):
             )
         except (OSError, TimeoutError) as error:  # of which those of TLS are some
             accepted.close()
-            text = f"no TLS was agreed on with a client ({type(error).__name__})"
+            text = f"the TLS handshake with a client failed ({type(error).__name__})"
             self.connections.notices.note("handshake", text)
 
 

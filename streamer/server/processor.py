@@ -36,6 +36,7 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
+        """Whether nothing keeps the readings from following the logs."""
         return not self.problems
 
 
@@ -56,19 +57,19 @@ def health(
     ]
     owned = {n for report in present for n, phase in report.owned.items() if phase == "owned"}
     problems += [
-        f"{report.worker}: has been silent for {report.silent_seconds} s"
+        f"{report.worker}: silent for {report.silent_seconds} s"
         for report in reports
         if report.silent_seconds and not report.is_present and not owned.issuperset(report.owned)
     ]
     if present and not reader.count:
-        problems.append("workers are there, but nothing is stored")
+        problems.append("workers are running, but nothing is stored yet")
     needed = set(range(reader.count)) if reports else reader.claimed
     if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
-        problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker has it")
+        problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker owns it")
     if behind := reader.behind:
         what = (
-            "the store holds less than is shown (an older state, or one that is counted again "
-            "after damage): shown is the last whole copy, until workers have read as far"
+            "Redis holds an older state than the one shown (restored, or counted again after "
+            "damage): the last whole copy is shown until workers have caught up"
         )
         problems.append(f"{partitions_in_words(behind)}: {what}")
     problems += [
@@ -77,7 +78,7 @@ def health(
         if seconds > limits.STANDSTILL_SECONDS
     ]
     problems += [
-        f"partition {number}: {damage}; shown is what was read of it before"
+        f"partition {number}: {damage}; the last state read is shown"
         for number, damage in sorted(reader.damaged.items())
     ]
     if ends.problem is not None:
@@ -97,8 +98,8 @@ def keyed_metric(settings: Settings, keyed: Mapping[str, bool]) -> Metric:
     """How the topics are keyed, as far as that was looked at."""
     found = GaugeMetricFamily(
         f"{PREFIX}topic_keyed_by_user",
-        "1 where all sampled users are on one partition number each, as in the impressions; 0 once "
-        "they were not: users are not counted then.",
+        "1 while every sampled user is on one partition number, the same as in the impressions; 0 "
+        "once one was not: metrics of users are off then.",
         labels=["topic"],
     )
     for kind, is_by_user in keyed.items():
@@ -142,7 +143,9 @@ def _workers(reports: list[WorkerReport]) -> Iterator[Metric]:
         f"{PREFIX}commit_seconds", "Time of one commit to the store.", labels=["worker"]
     )
     fenced = CounterMetricFamily(
-        f"{PREFIX}fenced", "Commits refused because the partition was not ours.", labels=["worker"]
+        f"{PREFIX}fenced",
+        "Commits refused because another worker owned the partition.",
+        labels=["worker"],
     )
     for report in reports:
         for number, phase in report.owned.items():
@@ -186,7 +189,7 @@ def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
 def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:
     committed = GaugeMetricFamily(
         f"{PREFIX}last_commit_timestamp_seconds",
-        "When a partition was committed last, by the store's clock.",
+        "Time of a partition's last commit, by the clock of Redis.",
         labels=["partition"],
     )
     for number, seen_ms in reader.committed_ms.items():
@@ -198,7 +201,7 @@ def _state(reader: Reader, workers: int, now: Health) -> Iterator[Metric]:
             "1 when every partition has a worker and none waits (as /readyz).",
             now.is_ready,
         ),
-        ("workers", "Workers that have reported lately.", workers),
-        ("partitions", "Partitions of each topic, as the state began.", reader.count),
+        ("workers", "Workers that have reported recently.", workers),
+        ("partitions", "Partitions of each topic, fixed when the state was created.", reader.count),
     ):
         yield GaugeMetricFamily(PREFIX + name, text, value=float(value))

@@ -31,6 +31,7 @@ class Form(NamedTuple):
 
     @property
     def headers(self) -> dict[str, str]:
+        """Headers of the response."""
         kind = OPENMETRICS if self.is_openmetrics else TEXT
         coding = {"Content-Encoding": "gzip"} if self.is_gzip else {}
         return {"Content-Type": kind, "Vary": "Accept, Accept-Encoding", **coding}

@@ -23,11 +23,11 @@ class Alert(Section, frozen=True):
     name: str
     """Its name in rules, pages and labels."""
     metric: str = "ctr_ratio"
-    """A metric of experiments (docs/experiments.md) whose denominator is no number of users."""
+    """A metric of experiments (docs/experiments.md) whose denominator is not a number of users."""
     window: str = "1h"
-    """Over which time: 10m to 24h, a whole number of which is a day."""
+    """Length of the window: 10m to 24h, dividing a day evenly."""
     segments: tuple[str, ...] = ()
-    """Dimensions by whose values it is watched, too, besides everything together; changes are
+    """Dimensions whose values are watched one by one, besides everything together; changes are
     explained by them."""
     drop: float = 0.1
     """Relative change of the metric for the worse that is tolerated."""
@@ -60,7 +60,7 @@ class Alert(Section, frozen=True):
         if self.reference in ("first", "none"):
             return None
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.reference):
-            raise ValueError(f"{self.reference!r} is no date")
+            raise ValueError(f"{self.reference!r} is not a date")
         return (date.fromisoformat(self.reference) - date(1970, 1, 1)).days
 
     @cached_property

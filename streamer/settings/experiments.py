@@ -61,16 +61,16 @@ class Experiment(Section, frozen=True):
     metrics: tuple[ExperimentMetric, ...] = (ExperimentMetric(name="ctr_ratio"),)
     """By what the arms are compared; without it `ctr_ratio`."""
     alpha: float = 0.05
-    """Share of the experiments without an effect in which one may be claimed."""
+    """Largest share of experiments without an effect in which one is claimed."""
     covariate_days: int = 0
-    """Days before the start in which a user's own behaviour is measured, to take out of the
-    comparison what was there before (CUPED); 0: none."""
+    """Days before the start in which a user's own behaviour is measured, to adjust the
+    lift for it (CUPED); 0: none."""
     outcomes: str = "exposed"
     """Which events count towards an arm. `exposed`: everything a user does from the first
     impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
     does."""
     expected_users: int = 5000
-    """Users at which the interval that holds at any time is at its narrowest."""
+    """Number of users at which the interval at any time is at its narrowest."""
 
     @cached_property
     def arms(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ _ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names
 
 
 def validate_fields(s: Settings) -> None:
-    """SettingsError where a name of a dimension, or a mapped field, cannot be."""
+    """Raise SettingsError where a dimension or a mapped field has an invalid name."""
     for i, dimension in enumerate(s.dimensions):
         _validate_dimension(dimension.name, f"at dimensions[{i}]")
     known = (*_ALL_FIELDS, *s.dimension_names)
@@ -27,15 +27,19 @@ def validate_fields(s: Settings) -> None:
         if ours not in known:
             close = nearest(ours, known)
             meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
-            swapped = f" It is {theirs} = {ours!r}: our name first." if theirs in known else ""
+            swapped = (
+                f" Write {theirs} = {ours!r}: streamer's name comes first."
+                if theirs in known
+                else ""
+            )
             raise SettingsError(
-                f"{at} = {theirs!r}: no field of events, and no dimension, is called {ours!r}: "
+                f"{at} = {theirs!r}: no event field or dimension is called {ours!r}: "
                 f"{meant}{swapped}"
             )
         if not theirs or "." in theirs or theirs.startswith(("$", "/")):
             raise SettingsError(
-                f"{at} = {theirs!r}: the name of a field at the top of the event; a path into a "
-                "nested object (with dots) is not supported: flatten the events first"
+                f"{at} = {theirs!r}: must be a field at the top level of the event; a path into "
+                "a nested object (with dots) is not supported: flatten the events first"
             )
     _validate_names(s)
 
@@ -47,14 +51,14 @@ def _validate_dimension(name: str, at: str) -> None:
     if name in RESERVED:
         whose = "the name of a label that streamer or Prometheus sets itself"
     elif name.startswith("__"):
-        whose = "a name that Prometheus keeps for itself (it begins with __)"
+        whose = "a name that Prometheus reserves (it begins with __)"
     elif name in _ALL_FIELDS:
         whose = "the name of a field of events"
     if whose:
         other = f"event_{name.strip('_')}"
         mapped = "" if name in _ALL_FIELDS else f", and [events.fields] {other} = {name!r}"
         raise SettingsError(
-            f"dimension {name!r} has {whose}: use another name, as {other!r}{mapped}; {at}"
+            f"dimension {name!r} has {whose}: use another name, e.g. {other!r}{mapped}; {at}"
         )
 
 

@@ -94,7 +94,7 @@ MAX_WINDOW_MS = 31 * 24 * 3600 * 1000
 MAX_SEGMENTS = 20_000
 """Distinct combinations of dimension values in one partition."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
-"""Shown items that feedback can still join, about 90 bytes each; also a bound of impressions with
+"""Impressions that feedback can still join, about 90 bytes each; also a bound of impressions with
 feedback and, where conversions have a gain, of the members of their slates: 240 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""

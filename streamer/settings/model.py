@@ -17,7 +17,7 @@ class Topics(Section, frozen=True):
     """[kafka.topics]: the names of the topics."""
 
     impressions: str = "impressions"
-    """What was shown."""
+    """Items shown to users."""
     clicks: str = "clicks"
     """Feedback of all kinds."""
     conversions: str = "conversions"
@@ -25,7 +25,7 @@ class Topics(Section, frozen=True):
     sessions: str = "sessions"
     """Starts, views, dwells and ends of visits."""
     dead_letters: str = "dead_letters"
-    """Where records go that do not count, unchanged, with headers that say why."""
+    """Late and rejected records, unchanged, with headers that say why."""
 
 
 class Kafka(Section, frozen=True):
@@ -64,7 +64,7 @@ class Kafka(Section, frozen=True):
     """Whether the name in the certificate must be that of the broker."""
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
-    it `streamer run` looks, and users are not counted where they are not."""
+    it `streamer run` samples the topics, and metrics of users are off where they are not."""
     session_timeout: str = "6s"
     """How long Kafka waits for a silent worker before others take its partitions. One that is
     started again sooner goes on with its own; brokers refuse less than 6 s
@@ -116,7 +116,7 @@ class Dimension(Section, frozen=True):
 
 
 class Windows(Section, frozen=True):
-    """[windows]: over which time metrics are shown."""
+    """[windows]: the lengths of the sliding windows."""
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
     """Each length gives a series with the label `window`."""
@@ -242,7 +242,7 @@ class Limits(Section, frozen=True):
     segments: int = limits.MAX_SEGMENTS
     """Combinations of dimension values in a partition."""
     open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
-    """Shown items of a partition that feedback can still join."""
+    """Impressions of a partition that feedback can still join."""
     open_feedback: int = limits.MAX_OPEN_FEEDBACK
     """Feedback of a partition that can still move, or that a conversion may need."""
     open_sessions: int = limits.MAX_OPEN_SESSIONS

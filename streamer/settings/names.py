@@ -79,6 +79,6 @@ def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
         key = meant.get(name)
         if key is not None and name != variable_of(key) and not _ADDRESS.match(text):
             raise SettingsError(
-                f"{name} is no setting: {key} is {variable_of(key)}, with two underscores; "
+                f"{name} is not a setting: {key} is {variable_of(key)}, with two underscores; "
                 "in the environment"
             )

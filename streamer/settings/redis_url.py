@@ -44,7 +44,9 @@ def validate_url(url: str) -> None:
     if parts.scheme not in ("redis", "rediss") or not is_sound or "#" in url:
         raise SettingsError(f"redis.url cannot be used: {_FORM}; %-encode a password in it; {at}")
     if number and not (number.isascii() and number.isdigit()):
-        raise SettingsError(f"redis.url cannot be used: after the port stands /0 or a number; {at}")
+        raise SettingsError(
+            f"redis.url cannot be used: only / and a database number follow the port; {at}"
+        )
 
 
 def _instead(query: str) -> str:
@@ -56,5 +58,5 @@ def _instead(query: str) -> str:
         return f"options are settings of their own here ({use})"
     return (
         "it takes no options; user, password and TLS are settings of their own in the section "
-        "redis, and a question mark in a password is written %3F"
+        "[redis], and a question mark in a password is written %3F"
     )

@@ -31,6 +31,7 @@ def _require(condition: bool, message: str) -> None:
 
 
 def validate(s: Settings) -> None:
+    """Raise SettingsError, naming the key, at the first value that cannot be used."""
     _validate_dimensions(s)
     validate_fields(s)
     _validate_windows(s)
@@ -45,7 +46,7 @@ def validate(s: Settings) -> None:
         ("time.max_skew", s.time.max_skew_ms, limits.MAX_SKEW_MS),
         ("attribution.session_gap", s.attribution.session_gap_ms, limits.MAX_SESSION_GAP_MS),
     ):
-        _require(ms <= most_ms, f"{key} = {ms} ms: at most {most_ms}: panes so far ahead are kept")
+        _require(ms <= most_ms, f"{key} = {ms} ms: must be at most {most_ms}")
     _require(
         len(s.feedback_kinds) <= limits.MAX_FEEDBACK_KINDS,
         f"metrics.feedback has {len(s.feedback_kinds)} kinds; at most {limits.MAX_FEEDBACK_KINDS}",
@@ -83,9 +84,9 @@ def validate(s: Settings) -> None:
 
 def _validate_kafka(kafka: Kafka) -> None:
     keyed_by = kafka.keyed_by
-    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: 'user', or not set")
+    _require(keyed_by in (None, "user"), f"kafka.keyed_by = {keyed_by!r}: must be 'user' or unset")
     names = list(msgspec.structs.astuple(kafka.topics))
-    _require(len(set(names)) == len(names), f"kafka.topics: {names} are not five different names")
+    _require(len(set(names)) == len(names), f"kafka.topics: {names} must be five different names")
 
 
 def _validate_ranking(metrics: Metrics) -> None:
@@ -107,15 +108,18 @@ def _validate_ranking(metrics: Metrics) -> None:
     )
     for name, chosen in metrics.conventions.items():
         known = CONVENTIONS.get(name, ())
-        _require(bool(known), f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have any")
+        _require(
+            bool(known),
+            f"metrics.conventions.{name}: only {', '.join(CONVENTIONS)} have conventions",
+        )
         _require(
             set(chosen) <= set(known) and len(set(chosen)) == len(chosen),
-            f"metrics.conventions.{name} = {list(chosen)}: some of {list(known)}, each once",
+            f"metrics.conventions.{name} = {list(chosen)}: must be of {list(known)}, each once",
         )
     _require(
         "exponential" not in metrics.conventions.get("ndcg_ratio", ())
         or max(metrics.feedback.values(), default=0) <= limits.MAX_EXPONENTIAL_GAIN,
-        f"metrics.conventions.ndcg_ratio = exponential goes with gains up to "
+        f"metrics.conventions.ndcg_ratio = exponential needs gains of at most "
         f"{limits.MAX_EXPONENTIAL_GAIN:g}; see metrics.feedback",
     )
 
@@ -155,12 +159,12 @@ def _validate_experiments(s: Settings) -> None:
 def _validate_experiment_days(e: Experiment, at: str) -> None:
     _require(
         len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
-        f"start = {e.start} and end = {e.end}: at least a day, and before 2100; {at}",
+        f"start = {e.start} and end = {e.end}: must be at least a day apart, and before 2100; {at}",
     )
     _require(
         0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
-        f"covariate_days = {e.covariate_days} before {e.start}: 0 to "
-        f"{limits.MAX_COVARIATE_DAYS}, and not before 1970; {at}",
+        f"covariate_days = {e.covariate_days} before {e.start}: must be 0 to "
+        f"{limits.MAX_COVARIATE_DAYS}, and not reach back before 1970; {at}",
     )
     _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
     _require(
@@ -210,7 +214,7 @@ def _validate_alerts(s: Settings) -> None:
         _require(
             limits.MIN_ALERT_WINDOW_MS <= a.window_ms <= limits.MAX_ALERT_WINDOW_MS
             and limits.MAX_ALERT_WINDOW_MS % a.window_ms == 0,
-            f"window = {a.window!r}: 10m to 24h, a whole number of which is a day; {at}",
+            f"window = {a.window!r}: must be 10m to 24h and divide a day evenly; {at}",
         )
         known = set(s.dimension_names)
         _require(
@@ -226,18 +230,18 @@ def _validate_alerts(s: Settings) -> None:
         _validate_reference(a, at)
         _require(
             0 <= a.traffic_drop < 1,
-            f"traffic_drop = {a.traffic_drop}: 0 (no alert of it) or above, and below 1; {at}",
+            f"traffic_drop = {a.traffic_drop}: must be 0 (no such alert) to below 1; {at}",
         )
         _require(
             0 <= a.traffic_rise < math.inf,
-            f"traffic_rise = {a.traffic_rise}: 0 (no alert of it) or above; {at}",
+            f"traffic_rise = {a.traffic_rise}: must be 0 (no such alert) or above; {at}",
         )
         _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
         _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
 
 
 def _validate_reference(alert: Alert, at: str) -> None:
-    said = f"reference = {alert.reference!r}: 'first', 'none' or a date as 2026-11-02; {at}"
+    said = f"reference = {alert.reference!r}: 'first', 'none' or a date like 2026-11-02; {at}"
     try:
         day = alert.reference_day
     except ValueError:
@@ -253,12 +257,12 @@ def _validate_exporter(exporter: Exporter) -> None:
     for name in exporter.hosts:
         _require(
             _HOST.match(name) is not None,
-            f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is no host name: write it as "
+            f"exporter.hosts: {name[: limits.MAX_FOUND_CHARS]!r} is not a host name: write it like "
             "metrics.example.org, without a scheme, a port or a path",
         )
     _require(
         exporter.series_warning > 0,
-        f"exporter.series_warning = {exporter.series_warning}: a number of series, above 0",
+        f"exporter.series_warning = {exporter.series_warning}: must be above 0",
     )
     _require(
         exporter.tls_keyfile is None or exporter.tls_certfile is not None,
@@ -267,11 +271,11 @@ def _validate_exporter(exporter: Exporter) -> None:
     passwords = (exporter.password is not None) + (exporter.password_file is not None)
     _require(
         passwords == (exporter.username is not None),
-        "exporter.username goes with one of exporter.password_file and exporter.password",
+        "exporter.username needs exactly one of exporter.password_file and exporter.password",
     )
     _require(
         exporter.username is None or ":" not in exporter.username,
-        f"exporter.username = {exporter.username!r}: basic authentication allows no colon in it",
+        f"exporter.username = {exporter.username!r}: basic authentication allows no colon",
     )
 
 
@@ -281,7 +285,7 @@ def _validate_dimensions(s: Settings) -> None:
         len(names) <= limits.MAX_DIMENSIONS,
         f"{len(names)} dimensions; at most {limits.MAX_DIMENSIONS}",
     )
-    _require(len(set(names)) == len(names), f"dimensions: a name stands twice in {list(names)}")
+    _require(len(set(names)) == len(names), f"dimensions: a name appears twice in {list(names)}")
     for i, d in enumerate(s.dimensions):
         at = f"at dimensions[{i}]"
         _require(
@@ -303,7 +307,7 @@ def _validate_dimensions(s: Settings) -> None:
         _require(
             set(rollup) in known,
             f"metrics.detailed names {list(rollup)}, which is none of metrics.rollups = "
-            f"{[list(names) for names in s.rollups]}; add it there, too",
+            f"{[list(names) for names in s.rollups]}; add it there as well",
         )
 
 

@@ -76,6 +76,7 @@ class _Generator:
         self.waiting: list[tuple[list[Line], Floats]] = []
 
     def lines(self) -> Iterator[Line]:
+        """Lines without end, in order of arrival."""
         while True:
             self._block()
             lines = list(chain.from_iterable(part for part, _ in self.waiting))

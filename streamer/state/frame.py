@@ -26,7 +26,7 @@ def body_of(data: bytes, what: str) -> bytes:
     b'numbers'
     """
     if len(data) < _HEAD or data[: len(_MARK)] != _MARK:
-        raise DamagedError(f"{what} of {len(data)} bytes does not begin as this version writes it")
+        raise DamagedError(f"{what} of {len(data)} bytes is not in the format of this version")
     if zlib.crc32(data[_HEAD:]) != int.from_bytes(data[len(_MARK) : _HEAD], "little"):
         raise DamagedError(f"{what} of {len(data)} bytes is damaged: its checksum does not fit")
     return data[_HEAD:]

@@ -68,7 +68,7 @@ class Journal:
     # Writing -----------------------------------------------------------------------------------
 
     def remember(self, kind: str, fingerprint: Fingerprint) -> None:
-        """Keep a record that was applied; older ones are thinned out exponentially."""
+        """Keep the fingerprint of an applied record; older ones are thinned out exponentially."""
         kept, offset = self.fingerprints[kind], fingerprint.offset
         kept.append(fingerprint)
         if len(kept) > limits.FINGERPRINT_COUNT:
@@ -79,7 +79,7 @@ class Journal:
             del kept[1 + gaps.index(min(gaps))]
 
     def forget_fingerprints(self, kind: str, offset: int) -> None:
-        """The log is another one from the offset on."""
+        """Drop fingerprints from the offset on: the log differs there."""
         self.fingerprints[kind] = [w for w in self.fingerprints[kind] if w.offset < offset]
 
     def blob_names(self) -> list[str]:
@@ -181,7 +181,7 @@ class Journal:
     def _merge(
         self, held: list[Held], table: str, blobs: dict[str, bytes], delete: list[str]
     ) -> None:
-        """Make one blob of neighbours of a level, when there are enough; one a commit."""
+        """Merge neighbouring blobs of a level when there are enough; at most one merge a commit."""
         fan_in = limits.BLOB_FAN_IN
         runs = [run for run in _levels(held) if run.stop - run.start >= fan_in]
         may_tidy = self.commit_number % fan_in == 0
@@ -205,7 +205,7 @@ class Journal:
         blobs: dict[str, bytes],
         delete: list[str],
     ) -> None:
-        """Write neighbouring blobs again as one, where most of what they hold is out of date."""
+        """Rewrite neighbouring blobs as one, where most of their rows are out of date."""
         best, most, stop = range(0), 0, 0
         kept = stale = 0
         for start in range(len(held)):

@@ -27,7 +27,7 @@ GROUPS = 0
 
 
 class BlobRef(msgspec.Struct, array_like=True):
-    """Rows of a table in one blob; by the latest time in it it is known when it may leave."""
+    """A blob of rows of a table; it can be deleted once ``latest_event_ms`` is old enough."""
 
     name: str
     rows: int
@@ -82,6 +82,7 @@ class Manifest(msgspec.Struct):
     alert_series: dict[str, StoredSeries] = msgspec.field(name="tracks")
 
     def encode(self) -> bytes:
+        """The bytes to store: msgpack, lz4, with a checksum."""
         return framed(bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self))))
 
     def header(self, groups: Mapping[str, I64] | None = None) -> Header:
@@ -111,6 +112,7 @@ class Manifest(msgspec.Struct):
         return [*self.panes, *self.users.values(), *self.experiments.values(), *alert_series]
 
     def blob_names(self) -> set[str]:
+        """Every blob of the commit; others of the partition are orphans."""
         return {ref.name for refs in self.tables.values() for ref in refs}.union(self.shown_blobs())
 
 
@@ -193,8 +195,8 @@ def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> N
 
 
 def require_key(manifests: Mapping[int, Manifest], key: HashKey | None) -> None:
-    """StoreError where a partition was counted under another hash key than the stored one, or than
-    the first partition, if the stored one was lost: it would keep other values of dimensions."""
+    """Raise StoreError where a partition was counted with a hash key other than the stored one (or,
+    if that was lost, than the first partition's): it would keep other values of dimensions."""
     for number, manifest in manifests.items():
         key = key or manifest.hash_key
         if manifest.hash_key != key:

@@ -107,7 +107,7 @@ def chosen(panes: Mapping[int, Pane], name: str, wanted: Iterable[int]) -> dict[
     try:
         return {pane: panes[pane] for pane in wanted}
     except KeyError as error:
-        raise CodecError(f"blob {name!r} has no pane {error}, which its manifest names") from None
+        raise CodecError(f"blob {name!r} has no pane {error}, which its manifest lists") from None
 
 
 def _joined(panes: Mapping[int, Pane]) -> Columns:

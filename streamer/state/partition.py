@@ -32,7 +32,7 @@ NEVER = -(2**62)
 
 
 class Rejected(NamedTuple):
-    """A record that does not count."""
+    """A record that is late or invalid."""
 
     kind: str
     offset: int
@@ -51,7 +51,7 @@ class Skipped(NamedTuple):
 
 @dataclass
 class Applied:
-    """What became of what was fed."""
+    """The result of one apply."""
 
     rows: int = 0
     """Records that were read."""
@@ -65,7 +65,7 @@ class Applied:
 
 @dataclass
 class TopicLog:
-    """Where one topic of a partition stands. ``gaps``: the last ranges of lost offsets."""
+    """Position in one topic of a partition. ``gaps``: the last ranges of lost offsets."""
 
     kind: str
     core: Core
@@ -77,6 +77,7 @@ class TopicLog:
 
     @property
     def next_offset(self) -> int:
+        """The offset that is read next; setting it seeks."""
         return self.core.topic(self.kind)[0]
 
     @next_offset.setter
@@ -94,14 +95,14 @@ class TopicLog:
         return self.core.topic(self.kind)[2]
 
     def lose(self, first: int, last: int) -> None:
-        """Declare records lost that left the log, or could not be read; go on after them."""
+        """Declare records lost (deleted by Kafka, or unreadable), and continue after them."""
         if last >= first:
             self.lost += last - first + 1
             self.gaps = [*self.gaps, (first, last)][-limits.MAX_GAPS :]
         self.next_offset = max(self.next_offset, last + 1)
 
     def restart(self, offset: int) -> None:
-        """Go on at an earlier offset of a log that is not the one that was read."""
+        """Continue at an earlier offset of a log that was truncated or recreated."""
         self.restarts += 1
         self.next_offset = offset
 
@@ -214,6 +215,7 @@ class Partition:
 
     @property
     def stream_ms(self) -> int:
+        """Stream time: the newest accepted event time, in epoch milliseconds."""
         return self.core.stream_ms
 
     def refresh_user_sums(self) -> None:
@@ -244,7 +246,7 @@ class Partition:
 
     @property
     def dropped_by_bounds(self) -> int:
-        """Everything that left before its time, because a bound of memory was hit."""
+        """Rows evicted early, because a limit of memory was hit."""
         counters = self.core.counters()
         ids = sum(topic["evicted_early"] for topic in counters["topics"].values())
         early = sum(counters["evicted_early"].values())

@@ -1,4 +1,4 @@
-"""Reading without owning: whole commits of all partitions, fetching only what changed."""
+"""Reads whole commits of all partitions without claiming them, fetching only what changed."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Reader:
         self.keyed: dict[str, bool] = {}
         """Kind → whether its topic is keyed by user, as far as that was looked at."""
         self.claimed: set[int] = set()
-        """Partitions that a worker has taken and not given back."""
+        """Partitions that a worker has claimed and not released."""
         self.moved_ms = 0
         """Store time of the commit in which stream time last moved."""
         self.stream_ms = 0
         self.updates = 0
-        """How often what is known of any partition has changed."""
+        """Number of changes to any partition so far."""
 
     @property
     def views(self) -> list[View]:
@@ -67,6 +67,7 @@ class Reader:
 
     @property
     def manifests(self) -> dict[int, Manifest]:
+        """Partition → the manifest of the commit that is shown."""
         return {n: c.manifest for n, c in self._copies.items() if c.manifest is not None}
 
     @property
@@ -140,8 +141,8 @@ class Reader:
                 return
         for number in numbers:
             self._copies[number].damage = (
-                f"blobs of its manifest are gone, or it was committed {limits.READ_ATTEMPTS} times "
-                "while it was read"
+                "blobs of its manifest are missing, or it was committed "
+                f"{limits.READ_ATTEMPTS} times while it was read"
             )
 
     def _take(
@@ -172,7 +173,7 @@ class Reader:
 
 
 async def _aside(work: Callable[..., _T], *arguments: Any) -> _T:
-    """Do what takes long off the event loop."""
+    """Run slow work off the event loop."""
     return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 

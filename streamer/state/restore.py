@@ -55,7 +55,7 @@ async def load_partition(
 
 @contextmanager
 def _damage() -> Iterator[None]:
-    """What the core cannot take over was damaged."""
+    """Raise DamagedError for stored values that the core refuses."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -63,8 +63,8 @@ def _damage() -> Iterator[None]:
 
 
 def start_over(partition: Partition, claim: str, stored: Stored) -> Journal:
-    """Continue a partition whose state cannot be read as an empty one. Its blobs stay until the
-    next time that it is loaded: somebody may want to look at them."""
+    """Replace a partition whose state cannot be read by an empty one. Its blobs stay for inspection
+    until it is loaded again."""
     journal = Journal(partition, claim)
     journal.position = stored.position
     try:
@@ -76,7 +76,7 @@ def start_over(partition: Partition, claim: str, stored: Stored) -> Journal:
 
 
 async def _aside(work: Callable[..., None], *arguments: Any) -> None:
-    """Do what takes long off the event loop."""
+    """Run slow work off the event loop."""
     await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 
@@ -154,5 +154,5 @@ async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:
     found = await store.blobs(number, names)
     missing = [name for name, data in zip(names, found, strict=True) if data is None]
     if missing:
-        raise DamagedError(f"{len(missing)} of {len(names)} blobs of its manifest are gone")
+        raise DamagedError(f"{len(missing)} of {len(names)} blobs of its manifest are missing")
     return [data for data in found if data is not None]

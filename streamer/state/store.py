@@ -13,7 +13,7 @@ from streamer.state.worker_report import WorkerReport
 
 
 class Answer(StrEnum):
-    """What a commit came to."""
+    """The outcome of a commit."""
 
     OK = "OK"
     ALREADY = "ALREADY"
@@ -23,7 +23,7 @@ class Answer(StrEnum):
     FENCED = "FENCED"
     """Another worker has claimed the partition."""
     INCOMPLETE = "INCOMPLETE"
-    """Blobs of the commit are gone: the store went back after they were written. Ask again."""
+    """Blobs of the commit are missing: the store was rolled back after they were written. Retry."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +76,11 @@ class Store(Protocol):
         ...
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
-        """Take the partition from whoever has it, then read its state."""
+        """Claim the partition, whoever has it, then read its state."""
         ...
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
-        """Delete blobs that are not held, if the claim is still ours; returns how many."""
+        """Delete blobs not in ``held``, if the claim is still this worker's; returns how many."""
         ...
 
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
@@ -95,13 +95,17 @@ class Store(Protocol):
         """Blobs of many partitions, as ``blobs`` gives them, in few round trips."""
         ...
 
-    async def commit(self, partition: int, commit: Commit) -> Answer: ...
-
-    async def release(self, partition: int, claim: str) -> None:
-        """Give a partition up, if the claim is still ours."""
+    async def commit(self, partition: int, commit: Commit) -> Answer:
+        """Write blobs, manifest and position in one step, if the claim and position still match."""
         ...
 
-    async def read(self, partition: int) -> Stored: ...
+    async def release(self, partition: int, claim: str) -> None:
+        """Release a partition, if the claim is still this worker's."""
+        ...
+
+    async def read(self, partition: int) -> Stored:
+        """The stored manifest and position of one partition."""
+        ...
 
     async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
         """What ``read`` gives of each, in few round trips: not of the same moment."""
@@ -116,31 +120,33 @@ class Store(Protocol):
         ...
 
     async def set_keyed(self, found: Mapping[str, bool]) -> None:
-        """Store of kinds whether their topics are keyed by user; once not, never again: users were
-        counted wrong."""
+        """Store by kind whether the topic is keyed by user. False stays: users were counted wrong
+        once."""
         ...
 
     async def keyed(self) -> dict[str, bool]:
-        """What was found, by kind."""
+        """What ``set_keyed`` stored, by kind."""
         ...
 
     async def report(self, worker_report: WorkerReport) -> str:
-        """Tell what a worker does; returns the ``process`` of the report that this one replaces."""
+        """Store a worker's report; returns the ``process`` of the report that it replaces."""
         ...
 
     async def leave(self, worker: str) -> None:
-        """Withdraw a worker's report: it has ended on purpose."""
+        """Delete the report of a worker that has stopped on purpose."""
         ...
 
     async def reports(self) -> list[WorkerReport]:
-        """What workers reported last, those that fell silent included."""
+        """The last report of every worker, silent ones included."""
         ...
 
     async def now_ms(self) -> int:
-        """The store's clock: one for all processes, whatever theirs say."""
+        """The store's clock in epoch milliseconds, which all processes share."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
 
 
 def new_claim() -> str:

@@ -1,4 +1,4 @@
-"""The processor's own metrics: what a worker reports about itself through the store."""
+"""What a worker reports about itself through the store."""
 
 from __future__ import annotations
 

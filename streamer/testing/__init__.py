@@ -70,6 +70,7 @@ class Engines:
         self.dead: list[tuple[str, int, int, str]] = []
 
     def feed(self, chunk: Chunk) -> None:
+        """Apply a chunk in its partition, and collect what is rejected."""
         applied = self.partitions[chunk.partition].apply([records_of(chunk)])
         self.dead += [(x.kind, chunk.partition, x.offset, x.reason) for x in applied.rejected]
 

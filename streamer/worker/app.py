@@ -39,8 +39,8 @@ logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
 _NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
-"""So many reports of another worker under our name, within so long: a single one may come back with
-an older Redis."""
+"""A worker exits after so many reports of another one under its name within so many seconds. One
+report proves nothing: it may come from a restored Redis."""
 
 
 class ConsumerLog:
@@ -101,7 +101,7 @@ class App(faust.App):
     settings: Settings
     store: Store
     slot: Slot
-    """Who this worker is among those of its group; known once the app has started."""
+    """The name of this worker in its group; known once the app has started."""
     _runner: Runner | None = None
     _count: int | None = None
     _asking: asyncio.Lock
@@ -112,6 +112,7 @@ class App(faust.App):
 
     @property
     def runner(self) -> Runner:
+        """The runner; only after the app has started."""
         assert self._runner is not None, "the app has not started"
         return self._runner
 
@@ -122,6 +123,7 @@ class App(faust.App):
         return Transport(self.conf.broker_producer, self)
 
     async def on_first_start(self) -> None:
+        """Check the store and take a worker name; SystemExit with one line where that fails."""
         await super().on_first_start()
         notices.quiet_kafka()
         try:
@@ -140,7 +142,7 @@ class App(faust.App):
         )
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
-        """Kafka has given us partitions: recover them."""
+        """Recover the partitions that Kafka has assigned."""
         topics = self.runner.topic_of.values()
         numbers = {tp.partition for tp in assigned if tp.topic in topics}
         self._count = None
@@ -161,6 +163,7 @@ class App(faust.App):
         require_count(await self.store.set_partitions(count), count)
 
     async def on_stop(self) -> None:
+        """Commit and release everything, then withdraw the report."""
         if self._runner is not None:
             await self._runner.stop()
             await self.leave()
@@ -170,7 +173,7 @@ class App(faust.App):
             self.slot.close()
 
     async def report(self) -> None:
-        """Tell readers what this worker does, until it has taken its leave."""
+        """Report what this worker does to the store, until it has deregistered."""
         with contextlib.suppress(StoreError, TimeoutError):  # reported as soon as the store is back
             async with asyncio.timeout(_STORE_SECONDS), self._reporting:
                 if not self._has_left:
@@ -178,7 +181,7 @@ class App(faust.App):
                     self._look_for_namesake(replaced)
 
     def _look_for_namesake(self, replaced: str) -> None:
-        """End where another worker reports under our name; whoever starts us again gets another."""
+        """Exit if another worker reports under this name; after the restart it gets another one."""
         ours, is_first = self.runner.worker_report.process, not self._has_reported
         self._has_reported = True
         if is_first or replaced in ("", ours):
@@ -186,14 +189,14 @@ class App(faust.App):
         now = time.monotonic()
         self._namesakes = [at for at in self._namesakes if at > now - _NAMESAKES_SECONDS] + [now]
         if len(self._namesakes) >= _NAMESAKES:
-            text = "another worker is called %s, too: ending, to start again under another name"
+            text = "another worker is already called %s: exiting, to restart under another name"
             logger.error(text, self.slot.worker)
             self._has_left = True  # the report is theirs
             self.slot.tell_apart()
             os.kill(os.getpid(), signal.SIGTERM)
 
     async def leave(self) -> None:
-        """Withdraw the report; where that fails readers see that the worker is silent."""
+        """Deregister: delete the report. If that fails, readers see a silent worker."""
         if self._has_left:
             return
         self._has_left = True

@@ -44,7 +44,7 @@ class Committer:
         self.worker_report, self.when_done = worker_report, when_done
 
     async def commit(self, task: PartitionTask, commit: Commit, dead: list[DeadLetter]) -> None:
-        """Carry one commit out, however long the store is away; then let the next one come."""
+        """Carry out one commit, retrying for as long as the store or Kafka is away."""
         delay_seconds = 0.05
         try:
             while True:
@@ -57,16 +57,16 @@ class Committer:
                     break
                 except (StoreError, BrokerError) as error:
                     if self.worker_report.problems.get(task.number) != str(error):
-                        logger.warning("partition %d waits: %s", task.number, error)
+                        logger.warning(
+                            "partition %d cannot commit yet, trying again: %s", task.number, error
+                        )
                     task.is_stuck = True
                     self.worker_report.problems[task.number] = str(error)
                     await asyncio.sleep(delay_seconds)
                     delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
         except Exception as error:  # whatever it is: what memory holds is not what is stored
             self.worker_report.problems[task.number] = type(error).__name__
-            logger.exception(
-                "partition %d: a commit failed; its state is loaded again", task.number
-            )
+            logger.exception("partition %d: a commit failed; loading its state again", task.number)
             task.is_fenced = True
         finally:
             if task.committing is asyncio.current_task():
@@ -74,8 +74,8 @@ class Committer:
             self.when_done()
 
     async def attempt(self, task: PartitionTask, commit: Commit, dead: list[DeadLetter]) -> None:
-        """Try once. StoreError, BrokerError: to be tried again; a partition that is not ours any
-        more is marked as fenced."""
+        """Try once. Raises StoreError or BrokerError to be retried; marks the partition as fenced
+        where another worker has claimed it."""
         started = time.perf_counter()
         await self.dead_letters.send(dead)
         dead.clear()
@@ -88,11 +88,9 @@ class Committer:
                 self.worker_report.problems.pop(task.number, None)
             return
         if answer is Answer.INCOMPLETE:
-            raise StoreError(
-                f"blobs of partition {task.number} are gone: the store was rolled back"
-            )
+            raise StoreError(f"blobs of partition {task.number} are missing: Redis was rolled back")
         self.worker_report.fenced += 1
         logger.warning(
-            "partition %d: commit answered %s; its state is loaded again", task.number, answer
+            "partition %d: commit answered %s; loading its state again", task.number, answer
         )
         task.is_fenced = True  # forgotten where nothing is being applied: see the runner

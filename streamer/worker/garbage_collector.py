@@ -1,4 +1,4 @@
-"""Python's garbage collector, calmed: a full collection walks every object of a large heap."""
+"""Rarer garbage collections: a full one walks every object of a large heap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _THRESHOLDS = (200_000, 50, 100)
 
 
 def calm() -> None:
-    """Leave what exists now out of collections, and collect what comes more rarely."""
+    """Exclude all objects that exist now from collections, and collect new ones less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)

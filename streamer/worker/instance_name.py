@@ -26,15 +26,15 @@ _LOCKS = 1000
 
 
 def directory_of(kafka: Kafka) -> Path:
-    """Where the workers of a group keep files of this host: nothing that has to outlive it."""
+    """Directory for lock files of a group's workers on this host; safe to lose."""
     return Path(tempfile.gettempdir()) / f"streamer-{os.getuid()}-{quote(kafka.group, safe='')}"
 
 
 def _require_ours(directory: Path) -> None:
-    """OSError where others could have put something into it."""
+    """Raise OSError where other users could write to the directory."""
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
-        raise PermissionError("others may write to it")
+        raise PermissionError("other users can write to it")
 
 
 def instance_id_of(worker: str) -> str:
@@ -47,8 +47,8 @@ def instance_id_of(worker: str) -> str:
 
 
 class Slot:
-    """A number on this host, held for as long as the process lives: its lock ends with it, however
-    it ends. StreamerError where the lock cannot be had."""
+    """A worker number on this host, held by a file lock until the process ends, however it ends.
+    StreamerError where no lock can be taken."""
 
     def __init__(self, kafka: Kafka) -> None:
         directory = directory_of(kafka)
@@ -60,7 +60,7 @@ class Slot:
             word = self._word.read_text()[:20] if self._word.exists() else ""
             word = word if re.fullmatch("-[0-9a-f]{6}", word) else ""
         except (OSError, StopIteration) as error:
-            text = f"no free number of a worker: {error!r}; at {directory}: is it writable?"
+            text = f"cannot reserve a worker number: {error!r}; make {directory} writable"
             raise StreamerError(text) from error
         self.host = (kafka.host_name or socket.gethostname()) + word
 
@@ -85,9 +85,9 @@ class Slot:
         return instance_id_of(self.worker)
 
     def tell_apart(self) -> None:
-        """Give the next workers of this host another name: somebody else has this one, too."""
+        """Give the next workers of this host another name, because another host uses this one."""
         self._word.write_text(f"-{secrets.token_hex(3)}")
 
     def close(self) -> None:
-        """Let another worker have the number."""
+        """Free the number for another worker."""
         self._file.close()

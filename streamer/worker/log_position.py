@@ -1,4 +1,4 @@
-"""Where a partition goes on in its logs, and what has to be declared of what is lost."""
+"""Where a partition continues in its logs, and which records are declared lost."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ async def find_start(
     partition: Partition,
     known: Mapping[str, int],
 ) -> None:
-    """Let a partition whose state was lost begin at the start of its logs, and declare what these
-    no longer hold. ``known``: kind → where reading had begun; 0 where that is not known."""
+    """Start a partition whose state was lost at the beginning of its logs, and declare lost what
+    these no longer hold. ``known``: kind → first offset ever read; 0 where that is not known."""
     for tp, (start, _) in (await records.bounds(list(kinds))).items():
         log, first = partition.logs[kinds[tp]], known.get(kinds[tp], 0)
         log.first_offset, log.next_offset = min(first, start), start
@@ -37,9 +37,10 @@ async def find_place(
     partition: Partition,
     journal: Journal,
 ) -> bool:
-    """Set where a loaded partition goes on in its logs; True where something had to be declared.
+    """Set the next offsets of a loaded partition; True if records were declared lost or a log was
+    found truncated or recreated.
 
-    What was never committed begins at the start of each log.
+    A partition that was never committed begins at the start of each log.
     """
     if journal.commit_number == 0:
         for tp, (start, _) in (await records.bounds(list(kinds))).items():
@@ -57,7 +58,7 @@ async def find_place(
             logger.error("%s: records %d to %d were lost before they were read", where, *place.lost)
             log.lose(*place.lost)
         elif place.is_other_log:
-            said = "%s: not the log that was read up to %d: read again from %d"
+            said = "%s: truncated or recreated since it was read up to %d: reading again from %d"
             logger.error(said, where, log.next_offset, place.offset)
             log.restart(place.offset)
             journal.forget_fingerprints(kinds[tp], place.offset)

@@ -1,4 +1,4 @@
-"""One partition in a worker: its phase, what waits to be applied, and how that is taken."""
+"""One partition in a worker: its phase, and its queues of fetched chunks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("streamer")
 class Phase(StrEnum):
     """assigned → recovering → owned → fenced; nothing is applied before ``owned``.
 
-    ``revoked``: committed, and in memory until the next assignment says whose it is.
+    ``revoked``: committed, and kept in memory until the next assignment.
     """
 
     ASSIGNED = "assigned"
@@ -61,9 +61,9 @@ class PartitionTask:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held by whoever uses the partition: it is for one thread at a time."""
     is_tick: bool = False
-    """Whether everything that waits is to be taken, however little it is."""
+    """Whether to apply all that waits, even if it is little."""
     failures: int = 0
-    """Times in a row that what was applied could not be committed, for an error of ours."""
+    """Consecutive failures, by an error in streamer, between recovery and commit."""
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
@@ -77,6 +77,7 @@ class PartitionTask:
         return Explainer(self.settings)
 
     def rows(self, kind: str) -> int:
+        """Records of one topic that wait to be applied."""
         return sum(map(len, self.queues[kind]))
 
     @property
@@ -85,17 +86,13 @@ class PartitionTask:
         return sum(self.rows(kind) for kind in KINDS)
 
     def offer(self, chunk: Chunk) -> None:
-        """Queue a chunk, unless it was fetched before the partition was last sought.
-
-        The epoch is set before the seek, so that no chunk after it is taken for a stale one.
-        """
+        """Queue a chunk, unless it was fetched before the last seek (its epoch is older)."""
         if chunk.epoch == self.epochs.get(chunk.kind):
             self.queues[chunk.kind].append(chunk)
 
     def look(self, progress: Mapping[str, Progress]) -> None:
-        """Find the topics of which everything up to the last stable offset has been applied
-        (``at_end``), and those of which it has been handed out (``caught_up``): those hold no
-        sibling back when nothing of them waits."""
+        """Update ``at_end``, the topics applied up to the last stable offset, and ``caught_up``,
+        those fetched up to it: with an empty queue they hold no other topic back."""
         ended, caught_up = set(), set()
         for kind, (handed_out, behind, _) in progress.items():
             if self.partition is None or self.phase is not Phase.OWNED or behind != 0:
@@ -123,7 +120,8 @@ class PartitionTask:
         return taken
 
     def _oldest(self) -> str | None:
-        """The topic whose next record is the oldest, if no idle sibling holds it back."""
+        """The topic whose next record is the oldest; None if it has to wait for another topic that
+        may still bring older records."""
         fronts = {k: q[0].first_ms for k, q in self.queues.items() if q}
         if not fronts:
             return None
@@ -176,8 +174,8 @@ class PartitionTask:
         return seen and bool(self.at_end) and self._clocks() != self._settled_at
 
     def may_refresh_users(self, now: float, parts: int) -> bool:
-        """Whether the sums over users are to be brought up to date: if they are not, and that took
-        at most one in so many parts of the time since it was done last (0: at once)."""
+        """Whether to refresh the sums over users now: they are dirty, and refreshing takes at most
+        1 / ``parts`` of the time (0: at once)."""
         if self.partition is None or not self.partition.is_dirty:
             return False
         pause = max(limits.USER_REFRESH_SECONDS, parts * self.refresh_seconds) if parts else 0.0
@@ -185,15 +183,15 @@ class PartitionTask:
 
     @property
     def may_refresh_users_last(self) -> bool:
-        """Whether to bring the sums over users up to date before the partition is released: whoever
-        takes it over does so too, but perhaps nobody does."""
+        """Whether to refresh the sums over users before the partition is released: another
+        worker may not take it over soon."""
         p = self.partition
         wanted = p is not None and p.is_dirty and not p.is_stale
         return wanted and self.refresh_seconds <= limits.USER_REFRESH_SECONDS
 
     @property
     def has_uncommitted(self) -> bool:
-        """Whether something was applied that no commit holds yet."""
+        """Whether applied records are not committed yet."""
         return self.phase is Phase.OWNED and self.dirty
 
     @property
@@ -225,7 +223,7 @@ class PartitionTask:
         self._drop_queues()
 
     def _drop_queues(self) -> None:
-        """Drop what waits, and all that was fetched before the next seek."""
+        """Empty the queues, and reject all chunks fetched before the next seek."""
         self.at_end = self.caught_up = frozenset()
         self.epochs = {}
         for queue in self.queues.values():

@@ -1,6 +1,6 @@
-"""From what is stored to a partition in memory: claim, load, find the place in its logs.
+"""Recovery of a partition: claim it, load it, find its place in its logs.
 
-Where stored bytes are damaged or gone, the partition is counted again from Kafka: what its logs
+Where stored bytes are damaged or missing, the partition is counted again from Kafka: what its logs
 still hold is exact, what they no longer hold is declared lost.
 """
 
@@ -33,7 +33,7 @@ _SECOND_LOOK_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Recovered:
-    """A partition that can go on. ``dirty``: something was declared that no commit holds yet."""
+    """A partition ready to count. ``dirty``: it has changes (lost records) to commit."""
 
     partition: Partition
     journal: Journal
@@ -48,8 +48,8 @@ async def recover(
     kinds: Mapping[TopicPartition, str],
     number: int,
 ) -> Recovered:
-    """Claim a partition and load it. StoreError, BrokerError, and CodecError where another version
-    wrote it: to be tried again."""
+    """Claim a partition and load it. Raises StoreError, BrokerError, or CodecError where another
+    version wrote it; the caller retries."""
     key, claim, stored = await _claim(store, number)
     for _ in range(2):
         partition = Partition(settings, catalogue, key)
@@ -77,10 +77,10 @@ async def recover(
 
 
 async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:
-    """The hash key, and the partition claimed.
+    """Claim a partition; returns the hash key, the claim and what is stored.
 
-    Before the claim there is a key, so an older state that still has the claim has the key as well;
-    after it the key is read, so it is not one of before Redis was emptied.
+    A key is stored before the claim, so that a restored Redis with the claim has the key, too. It
+    is read after the claim, so that it is not one from before Redis was emptied.
     """
     if await store.hash_key() is None:
         await _make_hash_key(store)
@@ -92,8 +92,8 @@ async def _claim(store: Store, number: int) -> tuple[HashKey, str, Stored]:
 
 
 async def _make_hash_key(store: Store) -> None:
-    """Store the key under which partitions were counted: that was lost. If there are none, a random
-    one. Several workers may do so at once: the first one's stays."""
+    """Restore a lost hash key from the manifests, or store a random one if there are none. If
+    several workers do so at once, the first one's stays."""
     manifests, _ = await manifests_of(store, await store.partitions() or 0)
     known = [manifest.hash_key for manifest in manifests.values()]
     await store.set_hash_key(known[0] if known else random_key())

@@ -82,7 +82,7 @@ class Runner:
         return [self._tp(kind, number) for kind in self.topic_of]
 
     async def assign(self, numbers: Iterable[int]) -> None:
-        """Go on with partitions that we had, recover the others, and release what is not ours."""
+        """Keep assigned partitions that are in memory, recover the others, release all the rest."""
         async with self._lock:
             before, self.partitions = self.partitions, {}
             self._stop_recoveries()
@@ -114,7 +114,7 @@ class Runner:
         self._recoveries[number] = job
 
     async def _recover(self, task: PartitionTask, delay_seconds: float) -> None:
-        """Claim, load, seek: again and again until it is done or the partition is taken away."""
+        """Claim, load, seek; retried until it succeeds or the partition is taken away."""
         while True:
             await asyncio.sleep(delay_seconds)
             if not self.log.is_assigned(self._tps(task.number)):
@@ -131,10 +131,10 @@ class Runner:
                 logger.error("partition %d: %s", task.number, error)
             except (StoreError, CodecError, BrokerError, KafkaError, OSError) as error:
                 self.worker_report.problems[task.number] = str(error)
-                logger.warning("partition %d is not recovered yet: %s", task.number, error)
+                logger.warning("partition %d not recovered, retrying: %s", task.number, error)
             except (Exception, PanicException) as error:  # it must not stay without owner
                 self.worker_report.problems[task.number] = type(error).__name__  # no text of events
-                logger.exception("partition %d is not recovered yet", task.number)
+                logger.exception("partition %d not recovered, retrying", task.number)
             task.forget(Phase.ASSIGNED)
             delay_seconds = min(2 * delay_seconds + 0.1, limits.RETRY_SECONDS_MAX)
         if not task.failures:
@@ -165,7 +165,7 @@ class Runner:
         task.partition, task.phase = partition, Phase.OWNED
         task.committed_at = _now()
         self.log.resume(offsets)
-        logger.info("partition %d is counted from here", task.number)
+        logger.info("partition %d is recovered; this worker counts it", task.number)
 
     async def _is_still_ours(self, task: PartitionTask) -> bool:
         """Whether a partition in memory is the stored one, and nobody has claimed it since."""
@@ -186,7 +186,7 @@ class Runner:
                     task.suspend()
 
     async def _release(self, task: PartitionTask) -> None:
-        """Give a partition up that was committed, and forget it."""
+        """Give back the claim of a committed partition, and drop it from memory."""
         async with task.lock:
             claim = task.journal.claim if task.journal is not None else None
             task.forget(Phase.ASSIGNED)
@@ -206,7 +206,7 @@ class Runner:
                 async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
                     await self._commit_last(task)
             except (Exception, PanicException) as error:  # it is read again; the others go on
-                logger.warning("partition %d was not committed: %r", task.number, error)
+                logger.warning("partition %d not committed, read again: %r", task.number, error)
                 task.forget(Phase.ASSIGNED)
 
     async def _commit_last(self, task: PartitionTask) -> None:
@@ -247,7 +247,7 @@ class Runner:
         return max(1000, self.settings.limits.inbox_records // logs)
 
     async def run(self) -> None:
-        """Apply and commit, for ever."""
+        """Apply and commit until cancelled."""
         flush_seconds = self.settings.limits.flush_ms / 1000
         next_tick = 0.0
         while True:
@@ -276,20 +276,20 @@ class Runner:
             task.working = None
 
     def _start_over(self, task: PartitionTask, error: BaseException) -> None:
-        """Drop a partition's memory after an error of ours, and go on with what is stored; if that
-        fails as well, then ever later."""
+        """After an error in streamer drop a partition from memory and recover it from the store,
+        with growing delays while it fails."""
         if task.phase is not Phase.OWNED:
             return
         said = str(error) if isinstance(error, StreamerError) else type(error).__name__
         self.worker_report.problems[task.number] = said
-        logger.error("partition %d is loaded again: %s", task.number, said, exc_info=error)
+        logger.error("partition %d: loading it again: %s", task.number, said, exc_info=error)
         task.forget(Phase.FENCED)
         task.failures += 1
         delay_seconds = min(0.1 * 2.0 ** min(task.failures, 10), limits.RETRY_SECONDS_MAX)
         self._start_recovery(task, delay_seconds)
 
     async def _look_around(self) -> None:
-        """Where the logs end, and what fell out of them."""
+        """Read the progress of the logs, and recover partitions whose logs may have changed."""
         self._progress = await self.log.progress()
         self.worker_report.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         self.worker_report.read_to = {
@@ -310,7 +310,7 @@ class Runner:
                 await self._recover_again(number)
 
     async def _recover_again(self, number: int) -> None:
-        """A log may have changed: keep what was read of it, then compare and go on."""
+        """A log may have changed: commit what was read, then recover by its fingerprints."""
         task = self.partitions.get(number)
         if task is not None and task.phase is not Phase.OWNED:
             return  # looked at again when its recovery is done
@@ -321,7 +321,7 @@ class Runner:
             self._start_recovery(task, 0.0)
 
     async def _work(self, task: PartitionTask, is_tick: bool) -> bool:
-        """One turn of a partition; True where it was fed."""
+        """One turn of a partition: apply, refresh, commit as due. True if anything was applied."""
         if task.is_fenced and task.phase is Phase.OWNED:
             task.forget(Phase.FENCED)
             self._start_recovery(task, 1.0)
@@ -351,7 +351,7 @@ class Runner:
         return bool(taken)
 
     async def _refresh_users(self, task: PartitionTask) -> None:
-        """Bring the sums over users up to date, if it is worth its time now."""
+        """Refresh the sums over users, if that is due."""
         started, partition = _now(), task.partition
         if partition is not None and task.may_refresh_users(started, self._refresh_parts(started)):
             everything = partition.is_stale

@@ -1,5 +1,5 @@
-"""Whether the store still holds what a worker left there: an idle partition commits nothing that
-would tell."""
+"""Detects a store that was rolled back or lost blobs, which an idle partition, committing nothing,
+would not notice."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ logger = logging.getLogger("streamer")
 
 
 class StoreWatch:
-    """Asks the store now and then. A partition that stands elsewhere there is marked as fenced;
-    ``when_fenced`` is called then."""
+    """Asks the store periodically. A partition whose stored state is not the one last committed is
+    marked as fenced; ``when_fenced`` is called then."""
 
     def __init__(self, store: Store, when_fenced: Callable[[], None]) -> None:
         self.store, self.when_fenced = store, when_fenced
         self._asked_at = self._counted_at = 0.0
 
     async def ask(self, partitions: Mapping[int, PartitionTask]) -> None:
-        """Whether partitions are still ours, stand where we left them, and have all their blobs: of
-        a store that went back, or lost something, the next commit would not show."""
+        """Check that partitions still have this worker's claim, the last committed position and all
+        their blobs."""
         now = asyncio.get_running_loop().time()
         if now - self._asked_at < limits.STANDING_SECONDS:
             return
@@ -46,12 +46,12 @@ class StoreWatch:
             if task is None or task.journal is not journal or journal.commit_number != commit:
                 continue
             if standing != (journal.claim, journal.position):
-                said = "the store has another state"
+                said = "Redis holds another state"
             elif missing[number]:
-                said = f"{missing[number]} of {len(names)} blobs are gone from the store"
+                said = f"{missing[number]} of {len(names)} blobs are missing in Redis"
             else:
                 continue
-            logger.warning("partition %d: %s; it is loaded again", number, said)
+            logger.warning("partition %d: %s; loading its state again", number, said)
             task.is_fenced = True
             self.when_fenced()
 
@@ -59,7 +59,7 @@ class StoreWatch:
 async def _left(
     partitions: Mapping[int, PartitionTask],
 ) -> dict[int, tuple[Journal, int, list[str]]]:
-    """Partition → journal, commit and blobs as they were left, where no commit is under way."""
+    """Partition → journal, commit and blobs as of its last commit, where none is under way."""
     left = {}
     for number, task in list(partitions.items()):
         async with task.lock:  # nothing is being prepared

@@ -1,4 +1,4 @@
-"""Threads in which partitions are worked on: the core leaves the interpreter free meanwhile."""
+"""Threads for work on partitions: the core releases the GIL meanwhile."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class Pool:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     def close(self) -> None:
-        """Let work under way end by itself."""
+        """Accept no more work, without waiting for work under way."""
         self._threads.shutdown(wait=False)

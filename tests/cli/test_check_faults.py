@@ -85,7 +85,7 @@ def test_topics_that_lose_records(
     assert found(lines, WARN, made.conversions, "keeps records for 1 h only")
     assert found(lines, ERROR, made.impressions, "cleanup.policy is compact", "delete")
     assert found(lines, WARN, made.sessions, "stale replica", "unclean.leader.election.enable")
-    assert found(lines, WARN, made.dead_letters, "above 50000 bytes would be cut")
+    assert found(lines, WARN, made.dead_letters, "above 50000 bytes are truncated")
     change(kafka, made.dead_letters, max_message_bytes="1500")
     lines = check(tmp_path, capsys, document)
     assert found(lines, ERROR, made.dead_letters, "max.message.bytes is 1500", "set max.message")
@@ -218,7 +218,7 @@ def test_records_that_go_before_they_are_read() -> None:
     assert unread(5, 5, 0) == []
     assert unread(5, 5, 0, retention_ms=str(2 * DAY_MS)) == []
     old = unread(5, 5, 0, retention_ms=str(3600_000))
-    assert found(old, ERROR, "unread records are 24 h old, kept are 1 h", "retention.ms=-1")
+    assert found(old, ERROR, "unread records are 24 h old, retention is 1 h", "retention.ms=-1")
     assert unread(5, 5, 0, retention_ms="1000", cleanup_policy="compact") == []
 
 

@@ -25,7 +25,7 @@ class Store(MemoryStore):
     [
         (
             ValueError("nobody expected it"),
-            "streamer: cannot look how topics are keyed: ValueError: nobody expected it; trying "
+            "streamer: cannot check how topics are keyed: ValueError: nobody expected it; trying "
             "again\n",
         ),
         (BrokerError("away"), ""),  # the workers say it
@@ -57,4 +57,4 @@ async def test_no_error_ends_the_looks(
     await asyncio.wait_for(task, 10)
     assert looks == 4  # until it is known that a topic is not keyed by user
     assert store.keys["clicks"] is False
-    assert "users are not counted: not keyed by user: topic 'clicks'" in capsys.readouterr().err
+    assert "metrics of users are off: not keyed by user: topic 'clicks'" in capsys.readouterr().err

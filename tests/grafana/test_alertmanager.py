@@ -137,8 +137,7 @@ def test_a_regression_and_its_end_are_sent_with_all_that_is_known(quiet: Deliver
     assert alerts[HOME]["annotations"] == {
         "summary": "ctr_ratio fell by more than 20%: variant A, surface home",
         "description": "ctr_ratio over 1h is 0.0275, the baseline 0.0475: a change of -42.11%,"
-        " between -45.02% and -35.11%, where 20% is tolerated. It rests on 15.2k, where 16k is"
-        " usual.",
+        " between -45.02% and -35.11%, where 20% is tolerated. Support: 15.2k, usually 16k.",
         "runbook_url": "docs/operations.md#streamermetricregression",
         "dashboard": "http://localhost:8000/?alert=ctr#explain",
     }

@@ -75,7 +75,7 @@ def test_a_rise_where_lower_is_better(tmp_path: Path, upper: str | None, bound: 
             "dwell_mean_seconds",
             f"dwell_mean_seconds rose by more than 12.5%: device {ODD}",
             "dwell_mean_seconds over 1h is 25.5, the baseline 20: a change of 27.5%, between 12.51%"
-            f" and {bound}, where 12.5% is tolerated. It rests on 1.235M, where 1.2M is usual.",
+            f" and {bound}, where 12.5% is tolerated. Support: 1.235M, usually 1.2M.",
         )
     ]
     name = "StreamerMetricRegression"
@@ -111,7 +111,7 @@ def test_an_alert_without_segments_is_about_everything(tmp_path: Path) -> None:
     metric = "ndcg_ratio@10.engaged"
     about = (
         f"{metric} over 24h is unknown, the baseline unknown: a change of unknown, between unknown"
-        " and -6%, where 5% is tolerated. It rests on unknown, where unknown is usual."
+        " and -6%, where 5% is tolerated. Support: unknown, usually unknown."
     )
     alert = fires(labels, metric, f"{metric} fell by more than 5%: everything together", about)
     given = [series("change_upper_ratio", labels, "-0.06x30")]

@@ -69,7 +69,7 @@ def test_the_settings_may_assert_it() -> None:
     asserted = parse({"kafka": {"keyed_by": "user"}})
     assert topics_not_by_user(asserted, keyed) == []
     require_users(asserted, keyed)
-    with pytest.raises(SettingsError, match=r"kafka\.keyed_by = 'item': 'user', or not set"):
+    with pytest.raises(SettingsError, match=r"kafka\.keyed_by = 'item': must be 'user' or unset"):
         parse({"kafka": {"keyed_by": "item"}})
 
 

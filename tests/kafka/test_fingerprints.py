@@ -102,7 +102,7 @@ async def test_a_log_that_both_ends_and_goes_on_is_asked_again() -> None:
         return {}
 
     logs.records_at = nothing  # type: ignore[method-assign]
-    with pytest.raises(BrokerError, match="no record from offset 99 on"):
+    with pytest.raises(BrokerError, match="no record at or after offset 99"):
         await resume(logs, {TP: 100}, {TP: FINGERPRINTES})
 
 

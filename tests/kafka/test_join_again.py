@@ -78,7 +78,7 @@ async def test_an_error_is_taken_and_the_worker_joins_again(
         await until(partial(has_rejoined, coordinator, n), "it joins again")
         assert (coordinator.generation, coordinator.member_id) == (-1, "")
         coordinator.generation, coordinator.member_id = 7, "member"
-    assert caplog.text.count("did not let the worker join, trying again: KafkaError") == 2
+    assert caplog.text.count("could not join the consumer group, trying again: KafkaError") == 2
     thread.should_stop = True
     await asyncio.wait_for(task, 10)
 

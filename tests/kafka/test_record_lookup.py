@@ -78,5 +78,5 @@ async def test_beyond_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_retention_was_faster(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is no other one: it is compared again."""
-    with pytest.raises(BrokerError, match="clicks/0 begins at 8 now, after offset 7"):
+    with pytest.raises(BrokerError, match="clicks/0 begins at 8 now: offset 7 was deleted"):
         await ask(Consumer([OffsetOutOfRangeError({TP: 7})], 20, first=8), monkeypatch)

@@ -132,7 +132,7 @@ async def test_a_half_header_is_closed(
     assert max(took) < 3
     assert min(took) > 0.3
     assert len([record for record in caplog.records if record.name != "asyncio"]) == 1
-    assert "no whole header of a request came within 0.5 s" in caplog.text
+    assert "no complete request header within 0.5 s" in caplog.text
 
 
 async def test_an_idle_connection_is_closed_in_silence(

@@ -40,7 +40,7 @@ async def test_a_partition_that_was_not_given_back_is_missed() -> None:
     """Its worker may never have got round to a report."""
     reader = await reader_of(2)
     reader.claimed = {1}
-    assert health(reader, []).problems == ("partition 1 of 2: no worker has it",)
+    assert health(reader, []).problems == ("partition 1 of 2: no worker owns it",)
     assert health(reader, [WorkerReport("a", {0: "owned", 1: "owned"})]).is_ready
 
 
@@ -48,8 +48,8 @@ async def test_a_silent_worker_is_missed_while_nobody_else_has_its_partitions() 
     reader = await reader_of(2)
     killed = WorkerReport("a", {0: "owned", 1: "owned"}, silent_seconds=60)
     assert health(reader, [killed]).problems == (
-        "a: has been silent for 60 s",
-        "partitions 0, 1 of 2: no worker has it",
+        "a: silent for 60 s",
+        "partitions 0, 1 of 2: no worker owns it",
     )
     half = WorkerReport("b", {0: "owned", 1: "recovering"})
     assert not health(reader, [killed, half]).is_ready
@@ -60,7 +60,7 @@ async def test_a_silent_worker_is_missed_while_nobody_else_has_its_partitions() 
 async def test_an_empty_store_under_workers_is_reported() -> None:
     there = WorkerReport("a", {0: "owned"})
     assert health(await reader_of(0), [there]).problems == (
-        "workers are there, but nothing is stored",
+        "workers are running, but nothing is stored yet",
     )
 
 
@@ -68,7 +68,7 @@ async def test_many_partitions_are_shortened() -> None:
     there = WorkerReport("a", {0: "owned"}, problems={0: "no broker"})
     assert health(await reader_of(64), [there]).problems == (
         "a: partition 0: no broker",
-        "partitions 1, 2, 3, 4, 5, 6, 7, 8 … of 64: no worker has it",
+        "partitions 1, 2, 3, 4, 5, 6, 7, 8 … of 64: no worker owns it",
     )
 
 

@@ -23,12 +23,12 @@ def test_a_reference_is_the_first_week_a_date_or_none() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"reference": "last"}, "reference = 'last': 'first', 'none' or a date as 2026-11-02"),
+        ({"reference": "last"}, "reference = 'last': 'first', 'none' or a date like 2026-11-02"),
         ({"reference": "2026-02-30"}, "reference = '2026-02-30'"),
         ({"reference": "20261102"}, "reference = '20261102'"),
         ({"reference": "1969-12-31"}, "reference = '1969-12-31'"),
-        ({"traffic_drop": 1.0}, "traffic_drop = 1.0: 0 (no alert of it) or above, and below 1"),
-        ({"traffic_rise": -1.0}, "traffic_rise = -1.0: 0 (no alert of it) or above"),
+        ({"traffic_drop": 1.0}, "traffic_drop = 1.0: must be 0 (no such alert) to below 1"),
+        ({"traffic_rise": -1.0}, "traffic_rise = -1.0: must be 0 (no such alert) or above"),
         ({"traffic_rise": float("inf")}, "traffic_rise = inf"),
     ],
 )

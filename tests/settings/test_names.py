@@ -68,7 +68,7 @@ def test_other_variables_stop_nothing(name: str) -> None:
     ("fields", "said"),
     [
         ({"itemid": "sku"}, ["events.fields.itemid = 'sku'", "did you mean 'item_id'?"]),
-        ({"sku": "item_id"}, ["'sku'", "item_id = 'sku'", "our name first"]),
+        ({"sku": "item_id"}, ["'sku'", "item_id = 'sku'", "name comes first"]),
         ({"xyz": "q"}, ["'xyz'", "there are ts, user_id"]),
         ({"item_id": "item.id"}, ["item_id = 'item.id'", "nested", "not supported"]),
         ({"item_id": "$.item"}, ["'$.item'", "not supported"]),
@@ -121,7 +121,7 @@ def test_all_labels_of_the_processor_are_reserved() -> None:
         ("redis://:47?11secret@h/0", ["%3F", "at h/0"]),
         ("redis://:47?password@h/0", ["%3F"]),
         ("redis://:4711secret@h:port/0", ["redis://host:port/db", "at h:port/0"]),
-        ("redis://:4711secret@h:1/zero", ["/0 or a number"]),
+        ("redis://:4711secret@h:1/zero", ["/ and a database number"]),
         ("redis://:4711#secret@h:1/0", ["%-encode"]),
         ("h:6379", ["redis://host:port/db", "no ://"]),
         ("http://h", ["redis://host:port/db"]),

@@ -70,8 +70,8 @@ def test_another_run_has_other_ids() -> None:
     ("arguments", "said"),
     [
         ([], "nothing to send"),
-        (["x", "--synthetic", "5"], "no FILE"),
-        (["--synthetic", "5", "--speed", "2"], "no --speed"),
+        (["x", "--synthetic", "5"], "leave out FILE"),
+        (["--synthetic", "5", "--speed", "2"], "and --speed"),
         (["--synthetic", "0"], "not a number above 0"),
         (["x", "--retention", "2d"], "--create"),
         (["--create", "2", "--retention", "soon"], "bad duration 'soon'"),

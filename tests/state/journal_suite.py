@@ -202,5 +202,5 @@ class JournalSuite:
         names = decode((await store.read(0)).manifest).blob_names()
         claim = await store.owner(0) or ""
         assert await store.sweep(0, claim, set(sorted(names)[1:])) == 1
-        with pytest.raises(CodecError, match=r"1 of \d+ blobs of its manifest are gone"):
+        with pytest.raises(CodecError, match=r"1 of \d+ blobs of its manifest are missing"):
             await take_over(store, run, 0)

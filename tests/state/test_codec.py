@@ -171,7 +171,7 @@ def test_a_manifest_without_checksum_is_of_another_version(version: int) -> None
 @pytest.mark.parametrize("body", [b"", msgspec.msgpack.encode([1, 2]), b"\xc1"])
 def test_bytes_that_are_no_manifest(body: bytes) -> None:
     packed = bytes(cramjam.lz4.compress_block(body))
-    with pytest.raises(DamagedError, match=f"{len(packed)} bytes does not begin"):
+    with pytest.raises(DamagedError, match=f"{len(packed)} bytes is not in the format"):
         manifest.decode(packed)
     with pytest.raises(CodecError, match="cannot be read"):
         manifest.decode(framed(packed))

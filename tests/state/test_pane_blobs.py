@@ -123,7 +123,7 @@ def test_a_pane_that_its_blob_lacks_is_refused() -> None:
     blobs.commit(2000)
     ((name, panes),) = blobs.panes.names.items()
     columns = codec.decode(blobs.held[name])
-    with pytest.raises(CodecError, match=f"blob '{name}' has no pane 77, which its manifest names"):
+    with pytest.raises(CodecError, match=f"blob '{name}' has no pane 77, which its manifest lists"):
         blobs_of(Held()).load({name: [*panes, 77]}, [columns])
     with pytest.raises(CodecError, match="a blob of panes has no column 'pane'"):
         blobs_of(Held()).load({name: panes}, [{"key": np.arange(3)}])

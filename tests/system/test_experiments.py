@@ -150,7 +150,7 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert "at any time, " in words
     assert "at a single look (Pearson)" in words
     assert "lift and intervals are adjusted (CUPED): what users did in the 1 day before" in words
-    assert "B: days until such a lift would be found: 1% " in words
+    assert "B: days until a lift would be detected: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")
     for metric in document["metrics"]:
         assert metric["name"] in out
@@ -160,7 +160,7 @@ async def test_the_table_has_a_verdict_for_each_metric(
         for lifts in (comparison, comparison["adjusted"]):
             assert f"{lifts['relative']['value']:+.2%}" in out
     code, out, _ = await said(site, capsys, "later")
-    assert (code, "It begins on 2025-07-12" in out) == (0, True)
+    assert (code, "its first day is 2025-07-12" in out) == (0, True)
 
 
 async def test_some_days(site: Site, capsys: pytest.CaptureFixture[str]) -> None:

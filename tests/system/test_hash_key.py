@@ -97,4 +97,6 @@ async def test_there_is_no_key_before_the_first_worker(
     command = ["inspect", "--hash-key", "-c", str(config)]
     assert await asyncio.to_thread(main.main, command) == 1
     said = capsys.readouterr().err
-    assert said.endswith(f"{redis_prefix}:hash_key is not in Redis: the first worker makes it\n")
+    assert said.endswith(
+        f"{redis_prefix}:hash_key is not in Redis: start a worker, which creates it\n"
+    )

@@ -57,7 +57,7 @@ def test_a_folder_that_others_may_write_to_is_refused(
 ) -> None:
     """Names of workers, and the locks behind them, could be anybody's."""
     prepare(folder)
-    with pytest.raises(StreamerError, match=r"others may write to it.*; at .*is it writable"):
+    with pytest.raises(StreamerError, match=r"other users can write to it.*; make .* writable"):
         Slot(KAFKA)
     assert [path for path in folder.iterdir() if path.suffix == ".lock"] == []
 
@@ -67,5 +67,5 @@ def test_a_folder_of_another_user_is_refused(folder: Path, monkeypatch: pytest.M
     mine = os.getuid()
     monkeypatch.setattr(instance_name, "directory_of", lambda kafka: folder)
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
-    with pytest.raises(StreamerError, match="others may write to it"):
+    with pytest.raises(StreamerError, match="other users can write to it"):
         Slot(KAFKA)

@@ -121,7 +121,7 @@ async def test_a_partition_whose_blobs_are_gone_is_counted_again(
         del store.held[0][next(iter(store.held[0]))]
         await until(lambda: len(bench.log.starts) == 2, "it begins at the start of the logs")
         assert bench.log.starts[-1][TPS[0]] == 0
-    assert "blobs are gone from the store" in caplog.text
+    assert "blobs are missing in Redis" in caplog.text
     assert "it is counted again from Kafka" in caplog.text
 
 
@@ -233,7 +233,7 @@ async def test_after_an_error_of_ours_a_partition_is_loaded_again(
         await until(lambda: bench.task.committed.get("impressions") == 150, "committed")
         await until(lambda: bench.runner.worker_report.problems == {}, "no problem is left")
     assert await bench.stored_events() == 150
-    assert "partition 0 is loaded again" in caplog.text
+    assert "partition 0: loading it again" in caplog.text
 
 
 def with_end_apply(instead: Callable[[Any, Sequence[str]], None]) -> Any:

@@ -1,4 +1,4 @@
-// The section of alerts: what is said of every watched segment, and why a chosen one moved.
+// The section of alerts: the status of every watched segment, and why a chosen one moved.
 
 import { Failure, get } from "./api.js";
 import { byId, setNote, setOptions } from "./dom.js";

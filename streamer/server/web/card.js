@@ -70,7 +70,7 @@ function who({ dimension, control, arms, split, start, end, first, last }) {
   const others = Object.keys(split).filter((arm) => arm !== control);
   const text = `${others.join(", ")} against ${control} (${dimension})`;
   if (last === null) {
-    return `${text}, begins on ${format.day(start)}`;
+    return `${text}, starts on ${format.day(start)}`;
   }
   const days = format.counted(dayNumber(last) - dayNumber(first) + 1, "day");
   if (end !== null && last >= end) {
@@ -125,9 +125,9 @@ function splitWords(found) {
 function notesOf(found) {
   const notes = [];
   if (found.users_in_several_arms && !found.warnings.length) {
-    const were = found.users_in_several_arms === 1 ? "was" : "were";
+    const are = found.users_in_several_arms === 1 ? "is" : "are";
     const users = format.counted(found.users_in_several_arms, "user");
-    notes.push(`${users} ${were} seen in several arms and left out.`);
+    notes.push(`${users} seen in several arms ${are} left out.`);
   }
   if (found.outside?.before_exposure || found.outside?.unexposed) {
     const before = format.counted(found.outside.before_exposure, "outcome");
@@ -139,16 +139,16 @@ function notesOf(found) {
   }
   for (const { name, capped_at } of found.metrics) {
     if (capped_at !== null) {
-      notes.push(`${name}: a user counts for ${format.number(capped_at)} at most.`);
+      notes.push(`${name}: capped at ${format.number(capped_at)} per user.`);
     }
   }
   if (found.user_sample_ratio < 1) {
     const share = format.share(found.user_sample_ratio);
-    notes.push(`A sample of ${share} of the users is looked at, because there are so many.`);
+    notes.push(`All figures are of a sample of ${share} of the users, because there are so many.`);
   }
   if (found.counted_since_ms !== null) {
     const since = format.clock(found.counted_since_ms);
-    notes.push(`What is compared is counted only since ${since}, later than the start.`);
+    notes.push(`Counting began at ${since}, after the start of the experiment.`);
   }
   return notes;
 }

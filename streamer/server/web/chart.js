@@ -1,10 +1,10 @@
-// A line with a band over days, drawn anew at the width that there is.
+// A line with a band over days, redrawn when the width changes.
 
 import { niceAbove } from "./bar.js";
 import { element, freshId, setText, shape } from "./dom.js";
 import * as format from "./format.js";
 
-const CAPTION = "Lift over time, with the band that holds at any time";
+const CAPTION = "Lift over time, with the interval at any time";
 const HEIGHT = 168;
 const EDGE = { left: 52, right: 10, top: 10, bottom: 24 };
 const LABEL_WIDTH = 72;

@@ -6,24 +6,24 @@ export const PREFIX = "streamer_";
 
 /** The columns of the table of segments; `labels` are those besides window and dimensions. */
 export const COLUMNS = [
-  column("Impressions", "window_impressions", "items shown", format.count),
+  column("Impressions", "window_impressions", "impressions in the window", format.count),
   column("Clicks", "window_clicks", "clicks in the window", format.count),
   column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent),
   column("Conversions", "window_conversions", "conversions in the window", format.count),
   column("CVR", "cvr_ratio", "conversion rate: conversions / clicks", format.percent),
-  column("Users", "window_users", "distinct users who were shown something", format.count),
+  column("Users", "window_users", "distinct users with an impression", format.count),
   column(
     "Positive rate",
     "positive_rate_ratio",
-    "of the items that a user saw the share that was clicked, averaged over users",
+    "share of the items seen by a user that the user clicked, averaged over users",
     format.percent,
     { feedback: "click", definition: "docs" },
   ),
-  column("Mean dwell", "dwell_mean_seconds", "mean time on an item", format.seconds),
+  column("Mean dwell", "dwell_mean_seconds", "mean time spent on an item", format.seconds),
   column(
     "NDCG@10",
     "ndcg_ratio",
-    "order of the first ten items shown, 1 is the best; mean over all slates",
+    "ranking quality of the first ten items of a slate, 1 is best; mean over all slates",
     format.number,
     { k: "10", over: "all", maturity: "provisional" },
   ),

@@ -86,5 +86,5 @@ function valueWords({ control, covariate_days: days }, metric, pair) {
   }
   const before = format.counted(days, "day");
   const counted = format.lifts(pair.verdict.scale)(raw);
-  return `${text} As counted that is ${counted}; the lift above is less what was there in the ${before} before the start.`;
+  return `${text} The unadjusted lift is ${counted}; the lift above is adjusted for behaviour in the ${before} before the start (CUPED).`;
 }

@@ -1,4 +1,4 @@
-// The header: how the processor does, in words; how old the values are.
+// The header: the state of the processor in words, and how old the values are.
 
 import { Failure } from "./api.js";
 import { byId, setAttribute, setNote, setText } from "./dom.js";
@@ -47,11 +47,11 @@ export function verdict(health) {
 export function remarks(health) {
   const found = [];
   if (!health.identity_exact) {
-    found.push("Not all numbers are exact: a bound was hit, or records were lost.");
+    found.push("Not all numbers are exact: a limit was reached, or records were lost.");
   }
   if (health.users_behind_seconds > QUIET_SECONDS) {
     const behind = format.span(health.users_behind_seconds);
-    found.push(`Numbers of users are ${behind} behind the others.`);
+    found.push(`Metrics of users are ${behind} behind the others.`);
   }
   return found.join(" ");
 }
@@ -66,7 +66,7 @@ export class Header {
     this.#say(...verdict(health));
     const isPast = isOld(health);
     const when = isPast ? `as of ${format.clock(health.stream_time_ms)}` : "";
-    this.#oldNote = isPast ? `These are the values ${when}, ${format.span(age(health))} ago.` : "";
+    this.#oldNote = isPast ? `Values ${when}, ${format.span(age(health))} ago.` : "";
     document.body.classList.toggle("past", isPast);
     setText(byId("live-title"), isPast ? `Windows ${when}` : "Live windows");
     setNote(byId("health-note"), remarks(health));
@@ -85,21 +85,21 @@ export class Header {
 
   fail(failure) {
     const isOurs = !(failure instanceof Failure);
-    const words = isOurs ? "This page has a fault" : `Cannot reach the ${failure.who}`;
+    const words = isOurs ? "Error in this page" : `Cannot reach the ${failure.who}`;
     this.#say("bad", words, `: ${failure.message}`);
     document.body.classList.add("stale");
-    setNote(byId("as-of"), this.#seenMs ? `These are the values of ${this.#age()}.` : "");
+    setNote(byId("as-of"), this.#seenMs ? `Values as of ${this.#age()}.` : "");
   }
 
   pause(isPaused) {
     setText(byId("pause"), isPaused ? "Resume updates" : "Pause updates");
     if (isPaused) {
-      setNote(byId("as-of"), `Updates are paused. These are the values of ${this.#age()}.`);
+      setNote(byId("as-of"), `Updates are paused. Values as of ${this.#age()}.`);
     }
   }
 
   #age() {
-    return this.#seenMs ? format.clock(this.#seenMs) : "no time yet";
+    return this.#seenMs ? format.clock(this.#seenMs) : "never";
   }
 
   #say(state, words, rest) {

@@ -102,7 +102,7 @@ function splitsOf(dimensions) {
   const each = dimensions.map((name) => ({ value: name, text: name, dimensions: [name] }));
   const every = { value: dimensions.join(","), text: dimensions.join(" and "), dimensions };
   return [
-    { value: TOGETHER, text: "nothing: all together", dimensions: [] },
+    { value: TOGETHER, text: "nothing (all together)", dimensions: [] },
     ...each,
     ...(dimensions.length > 1 ? [every] : []),
   ];
@@ -111,9 +111,9 @@ function splitsOf(dimensions) {
 function emptiness(found, window, split) {
   if (found.whole) {
     const asked = `[${split.dimensions.map((name) => `"${name}"`).join(", ")}]`;
-    return `There is no split by ${split.text}: metrics.rollups of the settings does not list ${asked}.`;
+    return `There is no split by ${split.text}: add ${asked} to metrics.rollups in the settings.`;
   }
-  const longer = "Choose a longer window, or look whether events still come.";
+  const longer = "Choose a longer window, or check whether events still arrive.";
   return `No events in the last ${window}. ${longer}`;
 }
 

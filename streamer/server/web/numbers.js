@@ -22,7 +22,7 @@ export function numbers() {
     root,
     update(item) {
       const level = format.share(1 - item.found.alpha);
-      setText(caption, `${item.pair.arm} against ${item.found.control}, intervals of level ${level}`);
+      setText(caption, `${item.pair.arm} against ${item.found.control}, with ${level} intervals`);
       keep(body, rowsOf(item.pair), (row) => row.title, rowView);
       keep(facts, factsOf(item), (fact) => fact.title, factView);
     },
@@ -44,7 +44,7 @@ function rowsOf({ absolute, relative, adjusted }) {
   return [
     { title: "relative, adjusted", estimate: adjusted.relative, write: format.lift },
     { title: "absolute, adjusted", estimate: adjusted.absolute, write: format.difference },
-    ...counted.map((row) => ({ ...row, title: `${row.title}, as counted` })),
+    ...counted.map((row) => ({ ...row, title: `${row.title}, unadjusted` })),
   ];
 }
 
@@ -74,11 +74,11 @@ function textsOf({ estimate, write }) {
 
 function factsOf({ found, metric, pair }) {
   const facts = [
-    { title: "At any time", text: "holds however often one looks; the verdict is by it." },
-    { title: "At a single look", text: "holds only at an end that was set before." },
+    { title: "At any time", text: "holds however often you look; the verdict uses it." },
+    { title: "At a single look", text: "holds only at an end date set in advance." },
   ];
   if (metric.comparisons.length > 1) {
-    const text = `p-values and intervals are Holm's, over ${metric.comparisons.length} treatments.`;
+    const text = `p-values and intervals are corrected for ${metric.comparisons.length} treatments (Holm).`;
     facts.push({ title: "Corrected", text });
   }
   if (pair.adjusted) {
@@ -88,17 +88,17 @@ function factsOf({ found, metric, pair }) {
   if (why && pair.verdict.scale === "absolute") {
     facts.push({ title: "No lift in percent", text: `${why}.` });
   }
-  facts.push({ title: "Least lift that these users would show", text: leastWords(pair.detectable) });
-  facts.push({ title: "Days until a lift would be found", text: waitWords(pair.waits) });
+  facts.push({ title: "Least lift that these users can detect", text: leastWords(pair.detectable) });
+  facts.push({ title: "Days until a lift would be detected", text: waitWords(pair.waits) });
   return facts;
 }
 
 function adjustedWords({ explained, reason }, days) {
   if (explained === null) {
-    return `by nothing: ${reason || "not defined"}`;
+    return `not adjusted: ${reason || "not defined"}`;
   }
   const before = format.counted(days, "day");
-  return `what users did in the ${before} before the start explains ${format.percent(explained)} of the variance, and is taken out.`;
+  return `what users did in the ${before} before the start explains ${format.percent(explained)} of the variance, which is removed (CUPED).`;
 }
 
 function leastWords(detectable) {

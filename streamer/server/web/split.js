@@ -25,7 +25,7 @@ export function showSplit(found, whole, dimensions) {
   }
   const most = Math.max(...found.segments.flatMap((s) => [Math.abs(s.mix), Math.abs(s.rate)]));
   const rows = found.segments.map((each) => ({ ...each, form: found.form, write, most }));
-  const caption = `By ${found.segments_by.join(" and ")}, those that moved it most first`;
+  const caption = `By ${found.segments_by.join(" and ")}, largest effect first`;
   fillTable(byId("parts"), caption, COLUMNS, rows, (row) => row.segment);
 }
 
@@ -103,11 +103,11 @@ function noteOf(found, whole, dimensions) {
     notes.push("There is no baseline yet.");
   }
   if (whole?.status === "no baseline") {
-    notes.push(`Not enough is known to tell a change from chance: ${whole.reason}.`);
+    notes.push(`There is too little data to tell a change from chance: ${whole.reason}.`);
   }
   if (!found.segments_by.length) {
     const by = JSON.stringify(dimensions.slice(0, 1));
-    const advice = dimensions.length ? ` Add segments = ${by} to it in the settings.` : "";
+    const advice = dimensions.length ? ` Add segments = ${by} to the alert in the settings.` : "";
     notes.push(`This alert watches everything together, so there is nothing to split by.${advice}`);
   }
   return notes.join(" ");

@@ -14,7 +14,7 @@ export function showTable({ segments, whole }, heading, caption) {
     [...rows, whole].some((segment) => segment?.value(c.name, c.labels) !== undefined),
   );
   const hasIntervals = columns.some((c) => rows.some((segment) => segment.interval(c.name, c.labels)));
-  setText(table.caption, hasIntervals ? `${caption}; below a value its 95% interval` : caption);
+  setText(table.caption, hasIntervals ? `${caption}, with 95% intervals below the values` : caption);
   const head = [{ title: heading, about: "" }, ...columns];
   keep(table.tHead.rows[0], head, (c) => c.title, headerView);
   const bodyRows = rows.map((segment) => ({ segment, columns }));

@@ -1,4 +1,4 @@
-// What is said of every segment that an alert watches: those that need somebody first.
+// The status of every segment that an alert watches, the most urgent first.
 
 import { fillTable } from "./cells.js";
 import { byId, setNote } from "./dom.js";
@@ -12,7 +12,7 @@ const URGENT = [
 ];
 
 const COLUMNS = [
-  { title: "Watched", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
+  { title: "Alert", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
   { title: "Status", isText: true, texts: (w) => [capital(w.status), w.reason], kind: kindOf },
   { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
@@ -28,10 +28,10 @@ const CHANGES = ["dropped", "risen"];
 export function showWatched(entries) {
   const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
   const rows = sorted.slice(0, MAX_ROWS);
-  const caption = "Every watched segment; below a number its interval";
+  const caption = "Every watched segment, with intervals below the values";
   fillTable(byId("alerts"), caption, COLUMNS, rows, keyOf);
   const cut = sorted.length - rows.length;
-  setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "segment")} of less urgency not shown.` : "");
+  setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "less urgent segment")} not shown.` : "");
 }
 
 /** Whether an entry is about everything together. */

@@ -114,7 +114,7 @@ def failures(doing: str, settings: RedisSettings) -> Iterator[None]:
 
 
 def is_refused(error: BaseException) -> bool:
-    """Whether the server knows us and will not have us, or we it."""
+    """Whether authentication, permissions or TLS fail, which no retry cures."""
     if isinstance(error, _REFUSALS) or any(word in str(error) for word in _REFUSED):
         return True
     cause = error.__cause__
@@ -131,7 +131,7 @@ def refusal(error: BaseException) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in text:
         text += ": look at redis.ssl_ca_certs and the host name"
     elif isinstance(error, NoPermissionError):
-        text += ": give the user of redis.username what docs/how-to/secure-it.md lists"
+        text += ": give the user of redis.username the rights listed in docs/how-to/secure-it.md"
     elif is_refused(error):
         text += ": look at redis.username and its password"
     elif "not enabled on this node" in text or "cluster support disabled" in text:

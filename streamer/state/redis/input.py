@@ -65,7 +65,7 @@ def _check(report: WorkerReport) -> None:
     if len(report.commit_buckets) != len(COMMIT_BUCKETS_SECONDS) + 1:
         raise ValueError(f"it has {len(report.commit_buckets)} buckets of commits")
     if not all(map(_READ_TO.match, report.read_to)):
-        raise ValueError("it names a log that is none")
+        raise ValueError("it names an unknown log")
     numbers = {*report.owned, *report.problems}
     if numbers and not 0 <= min(numbers) <= max(numbers) < limits.MAX_PARTITIONS:
         raise ValueError(f"it names partition {max(numbers, key=abs)}")

@@ -27,7 +27,7 @@ _BLOBS_PER_CALL = 500
 _STATE = ("position", "manifest", "seen_ms")
 _REPORTS_PER_TIDYING = 100
 _FORGET_SECONDS = 3600
-"""After so long without a word a worker is not missed any more."""
+"""After so long without a report a worker is forgotten."""
 
 
 class RedisStore:
@@ -105,7 +105,7 @@ class RedisStore:
         return claim, await self.read(partition)
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
-        with self._errors(f"cannot sweep partition {partition}"):
+        with self._errors(f"cannot delete old blobs of partition {partition}"):
             known = await self.redis.smembers(self.keys.blobs(partition))
             orphans = [name.decode() for name in known if name.decode() not in held]
             return await self._drop(partition, claim, orphans)
@@ -203,7 +203,7 @@ class RedisStore:
         return Stored(position or b"", manifest or b"", whole(seen_ms or b"0", name, limits.MAX_MS))
 
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
-        with self._errors("cannot read who has partitions"):
+        with self._errors("cannot read the owners of partitions"):
             pipeline = self.redis.pipeline(transaction=False)
             for partition in partitions:
                 pipeline.get(self.keys.claim(partition))
@@ -257,17 +257,17 @@ class RedisStore:
         return cast(tuple[int, int], await self.redis.time(target_nodes=node))
 
     async def now_ms(self) -> int:
-        with self._errors("cannot read the clock"):
+        with self._errors("cannot read the clock of Redis"):
             seconds, micros = await self._time()
         return int(seconds) * 1000 + int(micros) // 1000
 
     async def reports(self) -> list[WorkerReport]:
-        with self._errors("cannot read reports"):
+        with self._errors("cannot read the reports of workers"):
             seconds, _ = await self._time()
             return decoded(seconds, await self.redis.hgetall(self.keys.workers))
 
     async def leave(self, worker: str) -> None:
-        with self._errors("cannot withdraw a report"):
+        with self._errors("cannot delete the report of a worker"):
             await self.redis.hdel(self.keys.workers, worker)
 
     async def close(self) -> None:

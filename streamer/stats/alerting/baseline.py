@@ -95,11 +95,11 @@ def compare(
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
     >>> compare(half, [day] * 7, Rule(drop=0.1)).reason
-    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by 35.4% at least, 10.0% is tolerated'
+    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by at least 35.4%, 10.0% is tolerated'
     >>> compare(half, day, Rule(drop=0.1)).status.value
     'dropped'
     >>> compare(GroupSums(), [day] * 7, Rule()).reason
-    'nothing was counted, where 16,000 are usual'
+    'nothing was counted, though 16,000 are usual'
     >>> mondays = [(380, 16000)] * 4
     >>> compare(half, [day] * 7, Rule(), weekdays=[mondays, *[[(760, 16000)] * 4] * 6]).baseline
     0.02375
@@ -173,17 +173,17 @@ def _obstacle(
         if len(windows) >= least_days and is_never_silent(windows):
             return (
                 Status.NO_TRAFFIC,
-                "nothing was counted, where {0.expected_support:,.0f} are usual",
+                "nothing was counted, though {0.expected_support:,.0f} are usual",
             )
         if past.days >= least_days:
             return Status.TOO_LITTLE, "nothing was counted, which is not unusual"
     if past.days < least_days:
-        return Status.NO_BASELINE, f"{{0.days}} of at least {least_days} windows have any traffic"
+        return Status.NO_BASELINE, f"{{0.days}} of at least {least_days} past windows have traffic"
     assert past.value is not None
     if past.value <= 0:
         return Status.NO_BASELINE, "the baseline of {0.baseline:.4g} is not above 0"
     if past.unit_variance is None or now.occupied < 2:
-        return Status.TOO_LITTLE, "what was counted is all of one group of users"
+        return Status.TOO_LITTLE, "all traffic is of one random group of users"
     return None
 
 
@@ -233,7 +233,7 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     )
     if status in (Status.DROPPED, Status.RISEN):
         least = min(abs(found.change_low), abs(found.change_high))
-        return f"{text}: by {least:.1%} at least, {rule.drop:.1%} is tolerated"
+        return f"{text}: by at least {least:.1%}, {rule.drop:.1%} is tolerated"
     highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"
     text += f", between {found.change_low:+.1%} and {highest}"
     if status is Status.FINE:
@@ -241,4 +241,4 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE
     why = "there is too little traffic" if is_little else "past days differ too much"
-    return f"{text}: {why} to notice a {what} of {2 * rule.drop:.1%}"
+    return f"{text}: {why} to detect a {what} of {2 * rule.drop:.1%}"

@@ -39,6 +39,7 @@ class Part:
 
     @property
     def total(self) -> Fraction:
+        """What the segment adds to the change."""
         return self.mix + self.rate
 
 

@@ -60,7 +60,7 @@ def against_reference(
         why = f"{len(pairs)} of at least {LEAST_DAYS} weekdays have traffic in both weeks"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     if past.variance is None or present.variance is None:
-        why = "what was counted is all of one group of users"
+        why = "all traffic is of one random group of users"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     noise = _noise(present, past, pairs, rule.level)
     return judged(found, float(past.value), noise, rule, (floor, unit))

@@ -70,7 +70,7 @@ def judge_traffic(
 
     >>> week = [9000, 10000, 11000, 10500, 9500, 10200, 0]
     >>> judge_traffic(1000, [week], 500, TrafficRule()).reason
-    '1,000 events are 89.8% below the usual 9,825 (7 days): by 85.0% at least, 50.0% is tolerated'
+    '1,000 events are 89.8% below the usual 9,825 (7 days): by at least 85.0%, 50.0% is tolerated'
     >>> judge_traffic(200_000, [week], 500, TrafficRule()).status.value
     'risen'
     >>> judge_traffic(8000, [week], 500, TrafficRule()).status.value
@@ -80,7 +80,7 @@ def judge_traffic(
     compared = "weeks" if len(weekdays) > 1 else "days"
     found = Traffic(events, None, len(own), compared)
     if len(own) < LEAST_DAYS:
-        return replace(found, reason=f"{len(own)} of at least {LEAST_DAYS} windows are known")
+        return replace(found, reason=f"{len(own)} of at least {LEAST_DAYS} past windows are known")
     if not any(own):
         return replace(found, reason="nothing was counted in the past windows")
     center, kept, _, _ = _trimmed([_log(n) for n in own])
@@ -89,7 +89,7 @@ def judge_traffic(
         why = f"only {arrivals:.1f} independent users in a usual window"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     if exp(center) < LEAST_ARRIVALS:
-        why = f"usually as few as {exp(center):.1f} events at this time"
+        why = f"usually only {exp(center):.1f} events at this time"
         return replace(found, status=Status.TOO_LITTLE, reason=why)
     spread, df = _spread(weekdays)
     least = 1 / min(arrivals, exp(center))
@@ -165,10 +165,10 @@ def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
         f"{abs(found.change):.1%} {side} the usual {found.usual:,.0f} ({past})"
     )
     if status is Status.DROPPED:
-        return f"{text}: by {-found.change_high:.1%} at least, {rule.drop:.1%} is tolerated"
+        return f"{text}: by at least {-found.change_high:.1%}, {rule.drop:.1%} is tolerated"
     if status is Status.RISEN:
-        return f"{text}: by {found.change_low:.1%} at least, {rule.rise:.1%} is tolerated"
+        return f"{text}: by at least {found.change_low:.1%}, {rule.rise:.1%} is tolerated"
     text += f", between {found.change_low:+.1%} and {found.change_high:+.1%}"
     if status is Status.FINE:
         return text
-    return f"{text}: past days differ too much to notice twice the tolerated change"
+    return f"{text}: past days differ too much to detect twice the tolerated change"

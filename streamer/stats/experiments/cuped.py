@@ -46,14 +46,14 @@ def adjusted(pair: Pair, treatment: ArmSums, control: ArmSums) -> Adjusted:
         return Adjusted(pair, None, raw.reason)
     before = _before(treatment), _before(control)
     if before[0] is None or before[1] is None:
-        return Adjusted(pair, None, "an arm has nothing from the time before")
+        return Adjusted(pair, None, "an arm has no data from before the start")
     if not before[0].variance + before[1].variance > 0:
-        return Adjusted(pair, None, "users did not differ in the time before")
+        return Adjusted(pair, None, "users did not differ before the start")
     found = replace(pair, before=(before[0], before[1]))
     stderr = contrast(found).stderr
     left = 0.0 if stderr is None else (stderr / raw.stderr) ** 2
     if left < _LEAST_LEFT:
-        return Adjusted(pair, None, "the time before explains everything")
+        return Adjusted(pair, None, "behaviour before the start explains everything")
     return Adjusted(found, 1 - left)
 
 

@@ -46,7 +46,7 @@ def ratio(sums: ArmSums) -> Ratio:
         return Ratio(sums.n, None, None, "the metric's denominator is 0")
     value = Fraction(sums.x, sums.y)
     if sums.n < 2:
-        return Ratio(sums.n, value, None, "one user says nothing about how users differ")
+        return Ratio(sums.n, value, None, "a variance needs at least two users")
     products = (sums.xx, sums.xy, sums.xy, sums.yy)
     return Ratio(sums.n, value, covariance(sums.n, products, (sums.x, sums.y), (sums.x, sums.y)))
 

@@ -159,6 +159,7 @@ class _Sharper:
 
     @property
     def shown(self) -> AdjustedLifts:
+        """The adjusted lifts as a readout shows them."""
         lifts, made = self.lifts, self.made
         return AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
 

@@ -26,7 +26,7 @@ from math import copysign, sqrt
 from streamer.stats.experiments.lift import Lift, Pair
 
 NOT_ABOVE_0 = "the control's value is not above 0"
-UNBOUNDED = "the control's value is not known well enough, it may be 0"
+UNBOUNDED = "the control's value is too uncertain: it may be 0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def _open(plan: Plan, evidence: Evidence) -> str:
     text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
     if least is not None:
         text += (
-            f" With this many users a difference of {write(least).lstrip('+')} is found with a "
+            f" With this many users a difference of {write(least).lstrip('+')} is detected with a "
             f"probability of {plan.power:.0%}."
         )
     return text + _why_absolute(evidence)

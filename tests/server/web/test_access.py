@@ -116,7 +116,7 @@ def test_everything_has_a_name(page: Browser, site: Site) -> None:
     assert ("button", "Pause updates") in names
     assert ("combobox", "Split by") in names
     assert ("radio", "24h") in names
-    assert ("table", "The last 24h, by variant; below a value its 95% interval") in names
+    assert ("table", "The last 24h, by variant, with 95% intervals below the values") in names
     assert ("article", "ranker") in names
     assert any(role == "image" and name.startswith("Lift +") for role, name in names)
     assert any(

@@ -112,7 +112,7 @@ def test_another_alert_is_chosen_by_keyboard_and_stays(page: Browser, site: Site
     assert page.run("return document.activeElement.id") == "explain-alert"
     assert page.text("#why-note") == (
         "This alert watches everything together, so there is nothing to split by. Add segments ="
-        ' ["variant"] to it in the settings.'
+        ' ["variant"] to the alert in the settings.'
     )
     assert not page.is_shown("#why-split")
     assert page.driver.current_url.endswith("/?alert=order")
@@ -242,15 +242,15 @@ def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
 @pytest.mark.parametrize(
     ("whole", "explained", "text"),
     [
-        ({"status": "no baseline", "reason": "0 of at least 3 windows have any traffic"},
+        ({"status": "no baseline", "reason": "0 of at least 3 past windows have traffic"},
          {"then": None, "change": None, "segments": []},
-         "There is no baseline yet. Not enough is known to tell a change from chance: 0 of at least"
-         " 3 windows have any traffic."),
+         "There is no baseline yet. There is too little data to tell a change from chance: 0 of at"
+         " least 3 past windows have traffic."),
         ({"status": "no traffic"}, {"now": None, "change": None, "segments": []},
          "Nothing was counted in the window."),
         ({}, {"segments_by": [], "segments": [part("all")]},
          "This alert watches everything together, so there is nothing to split by. Add segments ="
-         ' ["variant"] to it in the settings.'),
+         ' ["variant"] to the alert in the settings.'),
     ],
 )  # fmt: skip
 def test_why_there_is_no_split(
@@ -278,9 +278,9 @@ def test_values_of_segments_are_text(page: Browser, served: Documents) -> None:
 
 
 def test_an_alert_that_is_gone_does_not_hide_the_rest(page: Browser, served: Documents) -> None:
-    answer = 404, {"error": "no alert watches that"}
+    answer = 404, {"error": "no such alert"}
     shown(page, served, [entry("fine")], answer)
-    assert page.text("#why-note") == "no alert watches that"
+    assert page.text("#why-note") == "no such alert"
     assert not page.is_shown("#why-split")
     assert page.run("return document.body.className") == ""
 
@@ -291,7 +291,7 @@ def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> 
     found = rows(page, "#alerts")
     assert len(found) == 200
     assert found[0][0].startswith("ctr: last\n")
-    assert page.text("#alerts-cut") == "6 segments of less urgency not shown."
+    assert page.text("#alerts-cut") == "6 less urgent segments not shown."
 
 
 @pytest.mark.parametrize(

@@ -186,8 +186,8 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
     assert "%" not in second
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     facts = page.texts(".facts")[0]
-    assert "Days until a lift would be found: +1%: not in sight; +10%: already" in facts
-    assert "Holm's, over 2 treatments" in facts
+    assert "Days until a lift would be detected: +1%: not in sight; +10%: already" in facts
+    assert "corrected for 2 treatments (Holm)" in facts
     assert "No lift in percent: too few." in page.texts(".facts")[1]
     assert "0.0001" in page.texts(".numbers")[0]
 
@@ -199,15 +199,15 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
             {"outside": {"before_exposure": 1, "unexposed": 20}},
             "1 outcome before the first exposure of their user and 20 outcomes of users",
         ),
-        ({"users_in_several_arms": 1}, "1 user was seen in several arms and left out."),
-        ({"users_in_several_arms": 1234}, "1,234 users were seen in several arms and left out."),
+        ({"users_in_several_arms": 1}, "1 user seen in several arms is left out."),
+        ({"users_in_several_arms": 1234}, "1,234 users seen in several arms are left out."),
         (
             {"users_in_several_arms": 99, "warnings": ["99 users changed arms."]},
             "99 users changed arms.",
         ),
-        ({"user_sample_ratio": 0.25}, "A sample of 25% of the users is looked at"),
-        ({"counted_since_ms": 1_748_900_000_000}, "counted only since 2 Jun 2025, 21:33:20 UTC"),
-        ({"last": None}, "begins on 2 Jun 2025"),
+        ({"user_sample_ratio": 0.25}, "All figures are of a sample of 25% of the users"),
+        ({"counted_since_ms": 1_748_900_000_000}, "Counting began at 2 Jun 2025, 21:33:20 UTC"),
+        ({"last": None}, "starts on 2 Jun 2025"),
         ({"end": "2025-06-03"}, "2 Jun 2025 to 3 Jun 2025 (2 days)"),
         ({"end": "2025-06-30"}, "since 2 Jun 2025, planned until 30 Jun 2025 (2 days)"),
     ],
@@ -275,7 +275,7 @@ def test_old_values_are_grey_and_not_called_live(
     documents.documents["/api/health"] = 200, {**HEALTH, **change}
     page.until(lambda: page.run(cell) != black, "grey")
     assert page.text("#live-title").startswith("Windows as of 15 Jun 2025, ")
-    assert page.text("#as-of").startswith("These are the values as of 15 Jun 2025, ")
+    assert page.text("#as-of").startswith("Values as of 15 Jun 2025, ")
     assert page.text("#as-of").endswith(", 7 hours ago.")
     word = "No new events" if workers else "Stopped"
     assert page.text("#health-state") == word
@@ -337,8 +337,8 @@ def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
     documents.documents["/api/health"] = 200, {**HEALTH, **change}
     open_page(page, documents)
     assert page.text("#health-note") == (
-        "Not all numbers are exact: a bound was hit, or records were lost. "
-        "Numbers of users are 2 minutes behind the others."
+        "Not all numbers are exact: a limit was reached, or records were lost. "
+        "Metrics of users are 2 minutes behind the others."
     )
 
 
@@ -347,7 +347,7 @@ def test_a_split_that_the_settings_leave_out(hurried: Browser, documents: Docume
     whole = [reading("window_impressions", 200, "all")]
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": whole}
     open_page(page, documents)
-    assert 'metrics.rollups of the settings does not list ["variant"]' in page.text("#no-segments")
+    assert 'add ["variant"] to metrics.rollups in the settings' in page.text("#no-segments")
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": []}
     page.until(lambda: "No events in the last 5m." in page.text("#no-segments"), "an empty window")
 

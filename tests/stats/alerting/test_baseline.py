@@ -77,7 +77,7 @@ def test_lower_can_be_better() -> None:
     assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.FINE
     little = compare(window(dice, 0.05, 100), past, rule)
     assert little.status == Status.TOO_LITTLE
-    assert little.reason.endswith("there is too little traffic to notice a rise of 20.0%")
+    assert little.reason.endswith("there is too little traffic to detect a rise of 20.0%")
 
 
 def test_reasons_say_what_was_seen() -> None:
@@ -86,7 +86,7 @@ def test_reasons_say_what_was_seen() -> None:
         "0.04975 is 0.0% above the baseline of 0.04975 (3 days), between -3.6% and +3.7%"
     )
     assert compare(times(even, y=2), even, RULE).reason == (
-        "0.02488 is 50.0% below the baseline of 0.04975 (the window before): by 47.7% at least, "
+        "0.02488 is 50.0% below the baseline of 0.04975 (the window before): by at least 47.7%, "
         "10.0% is tolerated"
     )
 
@@ -96,10 +96,10 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
     assert unlike.status == Status.DAYS_DIFFER
-    assert unlike.reason.endswith("past days differ too much to notice a fall of 20.0%")
+    assert unlike.reason.endswith("past days differ too much to detect a fall of 20.0%")
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
-    assert few.reason.endswith("there is too little traffic to notice a fall of 20.0%")
+    assert few.reason.endswith("there is too little traffic to detect a fall of 20.0%")
 
 
 def test_little_traffic_is_not_blamed_on_days() -> None:
@@ -118,7 +118,7 @@ def test_nothing_to_compare_with() -> None:
     none = compare(one, [], RULE)
     assert (none.status, none.reason) == (
         Status.NO_BASELINE,
-        "0 of at least 3 windows have any traffic",
+        "0 of at least 3 past windows have traffic",
     )
     assert (none.change, none.baseline, none.expected_support) == (None, None, 0.0)
     assert (none.low, none.high) == one.interval(LEVEL)
@@ -134,7 +134,7 @@ def test_no_traffic_is_said_only_where_there_always_is_some() -> None:
     past = days(dice, 1000)
     found = compare(GroupSums(), past, RULE)
     assert found.status == Status.NO_TRAFFIC
-    assert found.reason.startswith("nothing was counted, where ")
+    assert found.reason.startswith("nothing was counted, though ")
     assert (found.value, found.low, found.change, found.support) == (None, None, None, 0)
     assert compare(GroupSums(), [*past, GroupSums()], RULE).status == Status.TOO_LITTLE
     assert compare(GroupSums(), days(dice, 5), RULE).status == Status.TOO_LITTLE

@@ -144,10 +144,13 @@ SOME = [(1, 2, 3, 4), (0, 3, 1, 2), (2, 2, 0, 5)]
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([(x, y, 0, 0) for x, y, _, _ in SOME], "an arm has nothing from the time before"),
-        ([(x, y, 3, 1) for x, y, _, _ in SOME], "users did not differ in the time before"),
-        ([(x, y, 5 * x, 5 * y) for x, y, _, _ in SOME], "the time before explains everything"),
-        (SOME[:1], "treatment: one user says nothing about how users differ"),
+        ([(x, y, 0, 0) for x, y, _, _ in SOME], "an arm has no data from before the start"),
+        ([(x, y, 3, 1) for x, y, _, _ in SOME], "users did not differ before the start"),
+        (
+            [(x, y, 5 * x, 5 * y) for x, y, _, _ in SOME],
+            "behaviour before the start explains everything",
+        ),
+        (SOME[:1], "treatment: a variance needs at least two users"),
         ([(1, 1, 1, 1)] * 3, "the standard error is 0"),
     ],
 )

@@ -208,7 +208,7 @@ SOME, NOTHING = ArmSums.of([(1, 2), (0, 3), (2, 2)]), ArmSums.of([(0, 2), (0, 1)
     [
         (SOME, NOBODY, None, "control: there are no users", "control: there are no users"),
         (NOBODY, SOME, None, "treatment: there are no users", "treatment: there are no users"),
-        (ONE, SOME, 0.5 - 3 / 7, "treatment: one user says nothing", ""),
+        (ONE, SOME, 0.5 - 3 / 7, "treatment: a variance needs", ""),
         (NOTHING, NOTHING, 0.0, "the standard error is 0", NOT_ABOVE_0),
         (SOME, NOTHING, 3 / 7, "", NOT_ABOVE_0),
         (NOTHING, SOME, -3 / 7, "", ""),

@@ -80,9 +80,9 @@ SENTENCES = {
     "46.94% of the users (planned 50.00%). Something misassigns, loses or duplicates users of one "
     "arm, so the arms cannot be compared.",
     "open": "The lift of B over A may be anything from -13.37% to +24.95%. With this many users a "
-    "difference of 23.64% is found with a probability of 80%.",
+    "difference of 23.64% is detected with a probability of 80%.",
     "absolute": "B minus A may be anything from -0.05313 to +0.07313. With this many users a "
-    "difference of 0.08018 is found with a probability of 80%. No percentage is given: the "
+    "difference of 0.08018 is detected with a probability of 80%. No percentage is given: the "
     "control's value is not above 0.",
     "nonzero": "B minus A is +0.0388, between +0.03385 and +0.04375. If B made no difference, at "
     "most 5.0% of experiments would show this, however often you look. No percentage is given: "
@@ -205,7 +205,7 @@ def test_without_a_difference_before_the_raw_lift_decides() -> None:
     same = ArmSums.of([(1, 10, 1, 2), (0, 10, 1, 2), (0, 10, 1, 2)] * 200)
     found = only(compare(HALVES, Rule(), {"A": same, "B": same}))
     assert found.adjusted is not None
-    assert found.adjusted.reason == "users did not differ in the time before"
+    assert found.adjusted.reason == "users did not differ before the start"
     assert found.adjusted.absolute == found.absolute
 
 

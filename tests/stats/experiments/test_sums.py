@@ -86,7 +86,7 @@ def test_large_numbers_lose_nothing() -> None:
     [
         (ArmSums(), "there are no users"),
         (ArmSums.of([(0, 0), (0, 0)]), "the metric's denominator is 0"),
-        (ArmSums.of([(1, 1)]), "one user says nothing about how users differ"),
+        (ArmSums.of([(1, 1)]), "a variance needs at least two users"),
         (ArmSums(n=3, x=10, xx=5, y=3, yy=3, xy=4), "no users can have these sums"),
         (ArmSums(n=-1), "no users can have these sums"),
     ],
