@@ -81,8 +81,8 @@ def test_topics_that_lose_records(
     change(kafka, made.dead_letters, max_message_bytes="50000")
     document = document_of(kafka, made, make_redis(appendonly=True).url, "faults", {})
     lines = check(tmp_path, capsys, document)
-    assert found(lines, WARN, made.clicks, "keeps records for 1 h only", "retention.ms")
-    assert found(lines, WARN, made.conversions, "keeps records for 1 h only")
+    assert found(lines, WARN, made.clicks, "keeps records for only 1 h", "retention.ms")
+    assert found(lines, WARN, made.conversions, "keeps records for only 1 h")
     assert found(lines, ERROR, made.impressions, "cleanup.policy is compact", "delete")
     assert found(lines, WARN, made.sessions, "stale replica", "unclean.leader.election.enable")
     assert found(lines, WARN, made.dead_letters, "above 50000 bytes are truncated")
@@ -90,7 +90,7 @@ def test_topics_that_lose_records(
     lines = check(tmp_path, capsys, document)
     assert found(lines, ERROR, made.dead_letters, "max.message.bytes is 1500", "set max.message")
     change(kafka, made.dead_letters, max_message_bytes="200000")
-    assert found(check(tmp_path, capsys, document), WARN, made.dead_letters, "would be cut")
+    assert found(check(tmp_path, capsys, document), WARN, made.dead_letters, "are truncated")
     change(kafka, made.dead_letters, cleanup_policy="compact", min_insync_replicas="2")
     lines = check(tmp_path, capsys, document)
     assert not found(lines, ERROR, made.dead_letters, "compact")  # each letter has a key of its own
@@ -113,7 +113,7 @@ def test_redis_that_cannot_be_written(
     document = document_of(kafka, made, full.url, "faults", {})
     lines = check(tmp_path, capsys, document)
     assert found(lines, ERROR, "MiB of maxmemory are used", "more memory")
-    assert found(lines, ERROR, "cannot write to Redis", "maxmemory", "give it more memory")
+    assert found(lines, ERROR, "cannot write to Redis", "maxmemory", "give Redis more memory")
     assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 1
     said = capsys.readouterr().err
     assert "cannot write to Redis" in said

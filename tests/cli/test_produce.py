@@ -115,7 +115,7 @@ def test_lines_of_no_topic_are_dead_letters(
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
     assert main.main(command) == 0
     err = capsys.readouterr().err
-    assert "2 of them belong to no topic" in err
+    assert "2 of them have no valid `type`" in err
     assert "1 type: found nothing; expected one of impression" in err
     assert "1 json: found 7 bytes that cannot be read" in err
     found = read(kafka, made, 3)

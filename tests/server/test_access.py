@@ -170,9 +170,9 @@ scrape_configs:
         ({"tls_certfile": None}, "exporter.tls_keyfile is set without exporter.tls_certfile"),
         ({"password_file": "/no/file"}, "exporter.password_file; at /no/file"),
         ({"password_file": "/dev/null"}, "there is no password in exporter.password_file"),
-        ({"password_file": None}, "exporter.username goes with one of"),
-        ({"username": None}, "exporter.username goes with one of"),
-        ({"password": "exporter-secret"}, "exporter.username goes with one of"),
+        ({"password_file": None}, "exporter.username needs exactly one of"),
+        ({"username": None}, "exporter.username needs exactly one of"),
+        ({"password": "exporter-secret"}, "exporter.username needs exactly one of"),
         ({"username": "a:b"}, "no colon"),
     ],
 )

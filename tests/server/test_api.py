@@ -54,10 +54,10 @@ async def test_an_unknown_parameter_is_refused_with_the_known_ones(site: Site, q
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("window=7m", ["window = '7m' is not there", "1m, 5m, 1h, 24h"]),
-        ("window=1h&window=", ["window = '' is not there"]),
-        ("variant=zz", ["variant = 'zz' is not there", "all, other, unknown, "]),
-        (f"variant={'z' * 5000}", ["is not there"]),
+        ("window=7m", ["no window '7m'", "1m, 5m, 1h, 24h"]),
+        ("window=1h&window=", ["no window ''"]),
+        ("variant=zz", ["no variant 'zz'", "all, other, unknown, "]),
+        (f"variant={'z' * 5000}", ["no variant 'zzz"]),
     ],
 )
 async def test_a_value_that_is_not_there_is_refused_with_those_that_are(

@@ -234,7 +234,7 @@ async def test_a_fault_is_one_line_without_the_query(caplog: pytest.LogCaptureFi
                 assert SECRET not in answer
                 assert "Traceback" not in answer
     assert len(caplog.records) == 1
-    assert "a request of /fails failed: unexpected ValueError" in caplog.text
+    assert "a request for /fails failed: unexpected ValueError" in caplog.text
     assert SECRET not in caplog.text
 
 

@@ -186,7 +186,7 @@ async def test_a_stale_replica_takes_over_under_load(
             await load.rest()
             await check(made, records)
             assert (
-                "its state is loaded again" in made.said() or "is not recovered yet" in made.said()
+                "loading its state again" in made.said() or "not recovered, retrying" in made.said()
             )
 
 

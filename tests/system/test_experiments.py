@@ -191,7 +191,7 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
         True,
     )
     code, _, err = await said(site, capsys, "later", "--to", "2025-07-13")
-    assert (code, "begins on 2025-07-12" in err) == (2, True)
+    assert (code, "starts only on 2025-07-12" in err) == (2, True)
     code, _, err = await said(site, capsys, "ranker", "--to", "2025-06-30")
     message = "--to 2025-06-30: experiment 'ranker' has events up to 2025-06-05 so far"
     assert (code, message in err) == (2, True)

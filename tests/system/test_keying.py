@@ -78,4 +78,4 @@ async def test_users_are_counted_where_topics_are_keyed_by_them(
             with pytest.raises(StreamerError, match="not keyed by user"):
                 require_users(made.settings, exporter.reader.keyed)
         await worker.stop()
-        assert ("users are not counted: not keyed by user" in worker.said()) is not is_by_user
+        assert ("metrics of users are off: not keyed by user" in worker.said()) is not is_by_user

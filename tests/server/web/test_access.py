@@ -79,7 +79,7 @@ def test_tab_reaches_every_control_in_order_and_shows_where_it_is(
     open_page(page, site)
     page.run("document.querySelectorAll('.card details').forEach((d) => (d.open = true))")
     names = page.run(STOPS)
-    assert {"Skip to the numbers", "pause", "split", "More metrics", "ranker"} <= set(names)
+    assert {"Skip to the metrics", "pause", "split", "More metrics", "ranker"} <= set(names)
     for place, name in enumerate(names):
         page.press(Keys.TAB)
         focused: dict[str, Any] = page.run(FOCUSED)

@@ -92,7 +92,7 @@ def test_pause_and_resume(page: Browser, site: Site) -> None:
     button = page.driver.find_element("id", "pause")
     button.send_keys(Keys.SPACE)
     assert button.text == "Resume updates"
-    assert page.text("#as-of").startswith("Updates are paused. These are the values of ")
+    assert page.text("#as-of").startswith("Updates are paused. Values as of ")
     before = page.run(CELL)
     site.add(later(7, "paused"))
     time.sleep(2 * EVERY_SECONDS)
@@ -140,7 +140,7 @@ def test_a_site_whose_workers_stopped(page: Browser, redis: EmbeddedRedis) -> No
         site.call(site.store.leave("worker:1"))
         page.until(lambda: page.run(HEALTH) == "Stopped: no worker is running", "stopped")
         assert page.text("#live-title").startswith("Windows as of ")
-        old = "These are the values as of "  # once all that was asked for has come
+        old = "Values as of "  # once all that was asked for has come
         page.until(lambda: page.text("#as-of").startswith(old), old)
         assert "past" in page.run("return document.body.className")
 
@@ -169,7 +169,7 @@ def test_redis_away_and_back(page: Browser, lonely: tuple[EmbeddedRedis, Site]) 
     )
     assert (page.texts("#segments tbody tr"), page.texts(".comparison")) == before
     assert "stale" in page.run("return document.body.className")
-    assert page.text("#as-of").startswith("These are the values of ")
+    assert page.text("#as-of").startswith("Values as of ")
     redis.start()
     page.until(lambda: page.run(HEALTH).startswith("Live"), "live again")
     page.until(lambda: not page.is_shown("#as-of"), "no date any more")

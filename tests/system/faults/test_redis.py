@@ -209,13 +209,13 @@ async def test_full_memory_and_a_read_only_replica(
         await _commits(stage, 2)
         async with Redis.from_url(server.url, decode_responses=True) as there:
             await there.config_set("maxmemory", 1)
-            await stage.says("no worker has it")
+            await stage.says("no worker owns it")
             await there.config_set("maxmemory", 0)
         await stage.recovers()
         await _commits(stage, 2)
         stage.proxy.target = replica.port
         stage.proxy.cut_all()
-        await stage.says("no worker has it")
+        await stage.says("no worker owns it")
         stage.proxy.target = server.port
         stage.proxy.cut_all()
         await stage.recovers()

@@ -166,7 +166,7 @@ async def test_two_hosts_of_one_name_are_distinguished(
         await asyncio.sleep(3 * 2 + 1)
         assert await share()
         await made.stop_workers()
-        assert "another worker is called same:0, too" in made.said()
+        assert "another worker is already called same:0" in made.said()
 
 
 @long
