@@ -180,7 +180,7 @@ async def test_redis_goes_away_and_comes_back(
         await produce(kafka, made_topics, second)
 
         async def waits() -> bool:
-            return "waits: cannot" in worker.said()
+            return "cannot commit yet, trying again" in worker.said()
 
         await until(waits, "the worker says that it waits", worker.said)
         assert worker.process.poll() is None
