@@ -10,6 +10,7 @@ from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
 from streamer.settings.model import Settings
+from streamer.settings.renamed import RENAMED, new_name
 
 FAMILIES: tuple[Family, ...] = (
     traffic.FAMILY,
@@ -56,8 +57,11 @@ class Catalogue:
         """The metrics of the families, without those that the settings hide."""
         hide = self.settings.metrics.hide
         every = [m.name for f in FAMILIES for m in f.metrics]
+        hidden: set[str] = set()
         for pattern in hide:
-            if not fnmatch.filter(every, pattern):
+            old = fnmatch.filter(RENAMED, pattern)
+            found = fnmatch.filter(every, pattern) or [new_name(name) for name in old]
+            if not found:
                 raise SettingsError(f"metrics.hide: no metric is called {pattern!r}")
-        hidden = {name for pattern in hide for name in fnmatch.filter(every, pattern)}
+            hidden.update(found)
         return tuple(m for f in self.families for m in f.metrics if m.name not in hidden)

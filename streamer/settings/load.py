@@ -15,7 +15,6 @@ import msgspec
 from streamer.errors import SettingsError
 from streamer.settings.model import Settings
 from streamer.settings.names import PREFIX, hint, refuse_near_misses
-from streamer.settings.renamed import present_name
 from streamer.settings.section import SECRETS
 from streamer.settings.validation import validate
 
@@ -64,13 +63,5 @@ def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
         settings = msgspec.convert(data, Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
-    settings = _with_present_names(settings)
     validate(settings)
     return settings
-
-
-def _with_present_names(settings: Settings) -> Settings:
-    """Settings in which metrics that were renamed have their new names."""
-    hide = tuple(map(present_name, settings.metrics.hide))
-    metrics = msgspec.structs.replace(settings.metrics, hide=hide)
-    return msgspec.structs.replace(settings, metrics=metrics)

@@ -7,6 +7,7 @@ release after the renaming.
 from __future__ import annotations
 
 import logging
+from functools import cache
 
 logger = logging.getLogger("streamer")
 RENAMED = {
@@ -18,13 +19,9 @@ RENAMED = {
 """Old name → new name, without prefix."""
 
 
-def present_name(name: str) -> str:
-    """A metric's name; the new one of an old one, with a warning.
-
-    >>> present_name("ctr_ratio")
-    'ctr_ratio'
-    """
-    new = RENAMED.get(name, name)
-    if new != name:
-        logger.warning("the metric %r is called %r now: change it in the settings", name, new)
+@cache
+def new_name(old: str) -> str:
+    """The name that a renamed metric has now; warns once of the old one in the settings."""
+    new = RENAMED[old]
+    logger.warning("the metric %r is called %r now: change it in the settings", old, new)
     return new

@@ -7,11 +7,11 @@ import logging
 import pytest
 
 from streamer.cli.metrics import entries
-from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.query.readings import Reading, Readout
 from streamer.server.prometheus_text import render
 from streamer.settings.load import parse
-from streamer.settings.renamed import RENAMED
+from streamer.settings.renamed import RENAMED, new_name
 
 
 def test_new_names_are_there_and_old_ones_are_not() -> None:
@@ -32,8 +32,12 @@ def test_the_page_shows_both() -> None:
     assert lines[5] == 'streamer_hit_rate_ratio{window="1h"} 0.25'
 
 
-def test_an_old_name_in_the_settings_warns(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("pattern", ["hit_rate_ratio", "hit_rate_r*"])
+def test_an_old_name_in_the_settings_warns(caplog: pytest.LogCaptureFixture, pattern: str) -> None:
+    new_name.cache_clear()
     with caplog.at_level(logging.WARNING, "streamer"):
-        settings = parse({"metrics": {"hide": ["hit_rate_ratio", "*_stderr"]}})
-    assert settings.metrics.hide == ("user_hit_ratio", "*_stderr")
+        catalogue = Catalogue(parse({"metrics": {"hide": [pattern, "*_stderr"]}}))
     assert "'hit_rate_ratio' is called 'user_hit_ratio' now" in caplog.text
+    shown = {metric.name for metric in catalogue.metrics}
+    assert "user_hit_ratio" not in shown
+    assert "user_hit_lower_ratio" in shown
