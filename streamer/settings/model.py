@@ -9,6 +9,7 @@ import msgspec
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.durations import duration_ms, in_ms
+from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
 from streamer.settings.section import Section
 
@@ -26,6 +27,11 @@ class Topics(Section, frozen=True):
     """Starts, views, dwells and ends of visits."""
     dead_letters: str = "dead_letters"
     """Late and rejected records, unchanged, with headers that say why."""
+
+    @cached_property
+    def by_kind(self) -> dict[str, str]:
+        """Kind of events → the name of their topic."""
+        return {kind: getattr(self, kind) for kind in KINDS}
 
 
 class Kafka(Section, frozen=True):
