@@ -9,6 +9,8 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
     partitioner_findings,
@@ -87,7 +89,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _ask_kafka(settings: Settings) -> _Kafka:
-    names = {k: str(getattr(settings.kafka.topics, k)) for k in (*KINDS, "dead_letters")}
+    names: dict[str, str] = msgspec.structs.asdict(settings.kafka.topics)
     try:
         async with admin_client(settings.kafka) as client:
             found = await describe_topics(client, names.values())

@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -21,6 +20,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 from aiohttp import web
 from aiokafka import AIOKafkaProducer
 from rich.box import SIMPLE_HEAD
@@ -29,6 +29,7 @@ from rich.live import Live
 from rich.table import Table
 
 from streamer.cli.run import worker_command, worker_environment
+from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.query.readings import Readout
@@ -93,11 +94,8 @@ baseline = "before"
 
 
 async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    topics = settings.kafka.topics
-    names = [getattr(topics, name) for name in topics.__struct_fields__]
+    stop = stopped()
+    names = msgspec.structs.astuple(settings.kafka.topics)
     await create_topics(settings.kafka.brokers, names, PARTITIONS)
     async with _worker(path), _exporter(settings, args.port) as (exporter, port):
         _announce(settings, path, port, args.rate)
@@ -172,7 +170,7 @@ async def _produce(settings: Settings, rate: float) -> None:
             if event["ts"] > now_ms:
                 await _wait_until(event["ts"])
             kind, value = next(open_bandit.lines([event]))
-            topic, key = getattr(settings.kafka.topics, kind), event["user_id"].encode()
+            topic, key = settings.kafka.topics.by_kind[kind], event["user_id"].encode()
             await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
     finally:
         await producer.stop()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 
 from aiohttp import web
 from msgspec.structs import replace
 
+from streamer.cli.stopping import stopped
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
 from streamer.server.app import application
@@ -34,9 +34,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 async def _serve(settings: Settings, host: str, port: int) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopped()
     garbage_collector.calm()
     context = tls_context(settings.exporter)
     exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))

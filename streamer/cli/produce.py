@@ -11,17 +11,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from streamer.cli.progress import progress
 from streamer.cli.refused import Refused
+from streamer.cli.stopping import stopped
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
@@ -93,7 +94,7 @@ async def _produce(
     described = await _topics(settings, create, retention_ms)
     if source is None:
         return None
-    stop = _stopped() if isinstance(source, LiveTraffic) else None
+    stop = stopped() if isinstance(source, LiveTraffic) else None
     producer = await _connected(settings.kafka)
     try:
         sender = Sender(settings, producer, described["impressions"].partitions)
@@ -116,20 +117,11 @@ async def _produce(
         await producer.stop()
 
 
-def _stopped() -> asyncio.Event:
-    """Set by SIGTERM and Ctrl-C: the way to end what has no end."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop
-
-
 async def _topics(
     settings: Settings, create: int | None, retention_ms: int
 ) -> dict[str, TopicDescription]:
     """Facts of the four topics by kind; BrokerError where they do not fit."""
-    topics = settings.kafka.topics
-    kinds = {kind: str(getattr(topics, kind)) for kind in (*KINDS, "dead_letters")}
+    kinds: dict[str, str] = msgspec.structs.asdict(settings.kafka.topics)
     async with admin_client(settings.kafka) as client:
         described = await describe_topics(client, kinds.values())
         missing = [name for name in kinds.values() if name not in described]
@@ -208,8 +200,7 @@ def refuse_old(
                 "use topics with CreateTime, or `streamer replay`"
             )
         retention_ms = topic.limit("retention.ms")
-        deletes = "delete" in topic.settings.get("cleanup.policy", "delete")
-        if deletes and retention_ms is not None and age_ms > retention_ms:
+        if topic.deletes and retention_ms is not None and age_ms > retention_ms:
             raise BrokerError(
                 f"the first line is {age_ms // 1000} s old, but topic {topic.name!r} has "
                 f"retention.ms={retention_ms}, so Kafka would delete it: "
@@ -243,7 +234,7 @@ class Sender:
         self.lines = self.buried = 0
         self.refused = Refused(settings)
         self._topics = settings.kafka.topics
-        self._names = {kind: str(getattr(self._topics, kind)) for kind in KINDS}
+        self._names = self._topics.by_kind
         self._producer, self._partitions = producer, partitions
         self._keys, self._judge = KeyReader(settings), RecordDecoder(settings)
         self._explainer = Explainer(settings)

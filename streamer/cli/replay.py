@@ -98,7 +98,7 @@ def _json_line(dead: Dead, settings: Settings, explainer: Explainer) -> bytes:
     Of a line longer than ``limits.MAX_LINE_BYTES`` only that much was read: ``cut`` says so.
     """
     letter: dict[str, str | int | bool] = {
-        "topic": getattr(settings.kafka.topics, dead.topic) if dead.topic else "",
+        "topic": settings.kafka.topics.by_kind.get(dead.topic, ""),
         "partition": dead.partition,
         "offset": dead.offset,
         **asdict(explainer.explain(dead.topic, dead.value, dead.reason)),

@@ -6,13 +6,13 @@ import argparse
 import asyncio
 import contextlib
 import os
-import signal
 import sys
 from asyncio.subprocess import DEVNULL
 from pathlib import Path
 
 from streamer.cli.finding import WARN
 from streamer.cli.series import series_finding
+from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.ingest.keying import topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
@@ -97,9 +97,7 @@ def worker_environment(config: str | None) -> dict[str, str]:
 
 async def _supervise(settings: Settings, config: str | None, workers: int) -> int:
     """Keep the workers running; a signal stops them cleanly."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopped()
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
             group.create_task(_keep_running(settings, config, stop))

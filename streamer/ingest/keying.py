@@ -79,8 +79,8 @@ def topics_not_by_user(settings: Settings, keyed: Mapping[str, bool]) -> list[st
     """
     if settings.kafka.keyed_by == "user":
         return []
-    topics = settings.kafka.topics
-    return [str(getattr(topics, kind)) for kind, is_by_user in keyed.items() if not is_by_user]
+    names = settings.kafka.topics.by_kind
+    return [names[kind] for kind, is_by_user in keyed.items() if not is_by_user]
 
 
 def why_no_users(topics: Iterable[str]) -> str:

@@ -18,7 +18,6 @@ from streamer.ingest.record import RecordDecoder
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import partition_count
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
 RECORDS = 200
@@ -92,7 +91,7 @@ async def look_at_keys(settings: Settings) -> dict[str, bool]:
     """Kind → whether its topic is keyed by user, of those whose last records say enough;
     BrokerError where they cannot be read."""
     count = await partition_count(settings.kafka)
-    names = {kind: str(getattr(settings.kafka.topics, kind)) for kind in KINDS}
+    names = settings.kafka.topics.by_kind
     described = {kind: TopicDescription(name, count, {}) for kind, name in names.items()}
     samples = await sample_topics(settings, described, None)
     found = keying_of({kind: sample.users for kind, sample in samples.items()}, count)

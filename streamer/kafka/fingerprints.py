@@ -44,13 +44,11 @@ class Records(Protocol):
         self, tps: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, tuple[int, int]]:
         """Start and end of each log."""
-        ...
 
     async def records_at(
         self, offsets: Mapping[TopicPartition, int]
     ) -> Mapping[TopicPartition, Fingerprint]:
         """The first record of each log at or after an offset; none where it ends before."""
-        ...
 
 
 @dataclass(frozen=True)

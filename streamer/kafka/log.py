@@ -25,29 +25,22 @@ class Log(Records, Protocol):
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
         """Seek to these offsets; chunks fetched from then on carry ``epoch``."""
-        ...
 
     async def progress(self) -> dict[TopicPartition, Progress]:
         """How far each assigned topic-partition was fetched; empty while the consumer stops."""
-        ...
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to Kafka for lag tools only; failures are ignored."""
-        ...
 
     def take_doubted(self) -> set[TopicPartition]:
         """Topic-partitions whose log may have changed since the last call: truncated or
         recreated."""
-        ...
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether Kafka has assigned all of these to this worker."""
-        ...
 
     def pause(self, tps: Iterable[TopicPartition]) -> None:
         """Stop fetching these until ``resume``."""
-        ...
 
     def resume(self, tps: Iterable[TopicPartition]) -> None:
         """Fetch these again; those no longer assigned are ignored."""
-        ...

@@ -13,7 +13,6 @@ from aiokafka.errors import KafkaError
 
 from streamer.kafka.client import Refusals, client_settings
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Kafka
 
 NOT_ASKED = "the ends of its logs are not known yet"
@@ -39,7 +38,7 @@ class KafkaLogEnds(LogEnds):
     def __init__(self, kafka: Kafka) -> None:
         super().__init__(problem=NOT_ASKED)
         self.kafka = kafka
-        self._kinds = {str(getattr(kafka.topics, kind)): kind for kind in KINDS}
+        self._kinds = {name: kind for kind, name in kafka.topics.by_kind.items()}
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:

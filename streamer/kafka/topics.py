@@ -11,7 +11,6 @@ from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError, StoreError
 from streamer.kafka.client import Refusals, client_settings
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Kafka
 
 _TIMEOUT_MS = 15_000
@@ -45,7 +44,7 @@ async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, list[dic
 
 async def partition_count(kafka: Kafka) -> int:
     """Partitions of the four topics; BrokerError where one is missing or they are not equal."""
-    names = [str(getattr(kafka.topics, kind)) for kind in KINDS]
+    names = list(kafka.topics.by_kind.values())
     async with admin_client(kafka) as client:
         described = await partitions_of(client, names)
     counts = {name: len(partitions) for name, partitions in described.items()}

@@ -34,7 +34,6 @@ from streamer.kafka.chunk import Chunk, chunk_of
 from streamer.kafka.client import client_settings
 from streamer.kafka.log import Progress
 from streamer.kafka.raw_batches import keep_batches_raw, raw_records
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
 logger = logging.getLogger("streamer")
@@ -102,8 +101,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self.epochs: dict[TopicPartition, int] = {}
         self.handed_out: dict[TopicPartition, int] = {}
         self.doubted: deque[TopicPartition] = deque()
-        topics = self._settings.kafka.topics
-        self._kinds = {str(getattr(topics, kind)): kind for kind in KINDS}
+        self._kinds = {name: kind for kind, name in self._settings.kafka.topics.by_kind.items()}
 
     @property
     def _settings(self) -> Settings:

@@ -209,45 +209,35 @@ _gauge(
 )
 
 
-@_declare(
+def _status(name: str, doc: str, read: Callable[[Watched], Change | Traffic | None]) -> None:
+    """Declare the status of one verdict on every watched segment."""
+
+    def samples(known: Known) -> Iterator[Sample]:
+        for found in known.watched:
+            verdict = read(found)
+            if verdict is not None:
+                yield (found.alert.name, *found.segment, str(verdict.status)), 1
+
+    samples.__doc__ = doc
+    labels, empty = (*_LABELS, "status"), "absent for what does not hold"
+    _declare(name, *labels, formula="1 for what holds", unit="1", empty=empty)(samples)
+
+
+_status(
     "alert_status",
-    *(*_LABELS, "status"),
-    formula="1 for what holds",
-    unit="1",
-    empty="absent for what does not hold",
+    "Status of a watched segment: fine, dropped, risen, too little data, days differ, no traffic, "
+    "no baseline.",
+    lambda found: found.change,
 )
-def _status(known: Known) -> Iterator[Sample]:
-    """Status of a watched segment: fine, dropped, risen, too little data, days differ, no
-    traffic, no baseline."""
-    for found in known.watched:
-        yield (found.alert.name, *found.segment, str(found.change.status)), 1
-
-
-@_declare(
+_status(
     "alert_traffic_status",
-    *(*_LABELS, "status"),
-    formula="1 for what holds",
-    unit="1",
-    empty="absent for what does not hold",
+    "Status of a watched segment's traffic: fine, dropped, risen, too little data, days differ, no "
+    "baseline.",
+    lambda found: found.traffic,
 )
-def _traffic_status(known: Known) -> Iterator[Sample]:
-    """Status of a watched segment's traffic: fine, dropped, risen, too little data, days
-    differ, no baseline."""
-    for found in known.watched:
-        if found.traffic is not None:
-            yield (found.alert.name, *found.segment, str(found.traffic.status)), 1
-
-
-@_declare(
+_status(
     "alert_reference_status",
-    *(*_LABELS, "status"),
-    formula="1 for what holds",
-    unit="1",
-    empty="absent for what does not hold",
+    "Status of a watched segment's past 7 days against the reference week: fine, dropped, risen, "
+    "too little data, days differ, no baseline.",
+    lambda found: found.reference,
 )
-def _reference_status(known: Known) -> Iterator[Sample]:
-    """Status of a watched segment's past 7 days against the reference week: fine, dropped,
-    risen, too little data, days differ, no baseline."""
-    for found in known.watched:
-        if found.reference is not None:
-            yield (found.alert.name, *found.segment, str(found.reference.status)), 1

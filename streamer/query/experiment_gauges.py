@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from streamer.query.counters import Counter, Known, Sample, declaring
 from streamer.query.experiments import ExperimentReadout, deciding
 from streamer.stats.experiments.estimate import Estimate, Inference
+from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
 
 GAUGES: list[Counter] = []
@@ -25,21 +26,21 @@ def _running(known: Known) -> Iterator[ExperimentReadout]:
     return (found for found in known.experiments if found.last is not None)
 
 
-def _lifts(known: Known, scale: Scale) -> Iterator[tuple[tuple[str, str, str], Estimate]]:
-    """(labels, lift in that scale) of every comparison."""
+def _comparisons(known: Known) -> Iterator[tuple[tuple[str, str, str], Comparison]]:
+    """Labels, and what was compared."""
     for found in _running(known):
         for metric in found.metrics:
             for comparison in metric.found.comparisons:
-                labels = (found.experiment.name, metric.name, comparison.arm)
-                lifts = deciding(comparison)
-                yield labels, lifts.relative if scale is Scale.RELATIVE else lifts.absolute
+                yield (found.experiment.name, metric.name, comparison.arm), comparison
 
 
 def _inferences(
     known: Known, scale: Scale
 ) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
-    """The same for each kind of interval."""
-    for labels, lift in _lifts(known, scale):
+    """Labels, the lift in that scale, and each kind of its interval."""
+    for labels, comparison in _comparisons(known):
+        lifts = deciding(comparison)
+        lift = lifts.relative if scale is Scale.RELATIVE else lifts.absolute
         for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
             if inference is not None:
                 yield (*labels, interval), lift, inference
@@ -215,8 +216,5 @@ _gauge(
 )
 def _verdict(known: Known) -> Iterator[Sample]:
     """The verdict on an arm, by one metric."""
-    for found in _running(known):
-        for metric in found.metrics:
-            for comparison in metric.found.comparisons:
-                labels = (found.experiment.name, metric.name, comparison.arm)
-                yield (*labels, str(comparison.verdict.outcome)), 1
+    for labels, comparison in _comparisons(known):
+        yield (*labels, str(comparison.verdict.outcome)), 1

@@ -1,8 +1,8 @@
 """Readings as the Prometheus text format, or as OpenMetrics.
 
-``render`` writes what ``prometheus_client.generate_latest`` writes for ``families`` (a test holds
-it to that, byte by byte), several times as fast: label texts are made once for each label set, not
-once for each sample.
+``render`` writes what ``prometheus_client.generate_latest`` would (a test holds it to that, byte
+by byte), several times as fast: label texts are made once for each label set, not once for each
+sample.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 
-from prometheus_client.core import Metric
 from prometheus_client.utils import floatToGoString
 
 from streamer.metrics.catalogue import PREFIX
@@ -33,11 +32,11 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
         _texts.clear()
     texts: dict[tuple[object, ...], dict[int, str]] = {}
     out: list[str] = []
-    shown = (b for b in _with_old_names(result.blocks) if b.present)
+    shown = (b for b in with_old_names(result.blocks) if b.present)
     for family, group in groupby(shown, attrgetter("family")):
         blocks = list(group)
         out.append(_openmetrics_head(family, blocks[0]) if is_openmetrics else _head(blocks[0]))
-        for block, places in _runs(blocks):
+        for block, places in places_of(blocks):
             made = texts.setdefault((id(block.labels), *block.extra.items()), {})
             name, labels, extra, values = block.name, block.labels, block.extra, block.values
             for i in places:
@@ -58,7 +57,7 @@ def render(result: Readout, is_openmetrics: bool = False) -> str:
     return "".join(out)
 
 
-def _with_old_names(blocks: Sequence[Block]) -> Iterator[Block]:
+def with_old_names(blocks: Sequence[Block]) -> Iterator[Block]:
     """Blocks, and once more those of metrics that were renamed, under their old names."""
     yield from blocks
     for old, new in RENAMED.items():
@@ -68,7 +67,7 @@ def _with_old_names(blocks: Sequence[Block]) -> Iterator[Block]:
                 yield replace(block, name=PREFIX + old, doc=doc)
 
 
-def _runs(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
+def places_of(blocks: Sequence[Block]) -> Iterator[tuple[Block, Sequence[int]]]:
     """Blocks of one family, and which of their places follow each other on the page: a histogram's
     series of one segment stand together, the buckets first."""
     if blocks[0].kind != "histogram":
@@ -91,20 +90,6 @@ def _large(value: float) -> str:
         mantissa = f"{digits[0]}.{digits[1:]}".rstrip("0.")
         return f"{mantissa}e+0{len(digits) - 1}"
     return str(floatToGoString(value))  # type: ignore[no-untyped-call]
-
-
-def families(result: Readout) -> Iterator[Metric]:
-    """The same readings for a custom collector of ``prometheus_client``."""
-    shown = (b for b in _with_old_names(result.blocks) if b.present)
-    for family, group in groupby(shown, attrgetter("family")):
-        blocks = list(group)
-        bare = family.removesuffix("_total") if blocks[0].kind == "counter" else family
-        found = Metric(bare, blocks[0].doc, blocks[0].kind)
-        for block, places in _runs(blocks):
-            for i in places:
-                labels = {**block.labels[i], **block.extra}
-                found.add_sample(block.name, labels, block.values[i])
-        yield found
 
 
 def _head(block: Block) -> str:

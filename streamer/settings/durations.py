@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
@@ -19,6 +20,11 @@ def duration_ms(text: str, where: str) -> int:
             f"bad duration {text!r}: a positive whole number and one of ms, s, m, h, d; at {where}"
         )
     return int(match[1]) * _UNITS_MS[match[2]]
+
+
+def in_ms(key: str, section: str) -> cached_property[int]:
+    """A property of a section: the milliseconds of one of its durations."""
+    return cached_property(lambda its: duration_ms(getattr(its, key), f"{section}.{key}"))
 
 
 def pane_length_ms(window_ms: int) -> int:

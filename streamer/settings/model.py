@@ -8,7 +8,8 @@ import msgspec
 
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.durations import duration_ms
+from streamer.settings.durations import duration_ms, in_ms
+from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
 from streamer.settings.section import Section
 
@@ -26,6 +27,11 @@ class Topics(Section, frozen=True):
     """Starts, views, dwells and ends of visits."""
     dead_letters: str = "dead_letters"
     """Late and rejected records, unchanged, with headers that say why."""
+
+    @cached_property
+    def by_kind(self) -> dict[str, str]:
+        """Kind of events → the name of their topic."""
+        return {kind: getattr(self, kind) for kind in KINDS}
 
 
 class Kafka(Section, frozen=True):
@@ -75,9 +81,7 @@ class Kafka(Section, frozen=True):
     check_crcs: bool = True
     """Whether checksums of fetched batches are verified."""
 
-    @cached_property
-    def session_timeout_ms(self) -> int:
-        return duration_ms(self.session_timeout, "kafka.session_timeout")
+    session_timeout_ms = in_ms("session_timeout", "kafka")
 
 
 class Redis(Section, frozen=True):
@@ -137,17 +141,9 @@ class Attribution(Section, frozen=True):
     session_gap: str = "30m"
     """Time without an event after which a session has ended."""
 
-    @cached_property
-    def click_ms(self) -> int:
-        return duration_ms(self.click, "attribution.click")
-
-    @cached_property
-    def conversion_ms(self) -> int:
-        return duration_ms(self.conversion, "attribution.conversion")
-
-    @cached_property
-    def session_gap_ms(self) -> int:
-        return duration_ms(self.session_gap, "attribution.session_gap")
+    click_ms = in_ms("click", "attribution")
+    conversion_ms = in_ms("conversion", "attribution")
+    session_gap_ms = in_ms("session_gap", "attribution")
 
 
 class Metrics(Section, frozen=True):
@@ -191,17 +187,9 @@ class Time(Section, frozen=True):
     dedup_horizon: str = "1h"
     """How long a second event with the same `event_id` is a duplicate."""
 
-    @cached_property
-    def max_lateness_ms(self) -> int:
-        return duration_ms(self.max_lateness, "time.max_lateness")
-
-    @cached_property
-    def max_skew_ms(self) -> int:
-        return duration_ms(self.max_skew, "time.max_skew")
-
-    @cached_property
-    def dedup_horizon_ms(self) -> int:
-        return duration_ms(self.dedup_horizon, "time.dedup_horizon")
+    max_lateness_ms = in_ms("max_lateness", "time")
+    max_skew_ms = in_ms("max_skew", "time")
+    dedup_horizon_ms = in_ms("dedup_horizon", "time")
 
 
 class Exporter(Section, frozen=True):

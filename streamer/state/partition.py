@@ -115,8 +115,6 @@ class Series:
     declared: AlertSeries
     names: Sequence[str]
     core: Core
-    partition_names: Sequence[str]
-    """Names of all dimensions."""
 
     @property
     def labels(self) -> list[Label]:
@@ -146,7 +144,7 @@ class Partition:
         self.logs = {kind: TopicLog(kind, self.core) for kind in KINDS}
         names = self.settings.dimension_names
         self.series = [
-            Series(i, declared, [n for n in names if n in declared.dimensions], self.core, names)
+            Series(i, declared, [n for n in names if n in declared.dimensions], self.core)
             for i, declared in enumerate(self.catalogue.alert_measures.series)
         ]
         self.series_since_ms = [0] * len(self.series)

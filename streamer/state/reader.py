@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import cast
 
 from streamer.errors import CodecError, DamagedError
 from streamer.settings import limits
@@ -15,8 +15,6 @@ from streamer.state.manifest import GROUPS, Manifest, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
 from streamer.state.store import Store, Stored
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Reader:
         whose blobs are gone was committed in between, and is read again."""
         for _ in range(limits.READ_ATTEMPTS):
             stored = dict(zip(numbers, await self.store.read_all(numbers), strict=True))
-            manifests, damage = await _aside(_decoded, stored)
+            manifests, damage = await asyncio.to_thread(_decoded, stored)
             wanted = {}
             for number, manifest in manifests.items():
                 copy = self._copies[number]
@@ -132,8 +130,8 @@ class Reader:
                 if not copy.is_behind:
                     wanted[number] = [n for n in manifest.shown_blobs() if n not in copy.blobs]
             found = await self.store.all_blobs(wanted)
-            whole = {number: blobs for number, blobs in found.items() if None not in blobs}
-            damage |= await _aside(self._take, stored, manifests, wanted, whole)
+            whole = {n: cast(list[bytes], some) for n, some in found.items() if None not in some}
+            damage |= await asyncio.to_thread(self._take, stored, manifests, wanted, whole)
             for number in stored:
                 self._copies[number].damage = damage.get(number, "")
             numbers = [number for number in found if number not in whole]
@@ -170,11 +168,6 @@ class Reader:
             if manifest.stream_ms > self.stream_ms:
                 self.stream_ms, self.moved_ms = manifest.stream_ms, copy.seen_ms
         return damage
-
-
-async def _aside(work: Callable[..., _T], *arguments: Any) -> _T:
-    """Run slow work off the event loop."""
-    return await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 
 def _decoded(stored: Mapping[int, Stored]) -> tuple[dict[int, Manifest], dict[int, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ async def load_partition(
     for name in TABLES:
         refs = manifest.tables.get(name, [])
         found = await _blobs(store, number, [ref.name for ref in refs])
-        await _aside(_load_table, journal, name, refs, found)
+        await asyncio.to_thread(_load_table, journal, name, refs, found)
     partition.core.finish_load()
     journal.users = dict(manifest.users)
     wanted = {trial.shape for trial in partition.catalogue.experiment_measures.trials}
@@ -73,11 +73,6 @@ def start_over(partition: Partition, claim: str, stored: Stored) -> Journal:
         journal.commit_number = 1
     journal.recounted = journal.commit_number
     return journal
-
-
-async def _aside(work: Callable[..., None], *arguments: Any) -> None:
-    """Run slow work off the event loop."""
-    await asyncio.get_running_loop().run_in_executor(None, work, *arguments)
 
 
 def _load_table(

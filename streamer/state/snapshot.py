@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.encoding import limbs
-from streamer.encoding.arrays import I64, runs_of
+from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
 from streamer.settings.event_fields import KINDS
+from streamer.state.panes import Pane, split
 from streamer.state.partition import Partition, Series
 from streamer.state.topics import TopicState
 
-Panes = dict[int, tuple[I64, I64]]
-"""Pane → codes and values, packed as in ``encoding.packed``."""
-
-
+Panes = dict[int, Pane]
 UserSums = dict[int, tuple[I64, I64]]
 """ring → keys (see ``engine.user_sums``) and values."""
 
@@ -116,8 +113,4 @@ def panes_of(what: Partition | Series) -> Panes:
     number = what.number if isinstance(what, Series) else None
     core = what.core
     pane, code, value = core.dump_panes(core.live_panes(number), number)
-    bounds = [*runs_of(pane).tolist(), len(pane)]
-    return {
-        int(pane[start]): (code[start:stop], value[start:stop])
-        for start, stop in itertools.pairwise(bounds)
-    }
+    return split({"pane": pane, "code": code, "value": value})

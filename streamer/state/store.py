@@ -57,96 +57,73 @@ class Store(Protocol):
 
     async def check(self) -> None:
         """StoreError where the store may lose what it was given."""
-        ...
 
     async def set_partitions(self, count: int) -> int:
         """Store the number of partitions if none is stored; returns the stored one."""
-        ...
 
     async def partitions(self) -> int | None:
         """The stored number of partitions."""
-        ...
 
     async def set_hash_key(self, key: HashKey) -> HashKey:
         """Store the key under which ids are hashed if none is stored; returns the stored one."""
-        ...
 
     async def hash_key(self) -> HashKey | None:
         """The stored key."""
-        ...
 
     async def claim(self, partition: int) -> tuple[str, Stored]:
         """Claim the partition, whoever has it, then read its state."""
-        ...
 
     async def sweep(self, partition: int, claim: str, held: set[str]) -> int:
         """Delete blobs not in ``held``, if the claim is still this worker's; returns how many."""
-        ...
 
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         """Blobs by name; None for one that is gone."""
-        ...
 
     async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
         """How many of these blobs are there."""
-        ...
 
     async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
         """Blobs of many partitions, as ``blobs`` gives them, in few round trips."""
-        ...
 
     async def commit(self, partition: int, commit: Commit) -> Answer:
         """Write blobs, manifest and position in one step, if the claim and position still match."""
-        ...
 
     async def release(self, partition: int, claim: str) -> None:
         """Release a partition, if the claim is still this worker's."""
-        ...
 
     async def read(self, partition: int) -> Stored:
         """The stored manifest and position of one partition."""
-        ...
 
     async def read_all(self, partitions: Sequence[int]) -> list[Stored]:
         """What ``read`` gives of each, in few round trips: not of the same moment."""
-        ...
 
     async def standing(self, partitions: Sequence[int]) -> list[tuple[str | None, bytes]]:
         """Claim and position of partitions, cheaply."""
-        ...
 
     async def owner(self, partition: int) -> str | None:
         """The claim on a partition."""
-        ...
 
     async def set_keyed(self, found: Mapping[str, bool]) -> None:
         """Store by kind whether the topic is keyed by user. False stays: users were counted wrong
         once."""
-        ...
 
     async def keyed(self) -> dict[str, bool]:
         """What ``set_keyed`` stored, by kind."""
-        ...
 
     async def report(self, worker_report: WorkerReport) -> str:
         """Store a worker's report; returns the ``process`` of the report that it replaces."""
-        ...
 
     async def leave(self, worker: str) -> None:
         """Delete the report of a worker that has stopped on purpose."""
-        ...
 
     async def reports(self) -> list[WorkerReport]:
         """The last report of every worker, silent ones included."""
-        ...
 
     async def now_ms(self) -> int:
         """The store's clock in epoch milliseconds, which all processes share."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 def new_claim() -> str:

@@ -26,7 +26,6 @@ from streamer.kafka.log import Progress
 from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import partition_count, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
@@ -239,8 +238,7 @@ def _add_agents(app: App) -> None:
         async for chunk in stream:
             app.runner.offer(chunk)
 
-    for kind in KINDS:
-        name = str(getattr(app.settings.kafka.topics, kind))
+    for kind, name in app.settings.kafka.topics.by_kind.items():
         topic = app.topic(name, schema=ChunkSchema(), acks=False)
         app.agent(topic, name=f"streamer.app.{kind}", concurrency=1)(hand_on)
 

@@ -154,7 +154,7 @@ class PartitionTask:
         return applied.rows
 
     def _topic(self, kind: str) -> str:
-        return str(getattr(self.settings.kafka.topics, kind))
+        return self.settings.kafka.topics.by_kind[kind]
 
     def _keep_dead(self, applied: Applied) -> None:
         self.dead_omitted += applied.omitted

@@ -56,8 +56,7 @@ class Runner:
         self.dead_letters = DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, PartitionTask] = {}
-        topics = settings.kafka.topics
-        self.topic_of = {kind: str(getattr(topics, kind)) for kind in KINDS}
+        self.topic_of = settings.kafka.topics.by_kind
         self._recoveries: dict[int, asyncio.Task[None]] = {}
         self._paused: set[TopicPartition] = set()
         self._wake = asyncio.Event()

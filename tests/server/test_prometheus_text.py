@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from itertools import groupby
+from operator import attrgetter
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -12,11 +14,25 @@ from prometheus_client.core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.query.readings import Reading, Readout
-from streamer.server.prometheus_text import families, render
+from streamer.server.prometheus_text import places_of, render, with_old_names
 from streamer.settings.model import Settings
 from streamer.settings.renamed import RENAMED
 from streamer.sources.replay import Replay
 from streamer.sources.synthetic import Traffic, generate
+
+
+def families(result: Readout) -> Iterator[Metric]:
+    """The same readings for a custom collector of ``prometheus_client``."""
+    shown = (b for b in with_old_names(result.blocks) if b.present)
+    for family, group in groupby(shown, attrgetter("family")):
+        blocks = list(group)
+        bare = family.removesuffix("_total") if blocks[0].kind == "counter" else family
+        found = Metric(bare, blocks[0].doc, blocks[0].kind)
+        for block, places in places_of(blocks):
+            for i in places:
+                labels = {**block.labels[i], **block.extra}
+                found.add_sample(block.name, labels, block.values[i])
+        yield found
 
 
 class Collector:

@@ -47,7 +47,7 @@ def canonical(partition: Partition) -> Canonical:
         "viewings": _intervals(partition, "viewings", texts, ("click_segment", "session_segment")),
         "user_items": _user_items(partition, texts),
         "user_sums": _user_sums(partition, state["dimensions"]),
-        "series": [_series(state["dimensions"], series) for series in partition.series],
+        "series": [_series(partition, state["dimensions"], series) for series in partition.series],
     }
 
 
@@ -162,9 +162,11 @@ def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[A
     return _summed(entries)
 
 
-def _series(dimensions: dict[str, Any], series: Series) -> dict[tuple[Any, ...], int]:
+def _series(
+    partition: Partition, dimensions: dict[str, Any], series: Series
+) -> dict[tuple[Any, ...], int]:
     """Sums by (pane, label as it is now, statistic)."""
-    kept = dict(zip(series.partition_names, dimensions["values"], strict=True))
+    kept = dict(zip(partition.settings.dimension_names, dimensions["values"], strict=True))
     labels = [_shown(kept, label) for label in series.labels]
     return _summed(
         ((pane, labels[label], stat), value)

@@ -35,15 +35,16 @@ _REFUSALS = (
     NoPermissionError,
     ssl.SSLCertVerificationError,
 )
+_TIMEOUT_SECONDS = 10.0
 _REFUSED = ("NOAUTH", "NOPERM", "WRONGPASS", "CERTIFICATE_VERIFY_FAILED")
 
 
-def client(settings: RedisSettings, timeout_seconds: float = 10.0) -> Any:
+def client(settings: RedisSettings) -> Any:
     """A client for the settings, without retries of its own: commits are retried here, where a
     lost reply is told from a lost request."""
     options: dict[str, Any] = {
-        "socket_timeout": timeout_seconds,
-        "socket_connect_timeout": timeout_seconds,
+        "socket_timeout": _TIMEOUT_SECONDS,
+        "socket_connect_timeout": _TIMEOUT_SECONDS,
         "retry": Retry(NoBackoff(), 0),
         "username": settings.username,
         "password": _password(settings),

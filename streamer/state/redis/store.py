@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.resources import files
 from typing import Any, cast
@@ -28,6 +28,12 @@ _STATE = ("position", "manifest", "seen_ms")
 _REPORTS_PER_TIDYING = 100
 _FORGET_SECONDS = 3600
 """After so long without a report a worker is forgotten."""
+
+
+def _parts(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The names, as many together as one call may have."""
+    for start in range(0, len(names), _BLOBS_PER_CALL):
+        yield names[start : start + _BLOBS_PER_CALL]
 
 
 class RedisStore:
@@ -113,8 +119,7 @@ class RedisStore:
     async def _drop(self, partition: int, claim: str, names: Sequence[str]) -> int:
         """Delete blobs that nothing refers to, if the claim is still ours; returns how many."""
         dropped = 0
-        for start in range(0, len(names), _BLOBS_PER_CALL):
-            some = names[start : start + _BLOBS_PER_CALL]
+        for some in _parts(names):
             fixed = [self.keys.claim(partition), self.keys.blobs(partition)]
             keys = [*fixed, *(self.keys.blob(partition, n) for n in some)]
             dropped += int(await self._sweep(keys=keys, args=[claim, *some]))
@@ -123,26 +128,20 @@ class RedisStore:
     async def blobs(self, partition: int, names: Sequence[str]) -> list[bytes | None]:
         found: list[bytes | None] = []
         with self._errors(f"cannot read partition {partition}"):
-            for start in range(0, len(names), _BLOBS_PER_CALL):
-                some = names[start : start + _BLOBS_PER_CALL]
+            for some in _parts(names):
                 found += await self.redis.mget([self.keys.blob(partition, n) for n in some])
         return found
 
     async def count_blobs(self, partition: int, names: Sequence[str]) -> int:
         found = 0
         with self._errors(f"cannot look for the blobs of partition {partition}"):
-            for start in range(0, len(names), _BLOBS_PER_CALL):
-                some = names[start : start + _BLOBS_PER_CALL]
+            for some in _parts(names):
                 found += await self.redis.exists(*[self.keys.blob(partition, n) for n in some])
         return found
 
     async def all_blobs(self, wanted: Mapping[int, Sequence[str]]) -> dict[int, list[bytes | None]]:
         pipeline = self.redis.pipeline(transaction=False)
-        asked = [
-            (partition, names[start : start + _BLOBS_PER_CALL])
-            for partition, names in wanted.items()
-            for start in range(0, len(names), _BLOBS_PER_CALL)
-        ]
+        asked = [(number, some) for number, names in wanted.items() for some in _parts(names)]
         found: dict[int, list[bytes | None]] = {partition: [] for partition in wanted}
         with self._errors("cannot read blobs of partitions"):
             for partition, names in asked:  # a cluster's pipeline has no mget, but sends one
@@ -173,9 +172,7 @@ class RedisStore:
         return Answer(answer.decode())
 
     async def _write_blobs(self, partition: int, commit: Commit) -> None:
-        names = list(commit.blobs)
-        for start in range(0, len(names), _BLOBS_PER_CALL):
-            some = names[start : start + _BLOBS_PER_CALL]
+        for some in _parts(list(commit.blobs)):
             await self.redis.sadd(self.keys.blobs(partition), *some)  # none without its name
             await self.redis.mset({self.keys.blob(partition, n): commit.blobs[n] for n in some})
             await self.redis.sadd(self.keys.blobs(partition), *some)  # a sweep may have taken it

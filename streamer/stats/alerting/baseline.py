@@ -43,12 +43,6 @@ class Rule:
     level: float = LEVEL
     higher_is_better: bool = True
 
-    def __post_init__(self) -> None:
-        if not (isfinite(self.drop) and 0 < self.drop < 1):
-            raise ValueError(f"drop is {self.drop!r}: must be between 0 and 1")
-        if not (isfinite(self.level) and 0.5 < self.level < 1):
-            raise ValueError(f"level is {self.level!r}: must be between 0.5 and 1")
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, isfinite, log, sqrt
+from math import exp, log, sqrt
 
 from streamer.formatting import counted
 from streamer.settings.alerts import LEVEL
@@ -38,12 +38,6 @@ class TrafficRule:
     drop: float = 0.5
     rise: float = 1.0
     level: float = LEVEL
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.drop < 1:
-            raise ValueError(f"drop is {self.drop!r}: must be from 0 to below 1")
-        if not (self.rise >= 0 and isfinite(self.rise)):
-            raise ValueError(f"rise is {self.rise!r}: must be 0 or above")
 
 
 @dataclass(frozen=True, slots=True)

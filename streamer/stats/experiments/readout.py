@@ -64,7 +64,7 @@ class Detectable:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One treatment against the control. ``adjusted`` is None without sums of the time before;
-    otherwise, and if the rule says so, it is what ``guardrail``, ``detectable`` and ``verdict``
+    otherwise it is what ``guardrail``, ``detectable`` and ``verdict``
     speak of.
 
     ``guardrail``, with a margin: R_t - (1 - margin) R_c at any time, in the unit of the metric;
@@ -93,18 +93,14 @@ class Readout:
 
 
 def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
-    """Compare all arms of the plan; one without sums has no users.
-
-    Raises ValueError for an arm that the plan does not have, and for sums of different kinds.
-    """
-    every = _complete(plan, sums)
-    arms = {name: _arm(name, its) for name, its in every.items()}
+    """Compare all arms of the plan: their sums of one metric."""
+    arms = {name: _arm(name, sums[name]) for name in plan.split}
     split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
-    sums_of = [(every[name], every[plan.control]) for name in plan.treatments]
+    sums_of = [(sums[name], sums[plan.control]) for name in plan.treatments]
     pairs = [_pair(rule, *both) for both in sums_of]
     raw, sharper = estimates(plan, pairs), _adjusted(plan, pairs, sums_of)
-    decides = [its.lifts for its in sharper] if sharper and rule.adjust else raw
-    chosen = [its.made.pair for its in sharper] if sharper and rule.adjust else pairs
+    decides = [its.lifts for its in sharper] or raw
+    chosen = [its.made.pair for its in sharper] or pairs
     limits = _guardrails(plan, rule, chosen)
     comparisons = []
     for i, name in enumerate(plan.treatments):
@@ -119,23 +115,10 @@ def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
     return Readout(plan.control, split, list(arms.values()), comparisons)
 
 
-def _complete(plan: Plan, sums: Mapping[str, ArmSums]) -> dict[str, ArmSums]:
-    """The sums of all arms of the plan, in its order."""
-    if unknown := sorted(set(sums) - set(plan.split)):
-        raise ValueError(f"sums of the arms {unknown}: the plan has {sorted(plan.split)}")
-    if len(kinds := {s.kind for s in sums.values()}) > 1:
-        raise ValueError(
-            f"sums of {sorted(kinds)} (x_scale, y_scale, with a time before): those of one metric "
-            "must be of one kind"
-        )
-    nobody = next((s - s for s in sums.values()), ArmSums())
-    return {arm: sums.get(arm, nobody) for arm in plan.split}
-
-
 def _arm(name: str, sums: ArmSums) -> Arm:
     its = ratio(sums)
-    value = None if its.value is None else float(its.value) * sums.scale
-    stderr = None if its.variance is None else sqrt(its.variance) * sums.scale
+    value = None if its.value is None else float(its.value) * sums.x_scale
+    stderr = None if its.variance is None else sqrt(its.variance) * sums.x_scale
     return Arm(name, sums.n, value, stderr, its.reason)
 
 
@@ -143,7 +126,7 @@ def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
     return Pair(
         ratio(treatment),
         ratio(control),
-        control.scale,
+        control.x_scale,
         no_interval=support.no_interval(treatment, control),
         no_anytime=support.no_anytime(treatment, control, rule.min_users),
         no_relative=support.no_relative(treatment, control),

@@ -272,16 +272,3 @@ def test_arrivals_are_people_not_impressions() -> None:
     assert together == pytest.approx(alone, rel=0.3)
     assert arrivals(GroupSums()) == 0.0
     assert not is_never_silent([])
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"drop": 0.0}, "drop is 0.0: must be between 0 and 1"),
-        ({"drop": float("nan")}, "drop is nan"),
-        ({"level": 0.5}, "level is 0.5: must be between 0.5 and 1"),
-    ],
-)
-def test_rules_that_cannot_hold_are_refused(values: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Rule(**values)  # type: ignore[arg-type]

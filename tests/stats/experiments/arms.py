@@ -13,13 +13,8 @@ THREE = Plan("A", {"A": 2, "B": 1, "C": 1})
 def clicks(users: int, per_mille: int, shown: int = 10) -> ArmSums:
     """Users who were shown ten items each, of whom so many in a thousand clicked once."""
     count = users * per_mille // 1000
-    some, other = ArmSums.of([(1, shown)]), ArmSums.of([(0, shown)])
-    return times(some, count) + times(other, users - count)
-
-
-def times(one: ArmSums, n: int) -> ArmSums:
-    names = ("n", "x", "xx", "y", "yy", "xy", "nonzero")
-    return ArmSums(*(n * getattr(one, name) for name in names))
+    y, yy, xy = shown * users, shown * shown * users, shown * count
+    return ArmSums(users, count, count, y, yy, xy, count)
 
 
 def changes(more: int, less: int) -> ArmSums:

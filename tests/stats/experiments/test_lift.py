@@ -26,7 +26,7 @@ def sums(x: Ints, y: Ints | None = None) -> ArmSums:
 
 
 def pair_of(treatment: ArmSums, control: ArmSums) -> Pair:
-    return Pair(ratio(treatment), ratio(control), treatment.scale)
+    return Pair(ratio(treatment), ratio(control), treatment.x_scale)
 
 
 def lift_of(treatment: ArmSums, control: ArmSums) -> Lift:
