@@ -26,7 +26,7 @@ from streamer.cli.stopping import stopped
 from streamer.errors import BrokerError, UsageError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.keys import KeyReader, partition_of
-from streamer.ingest.record import RecordDecoder, reason_of_no_topic
+from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.admin import TopicDescription, create_topics, describe_topics, quiet
 from streamer.kafka.client import client_settings
@@ -236,7 +236,7 @@ class Sender:
         self._topics = settings.kafka.topics
         self._names = self._topics.by_kind
         self._producer, self._partitions = producer, partitions
-        self._keys, self._judge = KeyReader(settings), RecordDecoder(settings)
+        self._keys, self._judge = KeyReader(settings), RecordJudge(settings)
         self._explainer = Explainer(settings)
         self._open: dict[tuple[str, int], Any] = {}
         self._sent: list[asyncio.Future[Any]] = []

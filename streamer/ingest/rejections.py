@@ -1,6 +1,6 @@
 """A second, slower look at a record that was refused: which field, what it held, what is expected.
 
-Only refused records come here; ``ingest.record`` and the core decide quickly.
+Only refused records come here; the core decides quickly.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from streamer.ingest.record import RecordDecoder, is_label
-from streamer.ingest.record_rules import depth
-from streamer.ingest.schema import REASON_OF_FIELD
-from streamer.ingest.timestamps import is_in_seconds, unit_of
+from streamer.ingest.schema import REASON_OF_FIELD, event_type
+from streamer.ingest.timestamps import is_in_seconds, unit_of, without_leap_seconds
 from streamer.settings import limits
-from streamer.settings.event_fields import ACTIONS, LINE_TYPES, MOMENTS
+from streamer.settings.event_fields import ACTIONS, KINDS, LINE_TYPES, MOMENTS
 from streamer.settings.model import Settings
 
 NOTHING = "nothing"
@@ -63,6 +62,13 @@ _NAMES = 20
 """Names of fields that are shown at most."""
 _PATH = re.compile(r" - at `\$([^`]*)`")
 _STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
+_IS_LABEL = re.compile(limits.LABEL_PATTERN)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+"""A text, or what follows a quotation mark without its like. Nothing is tried twice: a record of
+many quotation marks and no end would take hours."""
+_LEVELS = np.zeros(256, np.int64)
+_LEVELS[list(b"[{")] = 1
+_LEVELS[list(b"]}")] = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +87,12 @@ class Explainer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._judge = RecordDecoder(settings)
         self._names = settings.events.fields
         self._ours = {theirs: ours for ours, theirs in self._names.items()}
+        self._moments = frozenset(map(self._name, MOMENTS))
         self._types = {
-            kind: {field.name: field.type for field in msgspec.structs.fields(event)}
-            for kind, event in self._judge.types.items()
+            kind: {f.name: f.type for f in msgspec.structs.fields(event_type(kind, settings))}
+            for kind in KINDS
         }
         self._known = {self._name(field) for types in self._types.values() for field in types}
 
@@ -144,7 +150,7 @@ class Explainer:
     def _pieces(self, raw: bytes) -> dict[str, msgspec.Raw]:
         """The fields of a record, values as they stand in it; none where it is no object."""
         try:
-            readable = self._judge.readable(raw)
+            readable = without_leap_seconds(raw, self._moments)
             return msgspec.json.decode(readable, type=dict[str, msgspec.Raw])
         except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
             return {}
@@ -217,6 +223,12 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
     return found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
 
 
+def depth(value: bytes) -> int:
+    """Deepest nesting of brackets outside texts."""
+    outside = np.frombuffer(_STRING.sub(b"", value), np.uint8)
+    return int(np.cumsum(_LEVELS[outside]).max(initial=0))
+
+
 def _is_open(given: Any, field: str) -> bool:
     """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
     if field in _TOLD:
@@ -271,7 +283,10 @@ def _followed(value: Any, path: str) -> tuple[str, Any]:
 
 
 def _is_dimension(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and is_label(value))
+    """Whether an event may have this value of a dimension (None: it has none)."""
+    if not isinstance(value, str):
+        return value is None
+    return _IS_LABEL.match(value) is not None and value not in limits.RESERVED_LABELS
 
 
 def _alike(field: str, names: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 from streamer.errors import BrokerError
 from streamer.ingest.keying import keying_of
 from streamer.ingest.keys import PARTITIONERS, KeyReader
-from streamer.ingest.record import RecordDecoder
+from streamer.ingest.record import RecordJudge
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import partition_count
@@ -101,7 +101,7 @@ async def look_at_keys(settings: Settings) -> dict[str, bool]:
 async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicDescription) -> Sample:
     places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     sample = Sample(topic.name, topic.partitions)
-    judge, keys = RecordDecoder(settings), KeyReader(settings)
+    judge, keys = RecordJudge(settings), KeyReader(settings)
     for place, records in (await _last_records(consumer, places)).items():
         sample.records += len(records)
         for record in records:

@@ -15,12 +15,6 @@ from streamer.settings import limits
 from streamer.settings.event_fields import COMMON_FIELDS, FIELDS, ITEM_FIELDS, LINE_TYPES, Id
 from streamer.settings.model import Settings
 
-REASONS = (
-    *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
-    *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
-    *("session_id", "action", "dimension", "future", "reference", "held_out"),
-)
-"""Every reason for which a record can be rejected."""
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
 """Fields whose reason is not their own name."""
 

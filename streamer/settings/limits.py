@@ -113,8 +113,6 @@ MAX_SESSION_MS = 31 * 24 * 3600 * 1000
 """Longer sessions count as this long in quantiles (means are exact)."""
 MAX_EVENT_IDS = 8_000_000
 """Event ids remembered for deduplication, of one topic-partition; about 30 bytes each."""
-LABEL_CACHE = 65_536
-"""Dimension values of which it is remembered whether an event may have them (a cache)."""
 
 # One fetch ---------------------------------------------------------------------------------
 MAX_INFLATED_BYTES = 64 << 20

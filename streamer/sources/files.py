@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from streamer.ingest.record import RecordDecoder
+from streamer.ingest.record import RecordJudge
 from streamer.ingest.timestamps import epoch_ms, without_leap_seconds
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES, MOMENTS, Moment
@@ -44,7 +44,7 @@ class FileSource:
     ) -> None:
         self.files = [LineFile(path) for path in paths]
         self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        self._header, self._judge = HeaderReader(settings), RecordDecoder(settings)
+        self._header, self._judge = HeaderReader(settings), RecordJudge(settings)
 
     @property
     def total_bytes(self) -> int | None:

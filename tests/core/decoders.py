@@ -8,6 +8,13 @@ from streamer._core import RecordDecoder
 from streamer.ingest.spec import records_spec
 from streamer.settings.model import Settings
 
+REASONS = (
+    *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
+    *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
+    *("session_id", "action", "dimension", "future", "reference", "held_out"),
+)
+"""Every reason for which a record can be rejected."""
+
 
 def decoder_of(settings: Settings) -> RecordDecoder:
     """A decoder by the given settings."""

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamer.ingest.schema import REASONS
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from tests.core.decoders import decoder_of
+from tests.core.decoders import REASONS, decoder_of
 from tests.oracle.broken_lines import ABSENT, WRONG
 from tests.oracle.oracle import run
 from tests.support.agreement import SETTINGS, random_records

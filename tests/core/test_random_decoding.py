@@ -1,4 +1,4 @@
-"""The core's decoder against the judge and the oracle: the same verdicts, the same values."""
+"""The core's decoder against the oracle: the same verdicts, the same values."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer.ingest.record import RecordDecoder
-from streamer.ingest.record_rules import depth
+from streamer.ingest.rejections import depth
 from streamer.settings.event_fields import ACTIONS, KINDS
 from streamer.settings.limits import MAX_DEPTH
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.core.decoders import decoder_of
 from tests.oracle.broken_lines import broken_line
-from tests.oracle.decoding import decode
+from tests.oracle.decoding import BrokenError, decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
 from tests.oracle.reasons import is_right
 from tests.oracle.shape import Event
@@ -41,19 +40,25 @@ ALL_SETTINGS = {
 
 
 class Pair:
-    """The decoder and the judge of the same settings."""
+    """The decoder and the oracle of the same settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.core = decoder_of(settings)
-        self.judge = RecordDecoder(settings)
+
+    def truth(self, kind: str, raw: bytes | None) -> Event | str:
+        """The event of a record by the oracle, or the reason why it is none."""
+        try:
+            return decode(kind, raw, self.settings)
+        except BrokenError as error:
+            return str(error)
 
     def compare(self, records: Sequence[Given]) -> tuple[int, int]:
         """Assert that both say the same; how many are events, and of how many the reason differs
         where several are right."""
         other_reasons = events = 0
         for kind, raw in records:
-            said, truth = self.core.decode(kind, raw), self.judge.event(kind, raw)
+            said, truth = self.core.decode(kind, raw), self.truth(kind, raw)
             if isinstance(truth, str) or isinstance(said, str):
                 assert isinstance(truth, str), (said, kind, (raw or b"")[:2000])
                 assert isinstance(said, str), (truth, kind, (raw or b"")[:2000])
@@ -62,8 +67,7 @@ class Pair:
                     assert is_right(said, kind, raw, self.settings), (said, truth, kind, raw)
             else:
                 events += 1
-                event = decode(kind, raw, self.settings)
-                assert said == self.values(kind, event), (kind, raw)
+                assert said == self.values(kind, truth), (kind, raw)
         return events, other_reasons
 
     def values(self, kind: str, event: Event) -> dict[str, Any]:
@@ -147,7 +151,7 @@ def test_fuzzed_records(settings_name: str) -> None:
     mixed = Fuzzer(17, settings).mix(good, 8000, heavy=12)
     events, other_reasons = Pair(settings).compare([(r.topic, r.raw) for r in mixed])
     assert 0.1 * len(mixed) < events < 0.6 * len(mixed)
-    assert other_reasons < 0.05 * len(mixed)
+    assert other_reasons < 0.2 * len(mixed)  # several things are wrong with many
 
 
 @pytest.mark.parametrize("settings_name", ALL_SETTINGS)
@@ -158,12 +162,12 @@ def test_lines_with_one_thing_wrong_have_the_same_reason(settings_name: str) -> 
     for i in range(3000):
         line = broken_line(dice, settings, f"u{i}", 1_700_000_000_000 + i, f"r{i}")
         for kind in KINDS:
-            said, truth = pair.core.decode(kind, line), pair.judge.refusal(kind, line)
+            said, truth = pair.core.decode(kind, line), pair.truth(kind, line)
             if kind == "impressions" or isinstance(truth, str):
                 assert isinstance(said, str)
-            assert (said if isinstance(said, str) else None) == truth or is_right(
-                str(said), kind, line, settings
-            )
+                assert said == truth or is_right(said, kind, line, settings)
+            else:
+                assert not isinstance(said, str)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -256,7 +260,7 @@ def test_no_record_takes_long(raw: bytes) -> None:
     started = time.monotonic()
     assert isinstance(PAIR.core.decode("impressions", raw), str)
     assert time.monotonic() - started < 0.2
-    assert isinstance(PAIR.judge.event("impressions", raw), str)
+    depth(raw)
     assert time.monotonic() - started < 1.5
 
 

@@ -18,12 +18,13 @@ import pytest
 import streamer
 from streamer.cli import arguments, reference
 from streamer.errors import UsageError
-from streamer.ingest.schema import REASONS, event_type
+from streamer.ingest.schema import event_type
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.sources.replay import Replay
+from tests.core.decoders import REASONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

@@ -9,7 +9,7 @@ import pytest
 
 from streamer.cli.refused import Refused
 from streamer.ingest.dead_letters import DeadLetter
-from streamer.ingest.record import RecordDecoder, reason_of_no_topic
+from streamer.ingest.record import RecordJudge, reason_of_no_topic
 from streamer.ingest.rejections import Explainer, Refusal
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
@@ -27,7 +27,7 @@ def explained(kind: str, settings: Any = None, **fields: Any) -> Refusal:
     event = {"ts": TS, "user_id": "u", "item_id": "i", "session_id": "s", "action": "view"} | fields
     raw = json.dumps({k: v for k, v in event.items() if v is not ABSENT}).encode()
     settings = settings or parse({})
-    reason = RecordDecoder(settings).refusal(kind, raw)
+    reason = RecordJudge(settings).refusal(kind, raw)
     assert reason is not None
     return Explainer(settings).explain(kind, raw, reason)
 
@@ -137,7 +137,7 @@ def test_every_wrong_field_is_explained() -> None:
 def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> None:
     event = {"ts": TS, "user_id": "u", "item_id": "i"} | fields
     raw = json.dumps({k: v for k, v in event.items() if v is not ABSENT}).encode()
-    reason = RecordDecoder(parse({})).refusal(kind, raw)
+    reason = RecordJudge(parse({})).refusal(kind, raw)
     assert reason is not None
     explainer = Explainer(parse({}))
     assert explainer.explain(kind, raw, reason, hides_values=True).found == found
@@ -147,7 +147,7 @@ def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_no_record_is_too_odd_to_be_explained(name: str) -> None:
     good, _ = random_records(5, name, 300, 1)
-    judge, explainer = RecordDecoder(SETTINGS[name]), Explainer(SETTINGS[name])
+    judge, explainer = RecordJudge(SETTINGS[name]), Explainer(SETTINGS[name])
     refused = Refused(SETTINGS[name])
     for record in Fuzzer(4, SETTINGS[name]).mix(good, 4000, heavy=12):
         reason = judge.refusal(record.topic, record.raw)
