@@ -162,7 +162,12 @@ impl Draft {
         let record = source.record;
         let mut reader = Reader::new(record, source.rules.limits.max_depth);
         if reader.peek() != b'{' {
-            return Err(reader.refusal(Reason::Object));
+            reader.skip(0)?;
+            return Err(if reader.is_at_end() {
+                Reason::Object
+            } else {
+                Reason::Json
+            });
         }
         self.clear();
         reader.object(

@@ -121,7 +121,7 @@ def test_what_is_wrong_with_topics_and_records(
     send(kafka, records)
     code, lines = check(tmp_path, capsys, kafka, redis_url, made)
     assert code == 1
-    assert found(lines, WARN, made.sessions, "10 of the last 50 records (20%)", "object 10")
+    assert found(lines, WARN, made.sessions, "10 of the last 50 records (20%)", "json 10")
     assert found(lines, WARN, made.sessions, "10 json: found 7 bytes", "expected one JSON object")
     seen = (
         "found nothing",
