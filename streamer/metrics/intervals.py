@@ -135,9 +135,11 @@ _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
 def _ends_of(of: Ratio | scores.ByThreshold) -> Ends:
-    """What reads the intervals of a ratio."""
+    """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
     def ends(w: Sums) -> Found:
+        if scores.FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
+            return
         for variant, ratio in of.variants(w.settings):
             for labels, horizon_ms in maturities(w, ratio.horizon):
                 x, y = (_of_quantity(w, part, horizon_ms) for part in (ratio.above, ratio.below))

@@ -478,3 +478,5 @@ FAMILIES = (
     Family("calibration", stats, tuple(calibration.metrics)),
     Family("scores", stats, tuple(errors.metrics)),
 )
+FAMILY_OF = {metric.name: family.name for family in FAMILIES for metric in family.metrics}
+"""Metric → its family."""
