@@ -5,7 +5,16 @@ from __future__ import annotations
 import fnmatch
 
 from streamer.errors import SettingsError
-from streamer.metrics import engagement, intervals, ranking, scores, scoring, traffic, users
+from streamer.metrics import (
+    calibration,
+    engagement,
+    intervals,
+    ranking,
+    scores,
+    scoring,
+    traffic,
+    users,
+)
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
@@ -16,7 +25,8 @@ FAMILIES: tuple[Family, ...] = (
     engagement.FAMILY,
     ranking.FAMILY,
     scoring.FAMILY,
-    *scores.FAMILIES,
+    calibration.FAMILY,
+    scores.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"

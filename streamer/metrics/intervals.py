@@ -23,7 +23,7 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
-from streamer.metrics import score_sums, scores
+from streamer.metrics import score_ratios, score_sums
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, maturities, read
@@ -134,11 +134,11 @@ _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
-def _ends_of(of: Ratio | scores.ByThreshold) -> Ends:
+def _ends_of(of: Ratio | score_ratios.ByThreshold) -> Ends:
     """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
     def ends(w: Sums) -> Found:
-        if scores.FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
+        if score_ratios.FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
             return
         for variant, ratio in of.variants(w.settings):
             for labels, horizon_ms in maturities(w, ratio.horizon):
@@ -201,10 +201,11 @@ def name_of(base: str, end: str) -> str:
 for each in RATIOS:
     _declare_ends(each.name, _ends_of(each), each.unit, each.labels)
 _OF_SCORES = f"{_EMPTY}, and where the metric's family is off"
-for score_ratio in (*scores.RATIOS, *scores.BY_THRESHOLD):
+for score_ratio in (*score_ratios.RATIOS, *score_ratios.BY_THRESHOLD):
     ends_of_it = _ends_of(score_ratio)
     _declare_ends(score_ratio.name, ends_of_it, score_ratio.unit, score_ratio.labels, _OF_SCORES)
-_declare_ends("rmse", _square_roots(scores.MSE), "score", scores.MSE.labels, _OF_SCORES)
+_MSE = score_ratios.MSE
+_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _OF_SCORES)
 
 
 def _share(above: I64, below: I64) -> F64:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import ranking, scores, scoring
+from streamer.metrics import ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
 from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio
@@ -44,7 +44,7 @@ class UserRatio:
     unit: int = 1
     high: str | None = None
     horizon: str | None = None
-    """The setting of [attribution] after which it is mature; of means over slates, None."""
+    """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
 
     @property
     def components(self) -> list[str]:
@@ -58,7 +58,7 @@ def _of_ratio(of: Ratio) -> UserRatio:
 
 def _of_events() -> Iterator[UserRatio]:
     """The ratios over events whose parts are summed by user."""
-    for each in (*RATIOS, *scores.RATIOS):
+    for each in (*RATIOS, *score_ratios.RATIOS):
         if each.above.is_by_user and each.below.is_by_user:
             yield _of_ratio(each)
     for mean in PER_USER:
@@ -71,7 +71,7 @@ _FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
 }
-_BY_THRESHOLD = {each.name: each for each in scores.BY_THRESHOLD}
+_BY_THRESHOLD = {each.name: each for each in score_ratios.BY_THRESHOLD}
 _POSITIVE = "positive_rate_ratio"
 
 

@@ -98,6 +98,17 @@ def maturities(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], i
     yield {"maturity": "mature"}, getattr(w.settings.attribution, horizon)
 
 
+def matured(
+    w: Sums, horizon: str | None, *names: str
+) -> Iterator[tuple[dict[str, str], list[I64]]]:
+    """Extra labels and these statistics: the mature ones last, where panes are."""
+    for labels, horizon_ms in maturities(w, horizon):
+        found = [read(w, name, horizon_ms) for name in names]
+        sums = [each for each in found if each is not None]
+        if len(sums) == len(found):
+            yield labels, sums
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A metric that is ``above / below``, absent where ``below`` is 0. ``horizon``: the setting of

@@ -1,12 +1,7 @@
-"""Scores against clicks, over all impressions together: is the model's order right, is its level?
+"""Errors of scores that are probabilities of a click, over all impressions together.
 
-An impression with a `score` was clicked or not: by attribution, under the impression's own time
-and segment. Only scores from 0 to 1 are compared with clicks as probabilities; the AUC takes every
-score. Sources: P the recommender-evaluation primer, G Gorse's evaluation page, J Jurity's metric
-page, H He et al., *Practical Lessons from Predicting Clicks on Ads at Facebook*, 2014.
-
-Two of four impressions are clicked. Of the pairs of a clicked and another one, three of four have
-the higher score on the clicked one; predicted were 0.9 + 0.5 + 0.3 + 0.1 = 1.8 clicks:
+Only scores from 0 to 1 count; see ``calibration`` for what an impression is and for the sources.
+Scores of 0.9, 0.5, 0.3 and 0.1, of which the first and the third are clicked:
 
     >>> from streamer.testing.readings import value_of
     >>> scores = {"a": 0.9, "b": 0.5, "c": 0.3, "d": 0.1}
@@ -14,11 +9,8 @@ the higher score on the clicked one; predicted were 0.9 + 0.5 + 0.3 + 0.1 = 1.8 
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
     >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "ac"]
     >>> def read(name, **labels):
-    ...     families = {"metrics": {"families": ["calibration", "scores"]}}
-    ...     found = value_of(events, name, families, maturity="provisional", **labels)
-    ...     return round(found, 6)
-    >>> read("auc_ratio"), read("auc_error_ratio"), read("calibration_ratio")
-    (0.75, 0.0, 0.9)
+    ...     settings = {"metrics": {"families": ["scores"]}}
+    ...     return round(value_of(events, name, settings, **labels), 6)
 
 The log loss is -(ln 0.9 + ln 0.5 + ln 0.3 + ln 0.9) / 4, half of all were clicked, so that their
 entropy is ln 2; errors are 0.1, 0.5, 0.7 and 0.1:
@@ -40,246 +32,32 @@ At the threshold 0.5 two are predicted to be clicked, of which one is, and of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from streamer.encoding.arrays import F64, I64
-from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
-from streamer.metrics.ratios import Quantity, Ratio, declare_ratio, maturities, read
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.ratios import declare_ratio, matured, maturities
+from streamer.metrics.score_ratios import (
+    BY_THRESHOLD,
+    CALIBRATION,
+    HORIZON,
+    LOG_LOSS,
+    MSE,
+    POSITIVES,
+    PROBABILITIES,
+    RATIOS,
+    SCORE,
+)
 from streamer.metrics.score_sums import BINS, CURVE, CURVE_BINS, EDGES, UNIT, name_of, stats
 
-_HORIZON = "click_ms"
+metric = Declarations()
 _NO_INTERVAL = "It has no interval."
 _MATURITY = ("maturity",)
 
-
-def _quantity(kind: str, text: str, unit: int = 1, threshold: float | None = None) -> Quantity:
-    name = name_of(kind, threshold)
-    return Quantity(name, text, (name,), unit)
-
-
-PROBABILITIES = _quantity("probabilities", "impressions with a score from 0 to 1")
-POSITIVES = _quantity("positives", "clicked impressions with a score from 0 to 1")
-SCORE = _quantity("score", "sum of scores from 0 to 1", UNIT)
-LOG_LOSS = _quantity("log_loss", "sum of -ln(predicted probability of what happened)", UNIT)
-SQUARED_ERROR = _quantity("squared_error", "sum of (score - clicked)²", UNIT)
-ABSOLUTE_ERROR = _quantity("absolute_error", "sum of |score - clicked|", UNIT)
-
-
-def _ratio(
-    name: str,
-    title: str,
-    above: Quantity,
-    below: Quantity,
-    doc: str,
-    unit: str = "ratio",
-    source: str = "",
-) -> Ratio:
-    return Ratio(name, title, above, below, doc, unit, source=source, horizon=_HORIZON)
-
-
-CALIBRATION = _ratio(
-    *("calibration_ratio", "Calibration", SCORE, POSITIVES),
-    "Predicted clicks over clicks: above 1 the scores promise too many.",
-    "predicted clicks per click",
-    source="H",
-)
-MSE = _ratio(
-    *("mse", "Mean squared error", SQUARED_ERROR, PROBABILITIES),
-    "Mean squared error of the scores (Brier score); squares are rounded to 1e-9 each.",
-    "squared score",
-    source="P J",
-)
-RATIOS = (
-    CALIBRATION,
-    _ratio(
-        *("log_loss", "Log loss", LOG_LOSS, PROBABILITIES),
-        "Mean log loss (cross-entropy); scores within 1e-15 of 0 and 1 count as that far away.",
-        "nats",
-        source="P G",
-    ),
-    MSE,
-    _ratio(
-        *("mae", "Mean absolute error", ABSOLUTE_ERROR, PROBABILITIES),
-        "Mean absolute error of the scores. Predicting 0 throughout may minimise it.",
-        "score",
-        source="P",
-    ),
-)
-"""Means over impressions: they have intervals, and experiments and alerts compare them."""
-
-
-@dataclass(frozen=True)
-class ByThreshold:
-    """A ratio for each of ``metrics.thresholds``."""
-
-    name: str
-    title: str
-    doc: str
-    formula: str
-    empty: str
-    below: Callable[[float], Quantity]
-    unit: str = "ratio"
-    labels: tuple[str, ...] = ("threshold", "maturity")
-
-    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
-        """Labels and ratio at each threshold."""
-        for threshold in settings.metrics.thresholds:
-            yield {"threshold": f"{threshold:.9g}"}, self.at(threshold)
-
-    def at(self, threshold: float) -> Ratio:
-        """The ratio at one threshold."""
-        name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
-        above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
-        return _ratio(name, title, above, self.below(threshold), self.doc)
-
-    def series(self, w: Sums) -> Iterator[Series]:
-        """Those of all thresholds."""
-        for labels, of in self.variants(w.settings):
-            for series in of.series(w):
-                yield replace(series, labels=labels | dict(series.labels))
-
-
-def _predicted(threshold: float) -> Quantity:
-    return _quantity("predicted", "impressions with a score of at least that", 1, threshold)
-
-
-BY_THRESHOLD = (
-    ByThreshold(
-        *("classifier_precision_ratio", "Classifier precision"),
-        "Share of the impressions with a score of at least the threshold that were clicked.",
-        "clicked ones / impressions with a score from the threshold to 1",
-        "absent without scores from the threshold to 1",
-        _predicted,
-    ),
-    ByThreshold(
-        *("classifier_recall_ratio", "Classifier recall"),
-        "Share of the clicked impressions that had a score of at least the threshold.",
-        "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
-        f"absent without {POSITIVES.text}",
-        lambda threshold: POSITIVES,
-    ),
-)
-
-
-def _matured(w: Sums, *names: str) -> Iterator[tuple[dict[str, str], list[I64]]]:
-    """Labels and statistics: of all panes, then of those that are mature, where there are any."""
-    for labels, horizon_ms in maturities(w, _HORIZON):
-        found = [read(w, name, horizon_ms) for name in names]
-        sums = [each for each in found if each is not None]
-        if len(sums) == len(found):
-            yield labels, sums
-
-
-def _count(values: I64, labels: dict[str, str]) -> Series:
-    return Series(labels, values, values != 0)
-
-
-# Calibration -------------------------------------------------------------------------------------
-
-metric = calibration = Declarations()
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Pairs of a clicked impression and another one: ``won`` where the clicked one is in a higher
-    bin, ``tied`` where both are in one."""
-
-    won: F64
-    tied: F64
-    all: F64
-
-
-def _pairs(bins: I64) -> Pairs:
-    shown, clicked = np.split(bins, 2, axis=1)
-    others = shown - clicked
-    below = np.cumsum(others, axis=1) - others
-    weights = clicked.astype(np.float64)
-    every = weights.sum(axis=1) * others.sum(axis=1)
-    return Pairs((weights * below).sum(axis=1), (weights * others).sum(axis=1), every)
-
-
-_BOTH = "absent without scored impressions clicked and not clicked"
-
-
-@metric(
-    "auc_ratio",
-    formula="probability that a clicked impression has a higher score than another, ties one half",
-    unit="ratio",
-    empty=_BOTH,
-    source="P G J",
-    labels=_MATURITY,
-    doc="Area under the ROC curve over all impressions together, from 128 bins of scores;"
-    f" `auc_error_ratio` bounds how far it is from the exact one. {_NO_INTERVAL}",
-)
-def auc(w: Sums) -> Iterator[Series]:
-    for labels, (bins,) in _matured(w, BINS):
-        pairs = _pairs(bins)
-        yield ratio(pairs.won + pairs.tied / 2, pairs.all, **labels)
-
-
-@metric(
-    "auc_error_ratio",
-    formula="half the share of the pairs (clicked, other) that are in one bin",
-    unit="ratio",
-    empty=_BOTH,
-    labels=_MATURITY,
-)
-def auc_error(w: Sums) -> Iterator[Series]:
-    """Bound of the error of `auc_ratio`. On simulated models with 1 to 10 % of clicks it is at most
-    0.012 at an AUC of 0.75, and 0.025 at 0.63; the error itself was below 0.001."""
-    for labels, (bins,) in _matured(w, BINS):
-        pairs = _pairs(bins)
-        yield ratio(pairs.tied / 2, pairs.all, **labels)
-
-
-declare_ratio(metric, CALIBRATION)
-
-
-@metric(
-    "window_scored_impressions",
-    formula="impressions with a score",
-    unit="impressions",
-    empty="absent where it is 0",
-    labels=_MATURITY,
-)
-def scored(w: Sums) -> Iterator[Series]:
-    """Support of auc_ratio."""
-    for labels, (bins,) in _matured(w, BINS):
-        yield _count(bins[:, : len(EDGES) + 1].sum(axis=1), labels)
-
-
-def _support(name: str, of: Quantity, doc: str) -> None:
-    """Declare a count."""
-
-    def series(w: Sums) -> Iterator[Series]:
-        for labels, (sums,) in _matured(w, of.name):
-            yield _count(sums, labels)
-
-    metric(
-        name,
-        formula=of.text,
-        unit="impressions",
-        empty="absent where it is 0",
-        labels=_MATURITY,
-        doc=doc,
-    )(series)
-
-
-_support(
-    *("window_probability_impressions", PROBABILITIES),
-    "Support of the means over scores: only scores from 0 to 1 count there.",
-)
-_support("window_probability_clicked", POSITIVES, "Denominator of calibration_ratio.")
-
-
-# Scores ------------------------------------------------------------------------------------------
-
-metric = errors = Declarations()
 for each in RATIOS:
     if each is not CALIBRATION:
         declare_ratio(metric, each)
@@ -323,7 +101,7 @@ def log_likelihood(w: Sums) -> Iterator[Series]:
     """Logarithm of the probability that the scores gave to all that happened: minus the summed log
     loss. It falls with every impression, so compare it over the same ones only; it has no interval.
     """
-    for labels, (loss, n) in _matured(w, LOG_LOSS.name, PROBABILITIES.name):
+    for labels, (loss, n) in matured(w, HORIZON, LOG_LOSS.name, PROBABILITIES.name):
         yield Series(labels, -loss / UNIT, n != 0)
 
 
@@ -338,7 +116,8 @@ def log_likelihood(w: Sums) -> Iterator[Series]:
     f" more than the average does. {_NO_INTERVAL}",
 )
 def normalized_entropy(w: Sums) -> Iterator[Series]:
-    for labels, (loss, n, y) in _matured(w, LOG_LOSS.name, PROBABILITIES.name, POSITIVES.name):
+    names = [of.name for of in (LOG_LOSS, PROBABILITIES, POSITIVES)]
+    for labels, (loss, n, y) in matured(w, HORIZON, *names):
         inside = (y > 0) & (y < n)
         p = np.where(inside, y / np.maximum(n, 1), 0.5)
         entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
@@ -358,7 +137,7 @@ def normalized_entropy(w: Sums) -> Iterator[Series]:
 )
 def pearson(w: Sums) -> Iterator[Series]:
     names = ("probabilities", "positives", "score", "score_of_positives", "score_square")
-    for labels, sums in _matured(w, *map(name_of, names)):
+    for labels, sums in matured(w, HORIZON, *map(name_of, names)):
         rows = [_correlation(*row) for row in zip(*(x.tolist() for x in sums), strict=True)]
         present = np.array([r is not None for r in rows], bool)
         yield Series(labels, np.array([r or 0.0 for r in rows]), present)
@@ -385,7 +164,7 @@ def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
     f" width. {_NO_INTERVAL}",
 )
 def expected_calibration_error(w: Sums) -> Iterator[Series]:
-    for labels, (curve,) in _matured(w, CURVE):
+    for labels, (curve,) in matured(w, HORIZON, CURVE):
         shown, clicked, score = np.split(curve, 3, axis=1)
         apart = np.abs(score - UNIT * clicked).sum(axis=1)
         yield ratio(apart, UNIT * shown.sum(axis=1), **labels)
@@ -395,7 +174,7 @@ def _curve(name: str, formula: str, unit: str, doc: str, read_bins: Any) -> None
     """Declare a series for each bin of the calibration curve."""
 
     def series(w: Sums) -> Iterator[Series]:
-        for labels, (curve,) in _matured(w, CURVE):
+        for labels, (curve,) in matured(w, HORIZON, CURVE):
             columns = [part.T for part in np.split(curve, 3, axis=1)]
             for i, parts in enumerate(zip(*columns, strict=True), 1):
                 yield read_bins(*parts, {**labels, "bin": f"{i / CURVE_BINS:g}"})
@@ -424,7 +203,7 @@ _curve(
     "impressions with a score in the bin",
     "impressions",
     "Support of the calibration curve.",
-    lambda shown, clicked, score, labels: _count(shown, labels),
+    lambda shown, clicked, score, labels: count(shown, None, **labels),
 )
 
 
@@ -439,7 +218,7 @@ _curve(
     f" of the total only. {_NO_INTERVAL}",
 )
 def fairness_loss(w: Sums) -> Iterator[Series]:
-    for labels, horizon_ms in maturities(w, _HORIZON):
+    for labels, horizon_ms in maturities(w, HORIZON):
         score, shown = (w.by_value(of.name, horizon_ms) for of in (SCORE, PROBABILITIES))
         for dimension, sums in score.items():
             n = shown[dimension]
@@ -467,16 +246,11 @@ CLASSES = (
 def score_histogram(w: Sums) -> Iterator[Series]:
     """Scores by class, for heat maps: exact counts, not cumulative."""
     first = [0, *(EDGES.index(bound) + 1 for bound in CLASSES)]
-    for labels, (bins,) in _matured(w, BINS):
+    for labels, (bins,) in matured(w, HORIZON, BINS):
         shown = np.add.reduceat(bins[:, : len(EDGES) + 1], first, axis=1)
         for bound, column in zip((*CLASSES, "inf"), shown.T, strict=True):
             upto = bound if isinstance(bound, str) else f"{bound:g}"
-            yield _count(column, labels | {"upto": upto})
+            yield count(column, None, **labels, upto=upto)
 
 
-FAMILIES = (
-    Family("calibration", stats, tuple(calibration.metrics)),
-    Family("scores", stats, tuple(errors.metrics)),
-)
-FAMILY_OF = {metric.name: family.name for family in FAMILIES for metric in family.metrics}
-"""Metric → its family."""
+FAMILY = Family("scores", stats, tuple(metric.metrics))

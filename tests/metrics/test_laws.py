@@ -11,6 +11,7 @@ import pytest
 
 from streamer.metrics import (
     by_position,
+    calibration,
     engagement,
     ranking,
     scores,
@@ -51,7 +52,8 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "sessions": sessions.METRICS,
     "ranking": ranking.FAMILY.metrics,
     "scoring": scoring.FAMILY.metrics,
-    **{family.name: family.metrics for family in scores.FAMILIES},
+    "calibration": calibration.FAMILY.metrics,
+    "scores": scores.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

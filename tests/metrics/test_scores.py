@@ -9,8 +9,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from streamer.encoding.arrays import F64
+from streamer.metrics.calibration import _pairs
 from streamer.metrics.score_sums import EDGES, names
-from streamer.metrics.scores import CLASSES, _correlation, _pairs
+from streamer.metrics.scores import CLASSES, _correlation
 from streamer.settings.load import parse
 
 N = 200_000

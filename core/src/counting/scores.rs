@@ -1,5 +1,6 @@
 //! Scores against clicks: what each impression with a score adds to sums, from which the errors and
-//! the calibration of a model are read. Formulas and sources stand in `streamer/metrics/scores.py`.
+//! the calibration of a model are read. Formulas stand in `streamer/metrics/scores.py`, sources in
+//! `calibration.py` beside it.
 //!
 //! All but the bins are over probabilities: scores from 0 to 1. An impression adds its amounts as not
 //! clicked when it is shown, and the difference when that changes. Amounts are integers, so nothing
