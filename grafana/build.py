@@ -28,6 +28,7 @@ from grafana.overview import Overview
 from grafana.processor import Processor
 from grafana.ranking import Ranking
 from grafana.rules import compose_settings
+from grafana.scores import Scores
 from streamer.cli import generated
 from streamer.settings.load import load
 from streamer.settings.model import Settings
@@ -45,6 +46,7 @@ def pages(settings: Settings) -> dict[str, str]:
         "experiments.json": Experiments(series).build().build(),
         "intervals.json": Intervals(series, settings).build().build(),
         "ranking.json": Ranking(series, settings).build().build(),
+        "scores.json": Scores(series, settings).build().build(),
         "processor.json": Processor(series).build().build(),
     }
     found = {}

@@ -24,7 +24,10 @@ _UNITS: dict[str, str] = {
 }
 _RATES: dict[str, str] = {"events": units.EventsPerSecond, "records": units.RecordsPerSecond}
 _ABBREVIATIONS = frozenset(
-    {"ctr", "cvr", "coec", "ndcg", "mrr", "map", "mar", "arhr", "cg", "dcg", "fcp", "gauc", "bpr"}
+    {
+        *("ctr", "cvr", "coec", "ndcg", "mrr", "map", "mar", "arhr", "cg", "dcg", "fcp", "gauc"),
+        *("bpr", "auc", "mse", "rmse", "mae"),
+    }
 )
 _TITLES = {
     "coec_expected_clicks": "Expected clicks (COEC)",

@@ -15,6 +15,8 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Clicks and conversions": ("ctr_ratio", "cvr_ratio"),
     "Attributed to impressions": ("ctr_attributed_ratio", "cvr_attributed_ratio"),
     "Value": ("conversion_value_per_click", "conversion_value_per_impression"),
+    "Scores": ("calibration_ratio", "log_loss", "mse", "rmse", "mae"),
+    "Scores as a classifier": ("classifier_precision_ratio", "classifier_recall_ratio"),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -25,6 +27,7 @@ _NARROWED = {
     "maturity": 'maturity="$maturity"',
     "feedback": 'feedback="$feedback"',
     "definition": 'definition="$definition"',
+    "threshold": 'threshold="$threshold"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -45,12 +48,17 @@ class Intervals(Windowed):
     def _variables(self) -> list[builders.QueryVariable]:
         shown = f"{PREFIX}ctr_attributed_ratio{{{JOB}}}"
         rated = f"{PREFIX}positive_rate_ratio{{{JOB}}}"
+        classified = f"{PREFIX}classifier_recall_ratio{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
             panels.label_variable("feedback", rated, "click"),
             panels.label_variable("definition", rated, "docs"),
+            panels.label_variable("threshold", classified, self._first_threshold()),
         ]
+
+    def _first_threshold(self) -> str:
+        return f"{self._settings.metrics.thresholds[0]:.9g}"
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)

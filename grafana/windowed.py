@@ -14,7 +14,7 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.settings.model import Settings
 
 DEFAULT_WINDOW = "5m"
-_OF_ROLLUP = frozenset({"position", "upto_seconds"})
+_OF_ROLLUP = frozenset({"position", "upto_seconds", "bin", "upto", "dimension"})
 """Labels of so many values that with every segment they are no picture: only of the rollup."""
 _NOT_NARROWED: Mapping[str, str] = {}
 

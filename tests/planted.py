@@ -57,6 +57,14 @@ BUGS = (
         "tests/stats/test_random_groups.py",
     ),
     Bug("metrics/rings.py", "self.panes + 1", "self.panes", "streamer/metrics"),
+    Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
+    Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
+    Bug(
+        "metrics/score_sums.py",
+        "counted.index(name) * GROUPS",
+        "counted.index(name)",
+        "tests/metrics",
+    ),
     Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(
         "metrics/ratios.py",

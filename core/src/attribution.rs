@@ -146,6 +146,7 @@ impl Attribution {
             position: u32::from(item.position),
             user: item.user,
             pair: item.pair,
+            score: item.score,
         };
         counting.shown(&shown, self.stream_ms);
         let mut slate = NO_SLATE;

@@ -26,6 +26,8 @@ pub struct Shown {
     pub user: u64,
     /// (user, item) in one hash.
     pub pair: u64,
+    /// What the model predicted; NaN: nothing.
+    pub score: f64,
 }
 
 /// Feedback under its effective segment and position.
@@ -49,6 +51,8 @@ pub struct Outcome {
     pub event_ms: i64,
     pub segment: Segment,
     pub user: u64,
+    /// What the model predicted; NaN: nothing.
+    pub score: f64,
     pub clicked: i64,
     pub converted: i64,
 }

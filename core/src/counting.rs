@@ -7,6 +7,7 @@ pub mod groups;
 pub mod intervals;
 pub mod labels;
 pub mod panes;
+pub mod scores;
 pub mod sessions;
 pub mod statistics;
 mod time_spent;

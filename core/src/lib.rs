@@ -14,6 +14,7 @@ pub mod json;
 pub mod kafka;
 pub mod limbs;
 pub mod log;
+pub mod logarithms;
 pub mod moments;
 pub mod partition;
 #[cfg(feature = "python")]

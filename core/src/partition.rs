@@ -285,7 +285,6 @@ fn show(
         key => key,
     };
     for (index, item) in items.iter().enumerate() {
-        let is_seen = counting.looks_at_slates;
         let shown = ShownItem {
             user: event.user,
             pair: mix(event.user, item.item),
@@ -296,8 +295,12 @@ fn show(
             index: index as u16,
             position: item.position as u16,
             segment: at.segment,
-            score: if is_seen { item.score } else { f64::NAN },
-            probe: if is_seen { item.probe } else { 0 },
+            score: item.score,
+            probe: if counting.looks_at_slates {
+                item.probe
+            } else {
+                0
+            },
         };
         attribution.show(&shown, counting);
     }

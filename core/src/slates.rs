@@ -8,7 +8,6 @@ pub mod family;
 pub mod grading;
 pub mod ranking;
 pub mod scoring;
-pub mod softplus;
 pub mod values;
 
 use hashbrown::HashTable;

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::counting::components::Component;
+use crate::counting::scores::ScoreSum;
 use crate::decode::rejected::RejectedLimits;
 use crate::experiments::spec::ExperimentsSpec;
 use crate::hash::HashKey;
@@ -30,6 +31,7 @@ pub struct Spec {
     /// Where each statistic stands in a cell.
     pub statistics: Vec<Statistic>,
     pub classes: Classes,
+    pub scores: Scores,
     pub alerts: Alerts,
     pub slates: Slates,
     #[serde(default)]
@@ -158,6 +160,23 @@ pub struct Classes {
     pub dwell_ms: Vec<i64>,
     pub session_ms: Vec<i64>,
     pub bucket_upper_ms: Vec<i64>,
+}
+
+/// What is added up over impressions with a score: a statistic of its own each, in this order by
+/// group of users; and the inner edges of the bins of scores.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scores {
+    pub sums: Vec<NamedScoreSum>,
+    pub edges: Vec<f64>,
+}
+
+/// A sum under the name of its statistic.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedScoreSum {
+    pub statistic: String,
+    pub sum: ScoreSum,
 }
 
 /// What alerts watch.

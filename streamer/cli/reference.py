@@ -28,6 +28,7 @@ _SOURCES = {
     "G": "Gorse, evaluation page",
     "J": "Jurity, metric page",
     "L": "learning-to-rank notes",
+    "H": "He et al., predicting clicks on ads, 2014",
 }
 
 

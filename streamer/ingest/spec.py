@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from streamer.ingest.hash_key import HashKey
-from streamer.metrics import engagement, ranking, scoring, sessions, sketch, slates
+from streamer.metrics import engagement, ranking, score_sums, scoring, sessions, sketch, slates
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.per_user import UserMeasures
@@ -71,6 +71,7 @@ def core_spec(
                 "session_ms": [1000 * x for x in sessions.CLASSES_SECONDS],
                 "bucket_upper_ms": sketch.UPPER_MS.tolist(),
             },
+            "scores": score_sums.core_spec(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -210,6 +211,8 @@ def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
         return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
     if name.startswith("slates."):
         return {"slates": name.removeprefix("slates.")}
+    if name.startswith(score_sums.PREFIX):
+        return {"scores": score_sums.core_name(name)}
     if name in measures.slate_sums:
         value = measures.slate_sums[name]
         return {

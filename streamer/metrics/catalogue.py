@@ -5,7 +5,16 @@ from __future__ import annotations
 import fnmatch
 
 from streamer.errors import SettingsError
-from streamer.metrics import engagement, intervals, ranking, scoring, traffic, users
+from streamer.metrics import (
+    calibration,
+    engagement,
+    intervals,
+    ranking,
+    scores,
+    scoring,
+    traffic,
+    users,
+)
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
@@ -17,6 +26,8 @@ FAMILIES: tuple[Family, ...] = (
     engagement.FAMILY,
     ranking.FAMILY,
     scoring.FAMILY,
+    calibration.FAMILY,
+    scores.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"

@@ -52,6 +52,11 @@ class Sums(Protocol):
         """Over those panes only that are mature for the horizon; None where there is none."""
         ...
 
+    def by_value(self, name: str, horizon_ms: int | None) -> Mapping[str, I64]:
+        """Of the total: each dimension, and a statistic by those of its values that are kept;
+        over mature panes only where a horizon is given. Nothing in other rollups."""
+        ...
+
     @property
     def memo(self) -> dict[str, Any]:
         """What several metrics are made of."""

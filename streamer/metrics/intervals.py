@@ -15,7 +15,7 @@ users, too wide for means of values between 0 and 1. All are of level 0.95.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +23,10 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
+from streamer.metrics import score_ratios, score_sums
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, read
+from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, maturities, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
@@ -59,16 +60,30 @@ class Interval:
     present: Bools
 
 
-def _of_groups(sums: I64, name: str) -> I64:
-    return sums[:, _FIRST[name] : _FIRST[name] + GROUPS]
+Found = Iterator[tuple[dict[str, str], Interval]]
+"""Extra labels, and the interval."""
+Ends = Callable[[Sums], Found]
 
 
-def _of_quantity(sums: I64, of: Quantity) -> I64 | F64:
-    """(segments, groups) of a quantity; of values the two limbs together."""
-    low = _of_groups(sums, of.name)
-    if of.high is None:
+def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
+    """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
+    if name.startswith(score_sums.PREFIX):
+        stat, first = score_sums.BY_GROUP, score_sums.first_group(name, w.settings)
+    else:
+        stat, first = _STAT, _FIRST[name]
+    if first is None:
+        return None
+    sums = read(w, stat, horizon_ms)
+    return None if sums is None else sums[:, first : first + GROUPS]
+
+
+def _of_quantity(w: Sums, of: Quantity, horizon_ms: int | None) -> I64 | F64 | None:
+    """The same of a quantity; of values the two limbs together."""
+    low = _of_groups(w, of.name, horizon_ms)
+    if low is None or of.high is None:
         return low
-    return low + _of_groups(sums, of.high) * float(1 << VALUE_BITS)
+    high = _of_groups(w, of.high, horizon_ms)
+    return None if high is None else low + high * float(1 << VALUE_BITS)
 
 
 def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:
@@ -119,21 +134,35 @@ _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
-def _declare(of: Ratio) -> None:
-    """Both ends of a ratio."""
+def _ends_of(of: Ratio | score_ratios.ByThreshold) -> Ends:
+    """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
-    def ends(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
-        for labels, horizon_ms in of.maturities(w):
-            sums = read(w, _STAT, horizon_ms)
-            if sums is not None:
-                x, y = (_of_quantity(sums, part) for part in (of.above, of.below))
-                yield labels, of_groups(x, y, of.above.unit, of.is_share)
+    def ends(w: Sums) -> Found:
+        if score_ratios.FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
+            return
+        for variant, ratio in of.variants(w.settings):
+            for labels, horizon_ms in maturities(w, ratio.horizon):
+                x, y = (_of_quantity(w, part, horizon_ms) for part in (ratio.above, ratio.below))
+                if x is not None and y is not None:
+                    found = of_groups(x, y, ratio.above.unit, ratio.is_share)
+                    yield variant | labels, found
 
-    _declare_ends(of.name, ends, of.unit, ("maturity",) if of.horizon else ())
+    return ends
+
+
+def _square_roots(of: Ratio) -> Ends:
+    """What reads the intervals of the square root of a ratio."""
+
+    def ends(w: Sums) -> Found:
+        for labels, of_square in _ends_of(of)(w):
+            lower, upper = np.sqrt(of_square.lower), np.sqrt(of_square.upper)
+            yield labels, Interval(lower, upper, of_square.present)
+
+    return ends
 
 
 def _declare_ends(
-    base: str, read: Any, unit: str, labels: tuple[str, ...], empty: str = _EMPTY
+    base: str, read: Ends, unit: str, labels: tuple[str, ...], empty: str = _EMPTY
 ) -> None:
     for end in ("lower", "upper"):
 
@@ -168,19 +197,25 @@ def name_of(base: str, end: str) -> str:
 
 
 for each in RATIOS:
-    _declare(each)
+    _declare_ends(each.name, _ends_of(each), each.unit, each.labels)
+_OF_SCORES = f"{_EMPTY}, and where the metric's family is off"
+for score_ratio in (*score_ratios.RATIOS, *score_ratios.BY_THRESHOLD):
+    ends_of_it = _ends_of(score_ratio)
+    _declare_ends(score_ratio.name, ends_of_it, score_ratio.unit, score_ratio.labels, _OF_SCORES)
+_MSE = score_ratios.MSE
+_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _OF_SCORES)
 
 
 def _share(above: I64, below: I64) -> F64:
     return np.divide(above, below, out=np.zeros(len(below)), where=below != 0)
 
 
-def _user_hit(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+def _user_hit(w: Sums) -> Found:
     users = w.users(USERS)
     yield {}, of_users(_share(w.users(HITS), users), users, w.user_sample_ratio)
 
 
-def _positive_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+def _positive_rate(w: Sums) -> Found:
     for kind, name in enumerate(w.settings.user_feedback_kinds):
         rates = w.users(rate_sum(kind))
         for definition, users in (
@@ -192,10 +227,11 @@ def _positive_rate(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
             yield labels, of_users(share, users, w.user_sample_ratio)
 
 
-def _clicks_per_user(w: Sums) -> Iterator[tuple[dict[str, str], Interval]]:
+def _clicks_per_user(w: Sums) -> Found:
     """Groups have as many users each, nearly; what is not so widens the interval."""
     users = w.users(USERS)
-    clicks = GROUPS * _of_groups(w(_STAT), CLICKS.name)
+    first = _FIRST[CLICKS.name]
+    clicks = GROUPS * w(_STAT)[:, first : first + GROUPS]
     equal = np.broadcast_to(users[:, None], clicks.shape)
     found = of_groups(clicks, equal, 1.0, is_share=False)
     yield {}, Interval(found.lower, found.upper, users >= LEAST_GROUPS)

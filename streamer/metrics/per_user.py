@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import ranking, scoring
+from streamer.metrics import ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
-from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS
+from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -43,6 +43,8 @@ class UserRatio:
     below: str | None
     unit: int = 1
     high: str | None = None
+    horizon: str | None = None
+    """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
 
     @property
     def components(self) -> list[str]:
@@ -50,13 +52,16 @@ class UserRatio:
         return [name for name in (self.above, self.below, self.high) if name is not None]
 
 
+def _of_ratio(of: Ratio) -> UserRatio:
+    parts = (of.above.name, of.below.name, of.above.unit, of.above.high, of.horizon)
+    return UserRatio(of.name, of.title, of.form, *parts)
+
+
 def _of_events() -> Iterator[UserRatio]:
     """The ratios over events whose parts are summed by user."""
-    for each in RATIOS:
-        above, below = each.above, each.below
-        if above.is_by_user and below.is_by_user:
-            of = (above.name, below.name, above.unit, above.high)
-            yield UserRatio(each.name, each.title, each.form, *of)
+    for each in (*RATIOS, *score_ratios.RATIOS):
+        if each.above.is_by_user and each.below.is_by_user:
+            yield _of_ratio(each)
     for mean in PER_USER:
         of_mean = (mean.above.name, None, mean.above.unit, mean.above.high)
         yield UserRatio(mean.name, mean.title, "number", *of_mean)
@@ -67,9 +72,8 @@ _FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
 }
+_BY_THRESHOLD = {each.name: each for each in score_ratios.BY_THRESHOLD}
 _POSITIVE = "positive_rate_ratio"
-_BY_OWN_TIME = {"clicks", "conversions", "value", "dwell_ms"}
-"""Components that stand under their event's own time, not under that of what was shown."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class _SlateSum:
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
     slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, _POSITIVE, *slates]
+    return [*_RATIOS, *_BY_THRESHOLD, _POSITIVE, *slates]
 
 
 class UserMeasures:
@@ -115,6 +119,8 @@ class UserMeasures:
     def _parsed(self, name: str, at: str) -> UserRatio:
         """The ratio that a name stands for: ``base[@k][.option…]``."""
         base, _, rest = name.partition("@")
+        if base in _BY_THRESHOLD:
+            return self._at_threshold(base, rest, at)
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
         base = base.split(".")[0]
         if base in _RATIOS and base == name:
@@ -132,6 +138,15 @@ class UserMeasures:
     def _require(self, condition: bool, at: str, message: str) -> None:
         if not condition:
             raise SettingsError(f"{at}: {message}")
+
+    def _at_threshold(self, base: str, threshold: str, at: str) -> UserRatio:
+        known = {
+            labels["threshold"]: ratio
+            for labels, ratio in _BY_THRESHOLD[base].variants(self.settings)
+        }
+        rule = f"@threshold is one of metrics.thresholds: {', '.join(known)}"
+        self._require(threshold in known, at, rule)
+        return _of_ratio(known[threshold])
 
     def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
         kinds = self.settings.user_feedback_kinds
@@ -245,16 +260,10 @@ class AlertMeasures(UserMeasures):
     def _lag_ms(self, name: str) -> int:
         """How long after a moment its values can still change by feedback that is to come."""
         ratio, settings = self.ratios[name], self.settings
-        if ratio.above in _BY_OWN_TIME or ratio.above.startswith("feedback."):
+        if ratio.above in self.slate_sums:
+            horizon_ms = settings.feedback_horizon_ms
+        elif ratio.horizon is None:
             return 0
-        is_converted = ratio.above == "converted"
-        horizon_ms = (
-            settings.attribution.conversion_ms
-            if is_converted
-            else (
-                settings.attribution.click_ms
-                if ratio.above == "clicked"
-                else settings.feedback_horizon_ms
-            )
-        )
+        else:
+            horizon_ms = getattr(settings.attribution, ratio.horizon)
         return horizon_ms + settings.time.max_lateness_ms

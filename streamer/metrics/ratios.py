@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.definition import (
@@ -87,6 +88,27 @@ SESSION_LENGTH = Quantity(
 )
 
 
+def maturities(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], int | None]]:
+    """Extra labels, and the horizon for which panes have to be mature; None: all count.
+    ``horizon``: the setting of [attribution], None where nothing is waited for."""
+    if horizon is None:
+        yield {}, None
+        return
+    yield {"maturity": "provisional"}, None
+    yield {"maturity": "mature"}, getattr(w.settings.attribution, horizon)
+
+
+def matured(
+    w: Sums, horizon: str | None, *names: str
+) -> Iterator[tuple[dict[str, str], list[I64]]]:
+    """Extra labels and these statistics: the mature ones last, where panes are."""
+    for labels, horizon_ms in maturities(w, horizon):
+        found = [read(w, name, horizon_ms) for name in names]
+        sums = [each for each in found if each is not None]
+        if len(sums) == len(found):
+            yield labels, sums
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A metric that is ``above / below``, absent where ``below`` is 0. ``horizon``: the setting of
@@ -117,17 +139,18 @@ class Ratio:
         forms: dict[str, Form] = {"ratio": "percent", "seconds": "seconds"}
         return forms.get(self.unit, "number")
 
-    def maturities(self, w: Sums) -> Iterator[tuple[dict[str, str], int | None]]:
-        """Extra labels, and the horizon for which panes have to be mature; None: all count."""
-        if self.horizon is None:
-            yield {}, None
-            return
-        yield {"maturity": "provisional"}, None
-        yield {"maturity": "mature"}, getattr(w.settings.attribution, self.horizon)
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its series."""
+        return ("maturity",) if self.horizon else ()
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        """Itself, without labels that tell variants apart."""
+        yield {}, self
 
     def parts(self, w: Sums) -> Iterator[tuple[dict[str, str], Values, Values]]:
         """Extra labels, numerator and denominator; the mature one last, where panes are."""
-        for labels, horizon_ms in self.maturities(w):
+        for labels, horizon_ms in maturities(w, self.horizon):
             above, below = (part.within(w, horizon_ms) for part in (self.above, self.below))
             if above is not None and below is not None:
                 yield labels, above, below
@@ -225,15 +248,19 @@ PER_USER = (
 
 def declare(metric: Declarations, name: str) -> None:
     """Add the metric of a ratio to a family's."""
-    of = NAMED[name]
+    declare_ratio(metric, NAMED[name])
+
+
+def declare_ratio(metric: Declarations, of: Ratio) -> None:
+    """Add the metric of a ratio that is declared elsewhere."""
     below = of.below_text or of.below.text
     metric(
-        name,
+        of.name,
         formula=f"{of.above.text} / {below}",
         unit=of.unit,
         empty=of.empty or f"absent without {below}",
         source=of.source,
-        labels=("maturity",) if of.horizon else (),
+        labels=of.labels,
         brief=of.brief,
         doc=of.doc,
     )(of.series)

@@ -32,8 +32,11 @@ class _Full:
 
     user_sample_ratio = 1.0
 
-    def __init__(self, settings: Settings, layout: Layout, ring: Ring | None) -> None:
+    def __init__(
+        self, settings: Settings, layout: Layout, ring: Ring | None, rollup: Sequence[str]
+    ) -> None:
         self.settings, self._layout, self._ring = settings, layout, ring
+        self._dimensions = () if rollup else settings.dimension_names
         self.memo: dict[str, Any] = {}
 
     def __call__(self, name: str) -> I64:
@@ -54,6 +57,11 @@ class _Full:
         newest = bound_ms // self._ring.pane_ms - 1
         return self(name) if newest >= self._ring.oldest(_LATE_MS) else None
 
+    def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
+        if horizon_ms is not None and self.mature(name, horizon_ms) is None:
+            return {}
+        return {dimension: np.ones(2, np.int64) for dimension in self._dimensions}
+
 
 def expected_series(
     settings: Settings, seen: Sequence[set[str]] | None = None, catalogue: Catalogue | None = None
@@ -67,7 +75,7 @@ def expected_series(
     for rollup in settings.rollups:
         segments = prod(values[name] for name in set(rollup))
         for scope, ring in scopes:
-            full = _Full(settings, catalogue.layout, ring)
+            full = _Full(settings, catalogue.layout, ring, rollup)
             found += segments * sum(
                 1
                 for metric in catalogue.metrics

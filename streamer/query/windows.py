@@ -20,6 +20,7 @@ from streamer.state.snapshot import View
 
 ALL = "all"
 OTHER = "other"
+UNKNOWN = "unknown"
 
 Segment = tuple[str, ...]
 
@@ -72,7 +73,7 @@ def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     for i, dimension in enumerate(settings.kept_dimensions):
         ranked = sorted({(h, text) for view in views for text, h in view.header.kept[i]})
         kept = [text for _, text in ranked[: dimension.max_values]]
-        shown.append({*kept, *dimension.values, "unknown", OTHER, ALL})
+        shown.append({*kept, *dimension.values, UNKNOWN, OTHER, ALL})
     return shown
 
 
@@ -117,6 +118,7 @@ class Window:
         self.segments = [numbering.segments[i] for i in self._held.tolist()]
         self.matrix = sums[self._held]
         self._mature: dict[int, I64 | None] = {}
+        self._rolled_up: dict[tuple[str, ...], Rolled] = {}
 
     def _sum(self, newest: int, what: str) -> I64:
         """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
@@ -160,7 +162,9 @@ class Window:
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
         """The window by the dimensions of ``rollup``; all others are ``all``."""
-        return Rolled(self, rollup)
+        if rollup not in self._rolled_up:
+            self._rolled_up[rollup] = Rolled(self, rollup)
+        return self._rolled_up[rollup]
 
 
 class Rolled:
@@ -170,6 +174,7 @@ class Rolled:
         self.window = window
         names = window.settings.dimension_names
         kept = [name in rollup for name in names]
+        self._is_total = not any(kept)
         groups: dict[Segment, int] = {}
         rows = [
             groups.setdefault(
@@ -234,3 +239,12 @@ class Rolled:
             self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
         mature = self._mature[horizon_ms]
         return None if mature is None else self._pick(mature, name)
+
+    def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
+        found = {}
+        for place, dimension in enumerate(self.settings.dimension_names if self._is_total else ()):
+            alone = self.window.rolled_up((dimension,))
+            sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)
+            if sums is not None:
+                found[dimension] = sums[[s[place] not in (OTHER, UNKNOWN) for s in alone.segments]]
+        return found

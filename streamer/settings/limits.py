@@ -53,6 +53,7 @@ MAX_FEEDBACK_KINDS = 16
 MAX_WINDOWS = 8
 MAX_ROLLUPS = 32
 MAX_K = 16
+MAX_THRESHOLDS = 5
 MAX_CUTOFF = 1000
 """Largest cut-off k: no slate is longer."""
 MAX_GAIN = 1000.0

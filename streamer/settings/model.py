@@ -156,8 +156,13 @@ class Metrics(Section, frozen=True):
     feedback: dict[str, float] = msgspec.field(default_factory=lambda: {"click": 1.0})
     """Kind of feedback = gain, 0 to 1000; `conversion` is the conversions topic. Other kinds are
     counted as `other`; `click` is always counted, and has gain 0 where it is not listed."""
-    families: tuple[str, ...] = ("traffic", "engagement", "ranking", "scoring", "intervals")
-    """Families of metrics; `intervals` are those of rates and means."""
+    thresholds: tuple[float, ...] = (0.5,)
+    """Scores, ascending, from which on `classifier_precision_ratio` and `classifier_recall_ratio`
+    take an impression as predicted to be clicked."""
+    families: tuple[str, ...] = (
+        *("traffic", "engagement", "ranking", "scoring", "calibration", "intervals"),
+    )
+    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -96,6 +97,14 @@ def _validate_ranking(metrics: Metrics) -> None:
         and all(0 < k <= limits.MAX_CUTOFF for k in metrics.k),
         f"metrics.k = {list(metrics.k)}: 1 to {limits.MAX_K} different integers from 1 to "
         f"{limits.MAX_CUTOFF}",
+    )
+    at = metrics.thresholds
+    _require(
+        0 < len(at) <= limits.MAX_THRESHOLDS
+        and all(0 <= t <= 1 for t in at)
+        and all(low < high for low, high in pairwise(at)),
+        f"metrics.thresholds = {list(at)}: 1 to {limits.MAX_THRESHOLDS} numbers from 0 to 1, "
+        "ascending and different",
     )
     for kind, gain in metrics.feedback.items():
         _require(

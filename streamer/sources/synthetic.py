@@ -30,6 +30,8 @@ BROKEN = (
 )
 """Lines that are rejects of the impressions, wherever they stand."""
 
+_SCORE_SPREAD = 0.3
+"""Standard deviation of the logarithm of score / true click rate."""
 _ITEM = b'"item_id":"i%d","position":%d,"score":%.6f,"propensity":%.6f'
 _HEAD = b'{"type":"%b","ts":%d,"event_id":"e%d","user_id":"u%d",'
 _SLATE = b'"request_id":"r%d"%b'
@@ -118,7 +120,8 @@ class _Generator:
             clicked=r.random((n, t.slate)) < chance,
         )
         self.slates += n
-        score = np.clip(chance * r.lognormal(0, 0.3, chance.shape), 1e-6, 1 - 1e-6)
+        error = r.lognormal(-(_SCORE_SPREAD**2) / 2, _SCORE_SPREAD, chance.shape)  # 1 on average
+        score = np.clip(chance * error, 1e-6, 1 - 1e-6)
         self._impressions(slates, score)
         self._feedback(slates)
         self._sessions(slates)

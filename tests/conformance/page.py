@@ -9,6 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from tests.conformance import libraries as by
+from tests.conformance import scores
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
     COMPARISONS,
@@ -38,7 +39,7 @@ def page() -> str:
     return (
         "".join(
             f"{part}\n"
-            for part in (_intro(), _five_users(), _as_they_are(), _random(), _examples())
+            for part in (_intro(), _five_users(), _as_they_are(), _random(), _scores(), _examples())
         ).rstrip("\n")
         + "\n"
     )
@@ -206,6 +207,26 @@ Sums of squares are exact integers, so standard errors differ by the rounding of
 {table(head, rows)}
 In all {total} values, {unequal} of them unequal.
 """
+
+
+def _scores() -> str:
+    rows = []
+    for comparison in scores.COMPARISONS:
+        labels = ",".join(f'{name}="{label}"' for name, label in comparison.labels)
+        named = f"`{comparison.metric}{{{labels}}}`" if labels else f"`{comparison.metric}`"
+        some = list(scores.found(comparison))
+        values = [f"{each.ours:.6f}" for each in some]
+        apart = max(some, key=lambda each: each.apart)
+        said = bound(apart.apart) + (f" of {bound(apart.bound)}" if comparison.within else "")
+        rows.append([named, f"{comparison.package}: {comparison.function}", *values, said])
+    head = ("metric", "compared with", *(case.name for case in scores.cases()), "difference")
+    return f"""## Scores over all impressions
+
+{scores.N} impressions each, from a fixed seed: *rare* clicks, *even* odds, and *raw* scores beside
+probabilities. Then the largest difference from the library; of the AUC beside its bound,
+`auc_error_ratio`. Losses, squares and scores are rounded to 1e-9 for each impression.
+
+{table(head, rows)}"""
 
 
 def _examples() -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from streamer.metrics import calibration
+from streamer.metrics import scores as score_metrics
+from tests.conformance import scores
 from tests.conformance.__main__ import PAGE, main
 from tests.conformance.cases import five_users
 from tests.conformance.comparisons import (
@@ -67,6 +70,22 @@ def test_five_users() -> None:
     assert sum(len(found) for found in means.values()) > 70
     for found in means.values():
         assert found == pytest.approx(dict.fromkeys(found, found["streamer"]), abs=UNIT)
+
+
+@pytest.mark.parametrize("comparison", scores.COMPARISONS, ids=lambda c: f"{c.metric} {c.function}")
+def test_libraries_have_the_same_values_of_scores(comparison: scores.Comparison) -> None:
+    for each in scores.found(comparison):
+        size = max(1.0, abs(each.theirs))
+        assert each.apart <= each.bound + (UNIT + 1e-12) * size, each
+        assert each.bound < 0.05
+
+
+def test_every_metric_of_scores_is_compared() -> None:
+    # Of the others there is no such function: ratios of sums, and a sum over bins or values.
+    own = {"auc_error_ratio", "calibration_ratio", "expected_calibration_error", "fairness_loss"}
+    known = {m.name for f in (calibration.FAMILY, score_metrics.FAMILY) for m in f.metrics}
+    known = {name for name in known if not name.startswith("window_")}
+    assert {c.metric for c in scores.COMPARISONS} == known - own
 
 
 def test_libraries_left_to_themselves_disagree() -> None:

@@ -57,7 +57,8 @@ def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert build.main(["--out", str(tmp_path)]) == 0
     assert build.main(["--check", "--out", str(tmp_path)]) == 0
     assert sorted(PAGES) == [
-        *("alerts", "engagement", "experiments", "intervals", "overview", "processor", "ranking")
+        *("alerts", "engagement", "experiments", "intervals", "overview", "processor", "ranking"),
+        "scores",
     ]
 
 
@@ -114,6 +115,7 @@ def test_no_two_panels_overlap() -> None:
 
 def test_every_metric_stands_on_a_page() -> None:
     own = {"traffic": ("overview", "engagement"), "scoring": ("ranking",)}
+    own["calibration"] = ("scores",)
     for family in FAMILIES:
         shown = "".join(map(expressions, own.get(family.name, (family.name,))))
         missing = [
@@ -245,6 +247,7 @@ def test_pages_of_windows_share_their_variables_and_all_pages_are_linked() -> No
     assert names["overview"] == [*names["engagement"], "maturity"]
     more = ["k", "over", "maturity", "arm_1", "arm_2", "arm_3", "arm_4"]
     assert names["ranking"] == [*names["engagement"], *more]
+    assert names["scores"] == names["overview"]
     assert len({page["uid"] for page in PAGES.values()}) == len(PAGES)
     for page in PAGES.values():
         (link,) = page["links"]

@@ -18,7 +18,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
-from streamer.settings.model import Settings
+from streamer.settings.model import Metrics, Settings
 from streamer.testing import Engines, LogRecord, chunks_of
 
 SEGMENTS, EMPTY = 12, 2
@@ -30,6 +30,8 @@ SETTINGS: Settings = parse(
         "dimensions": [{"name": "variant", "values": [f"v{i}" for i in range(SEGMENTS)]}],
         "windows": {"lengths": ["24h"]},
         "metrics": {
+            "families": [*Metrics().families, "scores"],
+            "thresholds": [0.2, 0.5],
             "feedback": {"click": 1, "like": 3},
             "k": [2, 5],
             "conventions": {
@@ -79,8 +81,15 @@ class CountedSums:
         row: I64 = self.people[stat]
         return row
 
+    def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
+        return {"variant": self(name) if horizon_ms is None else self._pick(self._old, name)}
+
+    @property
+    def _old(self) -> I64:
+        return self.matrix - self.young
+
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
-        return self._pick(self.matrix - self.young, name)
+        return self._pick(self._old, name)
 
 
 def sums(catalogue: Catalogue, seed: int, scope: str = "window") -> CountedSums:
@@ -129,7 +138,7 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
     items = [f"i{i}" for i in dice.sample(range(40), SIZE)]
     shown = [
         {"item_id": item, "position": dice.choice((place, 60))}
-        | ({"score": dice.gauss(0, 2)} if dice.random() < 0.9 else {})
+        | ({"score": _score(dice)} if dice.random() < 0.9 else {})
         for place, item in enumerate(items, 1)
     ]
     slate = asked | {"type": "impression", "ts": at_ms, "items": shown}
@@ -146,6 +155,11 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
     for _ in range(dice.choice((1, 1, 2, 3))):
         yield session | {"ts": at_ms, "action": "view"}
         at_ms += dice.randrange(400_000)
+
+
+def _score(dice: Random) -> float:
+    """A probability, mostly; else a raw score."""
+    return dice.random() ** 2 if dice.random() < 0.8 else dice.gauss(0, 2)
 
 
 def _response(dice: Random, base: dict[str, Any], at_ms: int) -> Iterator[dict[str, Any]]:

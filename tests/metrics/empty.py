@@ -8,7 +8,7 @@ import numpy as np
 
 from streamer.metrics import ranking, scoring
 from streamer.metrics.definition import Metric
-from streamer.metrics.intervals import _FIRST
+from streamer.metrics.intervals import _of_groups
 from streamer.metrics.user_sums import USERS, positive_users
 from tests.metrics.counted import CountedSums
 
@@ -23,6 +23,13 @@ OF_GROUPS = {
     "bounce_rate": "sessions",
     "views_per_session": "sessions",
     "session_length_mean": "sessions",
+    "calibration": "scores.positives",
+    "log_loss": "scores.probabilities",
+    "mse": "scores.probabilities",
+    "rmse": "scores.probabilities",
+    "mae": "scores.probabilities",
+    "classifier_precision": "scores.predicted",
+    "classifier_recall": "scores.positives",
 }
 """Metric with an interval → what its denominator counts."""
 WITHOUT = {
@@ -32,6 +39,8 @@ WITHOUT = {
     "clicked impressions": "clicked",
     "ended sessions": "sessions",
     "dwell times": "dwells",
+    "impressions with a score from 0 to 1": "scores.probabilities",
+    "clicked impressions with a score from 0 to 1": "scores.positives",
 }
 """What a metric is absent without → the statistic that counts it."""
 _POPULATIONS = {
@@ -64,10 +73,14 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return _of_users(said, sums, labels)
     if said.startswith("absent below 8 groups"):
         base = metric.name.replace("_lower", "").replace("_upper", "")
-        first = _FIRST[OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]]
-        whole = sums.mature("by_user_group", 0) if is_mature else sums("by_user_group")
-        assert whole is not None
-        return (whole[:, first : first + 16] > 0).sum(axis=1) >= 8
+        name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
+        if "predicted" in name:
+            name = f"{name}@{labels['threshold']}"
+        found = _of_groups(sums, name, 0 if is_mature else None)
+        assert found is not None
+        return (found > 0).sum(axis=1) >= 8
+    if "score" in said or "bin" in said:
+        return _of_scores(said, sums, labels)
     if "slates" in said:
         return _of_slates(metric, said, sums, labels)
     if metric.scope == "total" and metric.kind == "histogram":
@@ -92,6 +105,31 @@ def _of_users(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
         return sums.users(positive_users(kinds.index(labels["feedback"]))) > 0
     assert said.startswith("absent without users")
     return users > 0
+
+
+def _of_scores(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
+    def stat(name: str) -> Any:
+        return sums.mature(name, 0) if labels["maturity"] == "mature" else sums(name)
+
+    def is_mixed(shown: Any, clicked: Any) -> Any:
+        return (clicked > 0) & (clicked < shown)
+
+    of_probabilities = is_mixed(stat("scores.probabilities"), stat("scores.positives"))
+    if said == "absent without scores from 0 to 1 of impressions clicked and not clicked":
+        return of_probabilities
+    if said.startswith("absent without scores from 0 to 1 that differ"):  # as they do here
+        return of_probabilities
+    if said == "absent without scored impressions clicked and not clicked":
+        bins = stat("score_bins")
+        return is_mixed(bins[:, :128].sum(axis=1), bins[:, 128:].sum(axis=1))
+    if said == "absent without scores from the threshold to 1":
+        return stat(f"scores.predicted@{labels['threshold']}") > 0
+    if said == "absent without two values that have scores from 0 to 1":
+        n = stat("scores.probabilities")
+        return np.full(len(n), np.count_nonzero(n) > 1)
+    if said == "absent without impressions in the bin":
+        return stat("score_curve")[:, round(10 * float(labels["bin"])) - 1] > 0
+    return stat(WITHOUT[said.removeprefix("absent without ")]) > 0
 
 
 def _of_slates(metric: Metric, said: str, sums: CountedSums, labels: dict[str, str]) -> Any:

@@ -35,6 +35,10 @@ RATIOS_BEYOND_1 = {
 }
 """Ratios whose parts count by their own times: clicks may be in a window without their
 impressions; several clicks may join one impression. All others are shares."""
+NO_SHARES = {"calibration_ratio", "calibration_lower_ratio", "calibration_upper_ratio"}
+"""Ratios that have a unit of their own."""
+LEAST = {"correlation": -1, "nats in all": -np.inf}
+"""Unit → least value, where it is not 0."""
 OF_PARTITIONS = {
     # What waits depends on the clocks of its partition, and a bound of values on what is in it.
     *("unattributed_total", "unsettled", "clicks_total", "conversions_total"),
@@ -63,7 +67,8 @@ def test_every_metric_says_what_it_is(family: Family, metric: Metric) -> None:
     since_start = "histogram" if metric.labels == ("le",) else "counter"
     assert metric.kind == (since_start if metric.scope == "total" else "gauge")
     assert metric.name.endswith("_total") == (metric.kind == "counter")
-    assert metric.name.endswith("_ratio") == (metric.unit == "ratio" or "coec_ratio" in metric.name)
+    is_ratio = metric.unit == "ratio" or metric.name in NO_SHARES
+    assert metric.name.endswith("_ratio") == is_ratio
     assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
 
 
@@ -115,7 +120,7 @@ def test_values_are_in_range_and_labels_as_declared(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings[metric.name]:
         assert np.isfinite(value)
-        assert value >= (-1 if metric.unit == "correlation" else 0)
+        assert value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1
         extra = set(labels) - dimensions - {"window"}

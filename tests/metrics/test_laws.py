@@ -9,7 +9,17 @@ from random import Random
 import numpy as np
 import pytest
 
-from streamer.metrics import by_position, engagement, ranking, scoring, sessions, traffic, users
+from streamer.metrics import (
+    by_position,
+    calibration,
+    engagement,
+    ranking,
+    scores,
+    scoring,
+    sessions,
+    traffic,
+    users,
+)
 from streamer.metrics import intervals as intervals_module
 from streamer.metrics.catalogue import FAMILIES, Catalogue
 from streamer.metrics.definition import Metric, Series, Sums
@@ -42,6 +52,8 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "sessions": sessions.METRICS,
     "ranking": ranking.FAMILY.metrics,
     "scoring": scoring.FAMILY.metrics,
+    "calibration": calibration.FAMILY.metrics,
+    "scores": scores.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

@@ -14,6 +14,7 @@ METRICS: dict[str, Any] = {
     "k": [5, 10],
     "feedback": {"click": 1.0, "like": 2.0},
     "conventions": {"map_ratio": ["jurity"]},
+    "thresholds": [0.25, 1],
 }
 
 
@@ -28,6 +29,8 @@ METRICS: dict[str, Any] = {
         ("map_ratio@5.engaged.jurity", "Mean average precision@5, engaged, jurity", "number"),
         ("positive_rate_ratio", "Positive rate", "percent"),
         ("positive_rate_ratio.like", "Positive rate, like", "percent"),
+        ("calibration_ratio", "Calibration", "number"),
+        ("classifier_recall_ratio@0.25", "Classifier recall@0.25", "percent"),
     ],
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:

@@ -11,6 +11,7 @@ from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, Readout, compare
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
+from . import scores
 from .acceptance import Acceptance
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
@@ -21,6 +22,7 @@ DIFFERENCE = (
     *("experiment_difference", "experiment_difference_lower"),
     "experiment_difference_upper",
 )
+SCORES = ("calibration_ratio", "log_loss", "mse", "mae", "classifier_")
 EVENTS = ("ctr", "cvr", "clicks_per_user", "positive_rate_ratio")
 """Metrics whose numerators are events; the others' are milliseconds or millionths."""
 
@@ -84,6 +86,8 @@ def unit_of(metric: str) -> int:
     """How many units of a numerator are 1."""
     if metric == "dwell_mean_seconds":
         return 1000
+    if metric.startswith(SCORES):
+        return scores.unit_of(metric)
     return 1 if metric.startswith(EVENTS) else 1_000_000
 
 

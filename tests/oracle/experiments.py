@@ -17,6 +17,7 @@ from typing import NamedTuple
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
 
+from . import scores
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .joining import Joins, join
@@ -293,6 +294,8 @@ def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     """
     if metric in RATIOS:
         return RATIOS[metric]
+    if metric in scores.ratios(settings):
+        return scores.ratios(settings)[metric]
     base, _, kind = metric.partition(".")
     if base == "positive_rate_ratio":
         return f"feedback.{kind or 'click'}", "impressions"

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from streamer.settings.model import Settings
 
+from . import scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .sink import Sink
@@ -126,11 +127,15 @@ class Intervals:
         for segment, cell in whole.items():
             for ratio in RATIOS:
                 self.put(out, ratio, segment, cell)
-        for ratio, horizon_ms in ((CTR, horizons.click_ms), (CVR, horizons.conversion_ms)):
+        for horizon_ms in {horizons.click_ms, horizons.conversion_ms}:
             ripe = self.cells(facts, self.mature(horizon_ms))
             for maturity, cells in (("provisional", whole), ("mature", ripe)):
                 for segment, cell in cells.items():
-                    self.put(out, ratio, segment, cell, maturity=maturity)
+                    if horizon_ms == horizons.click_ms:
+                        self.put(out, CTR, segment, cell, maturity=maturity)
+                        self.put_scores(out, segment, cell, maturity)
+                    if horizon_ms == horizons.conversion_ms:
+                        self.put(out, CVR, segment, cell, maturity=maturity)
         for segment, tally in tallied.items():
             self.read_users(out, segment, tally, whole.get(segment, Cell()))
 
@@ -138,6 +143,19 @@ class Intervals:
         ends = cell.ends(ratio)
         if ends is not None:
             self.put_ends(out, (ratio.lower, ratio.upper), segment, ends, **labels)
+
+    def put_scores(self, out: Sink, segment: Segment, cell: Cell, maturity: str) -> None:
+        for metric, (above, below) in scores.shown_ratios(self.settings).items():
+            name, _, threshold = metric.partition("@")
+            text = name.replace("_ratio", "_*_ratio") if "_ratio" in name else f"{name}_*"
+            is_share = name.startswith("classifier")
+            ratio = named(text, above, below, scores.unit_of(metric), is_share)
+            labels = {"maturity": maturity} | ({"threshold": threshold} if threshold else {})
+            self.put(out, ratio, segment, cell, **labels)
+            ends = cell.ends(ratio)
+            if name == "mse" and ends is not None:
+                low, high = map(sqrt, ends)
+                self.put_ends(out, ("rmse_lower", "rmse_upper"), segment, (low, high), **labels)
 
     def put_ends(
         self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str

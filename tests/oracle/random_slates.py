@@ -17,6 +17,11 @@ WIDE = (-1_000_000, 1e6, -0.0, 0, 3, -2.5, 1e-300, 37.25, 40)
 FAR_PLACES = (50, 51, 10_000)
 
 
+def probability(draw: float) -> float:
+    """Half of them small."""
+    return (2 * draw) ** 8 if draw < 0.5 else 2 * draw - 1
+
+
 class Slates:
     """Shows of requests, one after the other; ``items``: all that there are."""
 
@@ -62,7 +67,7 @@ class Slates:
         r = self.random
         value = {
             "none": None,
-            "all": r.random(),
+            "all": probability(r.random()),
             "some": round(r.gauss(0, 3), 3) if r.random() < 0.6 else None,
             "ties": r.choice(TIED),
             "wide": r.choice((*WIDE, r.gauss(0, 1e5))),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from streamer.settings.model import Settings
 
+from . import scores
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept
 from .dwell import dwells_of
@@ -43,6 +44,8 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
         for component, amount in counted(event, settings):
             yield Fact(user_of(event), event.event_ms, dims, component, amount)
     yield from attributed(joins)
+    for row, component, amount in scores.added(joins, settings):
+        yield Fact(user_of(row.event), row.event.event_ms, row.event.dims, component, amount)
     yield from dwelt(verdict.events, joins, settings)
     yield from shown_in_slates(joins, kept, settings)
 

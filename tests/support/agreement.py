@@ -10,7 +10,7 @@ from typing import Any
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.query.readings import Readout, readout
 from streamer.settings.load import parse
-from streamer.settings.model import Settings
+from streamer.settings.model import Metrics, Settings
 from streamer.state.snapshot import view_of
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.oracle import Record, records_of_log, run
@@ -27,6 +27,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "device", "max_values": 1},
         ],
         "metrics": {
+            "families": [*Metrics().families, "scores"],
+            "thresholds": [0.1, 0.5],
             "feedback": {"click": 1.0, "like": 1.0},
             "k": [3],
             "rollups": [[], ["variant"], ["surface"], ["device", "variant"], ["surface", "device"]],
@@ -45,6 +47,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "positive_rate_ratio.like", "margin": 0.5},
                     {"name": "dwell_mean_seconds", "direction": "lower"},
                     {"name": "conversion_value_per_user"},
+                    {"name": "log_loss", "direction": "lower"},
+                    {"name": "calibration_ratio"},
+                    {"name": "classifier_precision_ratio@0.1"},
                 ],
             }
         ],
@@ -52,12 +57,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "ctr", "segments": ["variant", "surface"]},
             {"name": "order", "metric": "ndcg_ratio@3", "window": "10m", "baseline": "before"},
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
+            {"name": "level", "metric": "calibration_ratio"},
         ],
     },
     "no dimensions, short times": {
         "dimensions": [],
         "windows": {"lengths": ["30s", "5m", "2h"]},
         "metrics": {
+            "families": [f for f in Metrics().families if f != "calibration"],
             "k": [2, 3, 1],
             "conventions": {
                 "precision_ratio": ["shown"],
@@ -73,6 +80,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "mapped names, own rollups": {
         "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
         "metrics": {
+            "families": ["scores", *(f for f in Metrics().families if f != "calibration")],
             "feedback": {"click": 0.5, "like": 0.0, "star": 5.0, "conversion": 2.0},
             "margin": 0.25,
             "conventions": {"ndcg_ratio": ["jurity", "exponential"], "mar_ratio": ["primer"]},
@@ -100,6 +108,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
 SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
 """The metrics that are estimates: within 1 %."""
+
+DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r")
+"""Made of differences, in which digits are lost."""
 
 
 def to_log(records: Iterable[Record]) -> list[LogRecord]:
@@ -168,6 +179,8 @@ def _agree(name: str, a: int | float | None, b: int | float | None) -> bool:
         return abs(a - b) <= (0.01 + 1e-12) * abs(b)  # exactly 1 % at the ends of a bucket
     if "_lower" in name or "_upper" in name:  # ends may lie near 0, far from what they are made of
         return abs(a - b) <= 1e-9 * abs(b) + 1e-12
+    if name in DIFFERENCES:
+        return abs(a - b) <= 1e-9 * abs(b) + 1e-14
     if isinstance(b, float):
         return abs(a - b) <= 1e-12 * abs(b)
     return a == b

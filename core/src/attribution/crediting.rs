@@ -164,6 +164,7 @@ impl Attribution {
             event_ms: found.event_ms,
             segment: Segment::from(found.segment),
             user: found.user,
+            score: found.score,
             clicked: i64::from(now.is_clicked) - i64::from(before.is_clicked),
             converted: i64::from(now.is_converted) - i64::from(before.is_converted),
         };

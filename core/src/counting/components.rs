@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate};
+use crate::counting::scores::ScoreSum;
 
 /// Bits of the low limb of amounts of money.
 pub const LIMB_BITS: u32 = 32;
@@ -28,6 +29,8 @@ pub enum Component {
     Feedback(u8),
     /// Slates of a population; `all` is every slate.
     Slates(String),
+    /// Over impressions with a score.
+    Scores(ScoreSum),
     /// Millionths of a value of slates.
     SlateValue {
         name: String,
@@ -64,11 +67,16 @@ impl Component {
     /// What a change adds; 0: nothing.
     pub fn amount(&self, change: &Change) -> i64 {
         match change {
-            Change::Shown(_) => i64::from(*self == Component::Impressions),
+            Change::Shown(shown) => match self {
+                Component::Impressions => 1,
+                Component::Scores(sum) => sum.of_shown(shown),
+                _ => 0,
+            },
             Change::Given(given) => self.of_feedback(given),
             Change::Outcome(outcome) => match self {
                 Component::Clicked => outcome.clicked,
                 Component::Converted => outcome.converted,
+                Component::Scores(sum) => sum.of_outcome(outcome),
                 _ => 0,
             },
             Change::Dwell(dwell) => match self {

@@ -2,9 +2,10 @@
 //!
 //! The families of metrics declare which statistics there are; here stands what fills each of them.
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown};
+use crate::changes::{Dwell, Given, Kind, Outcome, Segment, Session, Shown};
 use crate::counting::components::LIMB_BITS;
 use crate::counting::panes::Panes;
+use crate::counting::scores::{Bins, CURVE_BINS, CURVE_WIDTH, ScoreSum, of_curve};
 use crate::spec::{Classes, Spec, Statistic};
 
 /// Groups of users by hash, of which intervals are made.
@@ -63,12 +64,24 @@ enum Quantity {
     ValueHigh,
 }
 
+/// Sums over impressions with a score, and where they stand.
+#[derive(Debug)]
+struct Scores {
+    sums: Vec<(u32, ScoreSum)>,
+    /// Impressions by bin, then the clicked ones.
+    bins: Option<(u32, Bins)>,
+    curve: Option<u32>,
+    /// Sums by group of users.
+    by_group: Option<u32>,
+}
+
 /// The families that the settings ask for, and where their statistics stand.
 #[derive(Debug)]
 pub struct Statistics {
     traffic: Option<Traffic>,
     engagement: Option<Engagement>,
     by_group: Option<u32>,
+    scores: Option<Scores>,
     kinds: u32,
     classes: Classes,
 }
@@ -96,7 +109,9 @@ impl Statistics {
     pub fn new(spec: &Spec) -> Result<Self, String> {
         let places = Places(&spec.statistics);
         for statistic in &spec.statistics {
-            if !is_known(&statistic.name) {
+            let of_scores = &mut spec.scores.sums.iter();
+            let is_of_scores = of_scores.any(|sum| sum.statistic == statistic.name);
+            if !is_of_scores && !is_known(&statistic.name) {
                 return Err(format!("nothing fills statistic {:?}", statistic.name));
             }
         }
@@ -113,6 +128,7 @@ impl Statistics {
                 .has("by_user_group")
                 .then(|| places.at("by_user_group"))
                 .transpose()?,
+            scores: scores_of(spec, &places)?,
             kinds: spec.feedback.kinds.len() as u32,
             classes: spec.classes.clone(),
         })
@@ -132,6 +148,11 @@ impl Statistics {
         }
         if let Some(place) = self.of_group(Quantity::Impressions, change.user) {
             panes.add(event_ms, segment, place, 1);
+        }
+        if let Some(scores) = self.scores.as_ref().filter(|_| !change.score.is_nan()) {
+            let place = (event_ms, segment, change.user);
+            scores.add(panes, place, |sum| sum.of_shown(change));
+            scores.add_bins(panes, place, change.score, false, 1);
         }
     }
 
@@ -213,6 +234,16 @@ impl Statistics {
                 panes.add(change.event_ms, change.segment, place, amount);
             }
         }
+        self.scored_outcome(panes, change);
+    }
+
+    fn scored_outcome(&self, panes: &mut Panes, change: &Outcome) {
+        let is_scored = change.clicked != 0 && !change.score.is_nan();
+        if let Some(scores) = self.scores.as_ref().filter(|_| is_scored) {
+            let place = (change.event_ms, change.segment, change.user);
+            scores.add(panes, place, |sum| sum.of_outcome(change));
+            scores.add_bins(panes, place, change.score, true, change.clicked);
+        }
     }
 
     pub fn dwell(&self, panes: &mut Panes, change: &Dwell) {
@@ -276,9 +307,60 @@ impl Statistics {
     }
 }
 
+impl Scores {
+    /// Adds an amount of each sum; `place`: time, segment and user.
+    fn add(
+        &self,
+        panes: &mut Panes,
+        (event_ms, segment, user): (i64, Segment, u64),
+        amount: impl Fn(ScoreSum) -> i64,
+    ) {
+        for (number, (place, sum)) in (0..).zip(&self.sums) {
+            let amount = amount(*sum);
+            if amount == 0 {
+                continue;
+            }
+            panes.add(event_ms, segment, *place, amount);
+            if let Some(first) = self.by_group {
+                let place = first + number * GROUPS + group_of(user);
+                panes.add(event_ms, segment, place, amount);
+            }
+        }
+    }
+
+    /// Adds to the bins of a score: of impressions, or of clicked ones.
+    fn add_bins(
+        &self,
+        panes: &mut Panes,
+        (event_ms, segment, _): (i64, Segment, u64),
+        score: f64,
+        of_clicked: bool,
+        sign: i64,
+    ) {
+        if let Some((first, bins)) = &self.bins
+            && let Some(bin) = bins.of(score)
+        {
+            let place = bin + if of_clicked { bins.len() } else { 0 };
+            panes.add(event_ms, segment, first + place as u32, sign);
+        }
+        if let (Some(first), Some((bin, units))) = (self.curve, of_curve(score)) {
+            let mut add = |column: usize, amount: i64| {
+                let place = first + (column * CURVE_BINS + bin) as u32;
+                panes.add(event_ms, segment, place, amount);
+            };
+            if of_clicked {
+                add(1, sign);
+            } else {
+                add(0, sign);
+                add(2, sign * units);
+            }
+        }
+    }
+}
+
 /// Whether something fills a statistic; those of slates are filled in `slate_values`.
 fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 18] = [
+    const KNOWN: [&str; 21] = [
         "conversions",
         "value_high",
         "value_low",
@@ -297,6 +379,9 @@ fn is_known(name: &str) -> bool {
         "session_bucket",
         "by_user_group",
         "ranking",
+        "score_bins",
+        "score_curve",
+        "scores_by_user_group",
     ];
     let numbered = ["feedback_", "dwell_class_", "session_class_"];
     KNOWN.contains(&name)
@@ -332,6 +417,34 @@ fn engagement_of(places: &Places<'_>) -> Result<Engagement, String> {
         session_class: places.at("session_class_0")?,
         session_bucket: places.at("session_bucket")?,
     })
+}
+
+/// None where no score is looked at.
+fn scores_of(spec: &Spec, places: &Places<'_>) -> Result<Option<Scores>, String> {
+    let wide = |name: &str, width: usize| -> Result<Option<u32>, String> {
+        match places.find(name) {
+            Err(_) => Ok(None),
+            Ok(found) if found.width as usize == width => Ok(Some(found.at)),
+            Ok(found) => Err(format!(
+                "{name} is {} wide: {width} are filled",
+                found.width
+            )),
+        }
+    };
+    let sums: Vec<(u32, ScoreSum)> = spec
+        .scores
+        .sums
+        .iter()
+        .map(|named| Ok((places.at(&named.statistic)?, named.sum)))
+        .collect::<Result<_, String>>()?;
+    let bins = Bins::new(spec.scores.edges.clone())?;
+    let scores = Scores {
+        bins: wide("score_bins", 2 * bins.len())?.map(|at| (at, bins)),
+        curve: wide("score_curve", CURVE_WIDTH)?,
+        by_group: wide("scores_by_user_group", sums.len() * GROUPS as usize)?,
+        sums,
+    };
+    Ok((!scores.sums.is_empty()).then_some(scores))
 }
 
 fn limbs(micros: i64) -> (i64, i64) {

@@ -4,8 +4,8 @@
 use std::cmp::Ordering;
 
 use crate::changes::Member;
+use crate::logarithms::softplus;
 use crate::slates::family::Convention;
-use crate::slates::softplus::softplus;
 use crate::slates::values::{SlateContext, quotient, rounded};
 
 /// Fractions of losses are added in units of 2^-40.

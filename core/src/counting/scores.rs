@@ -1,0 +1,165 @@
+//! Scores against clicks: what each impression with a score adds to sums, from which the errors and
+//! the calibration of a model are read. Formulas stand in `streamer/metrics/scores.py`, sources in
+//! `calibration.py` beside it.
+//!
+//! All but the bins are over probabilities: scores from 0 to 1. An impression adds its amounts as not
+//! clicked when it is shown, and the difference when that changes. Amounts are integers, so nothing
+//! depends on the order.
+
+use serde::Deserialize;
+
+use crate::changes::{Outcome, Shown};
+use crate::logarithms::minus_log;
+
+/// Units of a score that is 1.
+const UNIT: i64 = 1_000_000_000;
+/// Predictions of 0 and of 1 are taken as so far from it: their loss is finite.
+const LEAST: f64 = 1e-15;
+/// Bins of the calibration curve: of equal width, from 0 to 1.
+pub const CURVE_BINS: usize = 10;
+/// Columns of the curve: impressions, clicked ones and their scores by bin.
+pub const CURVE_WIDTH: usize = 3 * CURVE_BINS;
+
+/// What is added up over impressions whose score is a probability; in units of 1e-9 where it is no
+/// count.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum ScoreSum {
+    /// Impressions, and those of them that were clicked.
+    Probabilities,
+    Positives,
+    Score,
+    ScoreOfPositives,
+    ScoreSquare,
+    AbsoluteError,
+    SquaredError,
+    LogLoss,
+    /// Impressions with a score of at least this, in units, and those of them that were clicked.
+    Predicted(i64),
+    TruePositives(i64),
+}
+
+impl ScoreSum {
+    /// What an impression adds.
+    pub fn amount(self, score: f64, is_clicked: bool) -> i64 {
+        let Some(units) = units_of(score) else {
+            return 0;
+        };
+        let error = units - if is_clicked { UNIT } else { 0 };
+        match self {
+            Self::Probabilities => 1,
+            Self::Positives => i64::from(is_clicked),
+            Self::Score => units,
+            Self::ScoreOfPositives => units * i64::from(is_clicked),
+            Self::ScoreSquare => square(units),
+            Self::AbsoluteError => error.abs(),
+            Self::SquaredError => square(error),
+            Self::LogLoss => loss(score, is_clicked),
+            Self::Predicted(least) => i64::from(units >= least),
+            Self::TruePositives(least) => i64::from(is_clicked && units >= least),
+        }
+    }
+
+    /// What a change of an impression adds.
+    pub fn of_outcome(self, change: &Outcome) -> i64 {
+        match change.clicked {
+            0 => 0,
+            sign => sign * (self.amount(change.score, true) - self.amount(change.score, false)),
+        }
+    }
+
+    /// What a new impression adds.
+    pub fn of_shown(self, change: &Shown) -> i64 {
+        self.amount(change.score, false)
+    }
+}
+
+/// A probability in units; none where a score is missing, or is no probability.
+fn units_of(score: f64) -> Option<i64> {
+    let is_probability = (0.0..=1.0).contains(&score); // not so of NaN
+    is_probability.then_some((score * UNIT as f64 + 0.5) as i64)
+}
+
+fn square(units: i64) -> i64 {
+    (units * units + UNIT / 2) / UNIT
+}
+
+fn loss(probability: f64, is_clicked: bool) -> i64 {
+    let p = probability.clamp(LEAST, 1.0 - LEAST);
+    let likelihood = if is_clicked { p } else { 1.0 - p };
+    (minus_log(likelihood) * UNIT as f64 + 0.5) as i64
+}
+
+/// Bins of scores, whatever their range.
+#[derive(Debug)]
+pub struct Bins {
+    /// Inner edges, ascending: a score on one is in the bin above it.
+    edges: Vec<f64>,
+}
+
+impl Bins {
+    pub fn new(edges: Vec<f64>) -> Result<Self, String> {
+        if edges.windows(2).all(|pair| pair[0] < pair[1]) {
+            Ok(Self { edges })
+        } else {
+            Err("edges of scores do not ascend".to_owned())
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.edges.len() + 1
+    }
+
+    /// Never: there is one more bin than edges.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The bin of a score; none without one.
+    pub fn of(&self, score: f64) -> Option<usize> {
+        (!score.is_nan()).then(|| self.edges.partition_point(|edge| *edge <= score))
+    }
+}
+
+/// The bin of the calibration curve and the score in units; none where a score is no probability.
+pub fn of_curve(score: f64) -> Option<(usize, i64)> {
+    let units = units_of(score)?;
+    let bin = (units / (UNIT / CURVE_BINS as i64)) as usize;
+    Some((bin.min(CURVE_BINS - 1), units))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_those_of_the_formulas() {
+        let of = |sum: ScoreSum| (sum.amount(0.2, false), sum.amount(0.2, true));
+        assert_eq!(of(ScoreSum::Probabilities), (1, 1));
+        assert_eq!(of(ScoreSum::Positives), (0, 1));
+        assert_eq!(of(ScoreSum::Score), (200_000_000, 200_000_000));
+        assert_eq!(of(ScoreSum::AbsoluteError), (200_000_000, 800_000_000));
+        assert_eq!(of(ScoreSum::SquaredError), (40_000_000, 640_000_000));
+        assert_eq!(of(ScoreSum::LogLoss), (223_143_551, 1_609_437_912));
+        assert_eq!(of(ScoreSum::Predicted(200_000_000)), (1, 1));
+        assert_eq!(of(ScoreSum::TruePositives(200_000_001)), (0, 0));
+        for score in [f64::NAN, -0.1, 1.1] {
+            assert_eq!(ScoreSum::Probabilities.amount(score, true), 0);
+        }
+        assert_eq!(ScoreSum::LogLoss.amount(0.0, true), 34_538_776_395);
+    }
+
+    #[test]
+    fn a_score_on_an_edge_is_in_the_bin_above() {
+        let bins = Bins::new(vec![0.0, 0.5]).unwrap();
+        assert_eq!(bins.len(), 3);
+        assert_eq!(bins.of(-1.0), Some(0));
+        assert_eq!(bins.of(0.0), Some(1));
+        assert_eq!(bins.of(0.5), Some(2));
+        assert_eq!(bins.of(f64::NAN), None);
+        assert!(Bins::new(vec![0.5, 0.5]).is_err());
+        assert_eq!(of_curve(1.0), Some((9, UNIT)));
+        assert_eq!(of_curve(0.1), Some((1, UNIT / 10)));
+    }
+}

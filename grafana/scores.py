@@ -1,0 +1,60 @@
+"""The page *scores*: the model's scores against clicks, over all impressions together."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as builders
+
+from grafana import panels
+from grafana.panels import JOB
+from grafana.windowed import Windowed
+from streamer.metrics.catalogue import PREFIX
+
+TILES = ("auc_ratio", "auc_error_ratio", "calibration_ratio", "window_scored_impressions")
+ROWS: dict[str, tuple[tuple[str, int], ...]] = {
+    "Order": (("auc_ratio", 9), ("auc_error_ratio", 6), ("window_scored_impressions", 9)),
+    "Level": (
+        *(("calibration_ratio", 10), ("window_probability_clicked", 7)),
+        ("window_probability_impressions", 7),
+    ),
+    "Calibration curve (family scores)": (
+        *(("calibration_observed_ratio", 8), ("calibration_predicted_ratio", 8)),
+        *(("window_calibration_impressions", 8), ("expected_calibration_error", 12)),
+        ("window_score_impressions", 12),
+    ),
+    "Log loss (family scores)": (
+        *(("log_loss", 8), ("normalized_entropy", 8), ("log_likelihood", 8)),
+    ),
+    "Errors (family scores)": (("mse", 6), ("rmse", 6), ("mae", 6), ("pearson_r", 6)),
+    "As a classifier, and by value (family scores)": (
+        *(("classifier_precision_ratio", 8), ("classifier_recall_ratio", 8)),
+        ("fairness_loss", 8),
+    ),
+}
+"""Metrics without prefix, and the widths of their panels."""
+_NARROWED = {"maturity": 'maturity="$maturity"'}
+_NOTE = (
+    "Impressions with a score by their own time; maturity `mature` leaves out what clicks may still"
+    " come for."
+)
+
+
+class Scores(Windowed):
+    """Builds the page for the dimensions of a settings file."""
+
+    def build(self) -> builders.Dashboard:
+        """The page."""
+        board = self._page("streamer-scores", "streamer: scores", "Scores against clicks")
+        tiles = [self._tile(name, _NARROWED) for name in TILES]
+        board = panels.with_rows(board, {"Everything, in the chosen window": tiles})
+        rows = {
+            title: [
+                self._graph(name, width=width, note=_NOTE, narrowed=_NARROWED) for name, width in of
+            ]
+            for title, of in ROWS.items()
+        }
+        return panels.with_rows(board, rows)
+
+    def _variables(self) -> list[builders.QueryVariable]:
+        series = f"{PREFIX}window_scored_impressions{{{JOB}}}"
+        maturity = panels.label_variable("maturity", series, "provisional")
+        return [*super()._variables(), maturity]

@@ -1,0 +1,131 @@
+"""Scores against clicks, over all impressions together: is the model's order right, and its level?
+
+An impression with a `score` was clicked or not: by attribution, under the impression's own time
+and segment. The AUC takes every score; as probabilities of a click only those from 0 to 1 are
+taken. Sources: P the recommender-evaluation primer, G Gorse's evaluation page, J Jurity's metric
+page, H He et al., *Practical Lessons from Predicting Clicks on Ads at Facebook*, 2014.
+
+Two of four impressions are clicked. Of the four pairs of a clicked and another one, two have the
+higher score on the clicked one and one is in a bin; predicted were 0.9 + 0.4 + 0.3 + 0.3 clicks:
+
+    >>> from streamer.testing.readings import value_of
+    >>> scores = {"a": 0.9, "b": 0.4, "c": 0.3, "d": 0.3}
+    >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
+    >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
+    >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "ac"]
+    >>> value_of(events, "auc_ratio"), value_of(events, "auc_error_ratio")
+    (0.625, 0.125)
+    >>> value_of(events, "calibration_ratio")
+    0.95
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamer.encoding.arrays import F64, I64
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.ratios import Quantity, declare_ratio, matured
+from streamer.metrics.score_ratios import CALIBRATION, HORIZON, POSITIVES, PROBABILITIES
+from streamer.metrics.score_sums import BINS, EDGES, stats
+
+metric = Declarations()
+_MATURITY = ("maturity",)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a clicked impression and another one: ``won`` where the clicked one is in a higher
+    bin, ``tied`` where both are in one."""
+
+    won: F64
+    tied: F64
+    all: F64
+
+
+def _pairs(bins: I64) -> Pairs:
+    shown, clicked = np.split(bins, 2, axis=1)
+    others = shown - clicked
+    below = np.cumsum(others, axis=1) - others
+    weights = clicked.astype(np.float64)
+    every = weights.sum(axis=1) * others.sum(axis=1)
+    return Pairs((weights * below).sum(axis=1), (weights * others).sum(axis=1), every)
+
+
+_BOTH = "absent without scored impressions clicked and not clicked"
+
+
+@metric(
+    "auc_ratio",
+    formula="probability that a clicked impression has a higher score than another, ties one half",
+    unit="ratio",
+    empty=_BOTH,
+    source="P G J",
+    labels=_MATURITY,
+    doc="Area under the ROC curve over all impressions together, from 128 bins of scores;"
+    " `auc_error_ratio` bounds how far it is from the exact one. It has no interval.",
+)
+def auc(w: Sums) -> Iterator[Series]:
+    for labels, (bins,) in matured(w, HORIZON, BINS):
+        pairs = _pairs(bins)
+        yield ratio(pairs.won + pairs.tied / 2, pairs.all, **labels)
+
+
+@metric(
+    "auc_error_ratio",
+    formula="half the share of the pairs (clicked, other) that are in one bin",
+    unit="ratio",
+    empty=_BOTH,
+    labels=_MATURITY,
+)
+def auc_error(w: Sums) -> Iterator[Series]:
+    """Bound of the error of `auc_ratio`. On simulated models with 1 to 10 % of clicks it is at most
+    0.012 at an AUC of 0.75, and 0.025 at 0.63; the error itself was below 0.001."""
+    for labels, (bins,) in matured(w, HORIZON, BINS):
+        pairs = _pairs(bins)
+        yield ratio(pairs.tied / 2, pairs.all, **labels)
+
+
+declare_ratio(metric, CALIBRATION)
+
+
+@metric(
+    "window_scored_impressions",
+    formula="impressions with a score",
+    unit="impressions",
+    empty="absent where it is 0",
+    labels=_MATURITY,
+)
+def scored(w: Sums) -> Iterator[Series]:
+    """Support of auc_ratio."""
+    for labels, (bins,) in matured(w, HORIZON, BINS):
+        yield count(bins[:, : len(EDGES) + 1].sum(axis=1), None, **labels)
+
+
+def _support(name: str, of: Quantity, doc: str) -> None:
+    """Declare a count."""
+
+    def series(w: Sums) -> Iterator[Series]:
+        for labels, (sums,) in matured(w, HORIZON, of.name):
+            yield count(sums, None, **labels)
+
+    metric(
+        name,
+        formula=of.text,
+        unit="impressions",
+        empty="absent where it is 0",
+        labels=_MATURITY,
+        doc=doc,
+    )(series)
+
+
+_support(
+    *("window_probability_impressions", PROBABILITIES),
+    "Support of the means over scores: only scores from 0 to 1 count there.",
+)
+_support("window_probability_clicked", POSITIVES, "Denominator of calibration_ratio.")
+
+FAMILY = Family("calibration", stats, tuple(metric.metrics))

@@ -1,0 +1,133 @@
+"""Means over impressions with a score from 0 to 1: declared once, as other ratios are.
+
+Intervals, experiments and alerts follow from these declarations. Sources: P the
+recommender-evaluation primer, G Gorse's evaluation page, J Jurity's metric page, H He et al.,
+*Practical Lessons from Predicting Clicks on Ads at Facebook*, 2014.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streamer.metrics.definition import Series, Sums
+from streamer.metrics.ratios import Quantity, Ratio
+from streamer.metrics.score_sums import UNIT, name_of
+
+HORIZON = "click_ms"
+"""The setting of [attribution] after which an impression is clicked or not for good."""
+
+
+def _quantity(kind: str, text: str, unit: int = 1, threshold: float | None = None) -> Quantity:
+    name = name_of(kind, threshold)
+    return Quantity(name, text, (name,), unit)
+
+
+PROBABILITIES = _quantity("probabilities", "impressions with a score from 0 to 1")
+POSITIVES = _quantity("positives", "clicked impressions with a score from 0 to 1")
+SCORE = _quantity("score", "sum of scores from 0 to 1", UNIT)
+LOG_LOSS = _quantity("log_loss", "sum of -ln(predicted probability of what happened)", UNIT)
+SQUARED_ERROR = _quantity("squared_error", "sum of (score - clicked)²", UNIT)
+ABSOLUTE_ERROR = _quantity("absolute_error", "sum of |score - clicked|", UNIT)
+
+
+def _ratio(
+    name: str,
+    title: str,
+    above: Quantity,
+    below: Quantity,
+    doc: str,
+    unit: str = "ratio",
+    source: str = "",
+) -> Ratio:
+    return Ratio(name, title, above, below, doc, unit, source=source, horizon=HORIZON)
+
+
+CALIBRATION = _ratio(
+    *("calibration_ratio", "Calibration", SCORE, POSITIVES),
+    "Predicted clicks over clicks: above 1 the scores promise too many.",
+    "predicted clicks per click",
+    source="H",
+)
+MSE = _ratio(
+    *("mse", "Mean squared error", SQUARED_ERROR, PROBABILITIES),
+    "Mean squared error of the scores (Brier score); squares are rounded to 1e-9 each.",
+    "squared score",
+    source="P J",
+)
+RATIOS = (
+    CALIBRATION,
+    _ratio(
+        *("log_loss", "Log loss", LOG_LOSS, PROBABILITIES),
+        "Mean log loss (cross-entropy); scores within 1e-15 of 0 and 1 count as that far away.",
+        "nats",
+        source="P G",
+    ),
+    MSE,
+    _ratio(
+        *("mae", "Mean absolute error", ABSOLUTE_ERROR, PROBABILITIES),
+        "Mean absolute error of the scores. Predicting 0 throughout may minimise it.",
+        "score",
+        source="P",
+    ),
+)
+"""Means over impressions: they have intervals, and experiments and alerts compare them."""
+
+
+@dataclass(frozen=True)
+class ByThreshold:
+    """A ratio for each of ``metrics.thresholds``."""
+
+    name: str
+    title: str
+    doc: str
+    formula: str
+    empty: str
+    below: Callable[[float], Quantity]
+    unit: str = "ratio"
+    labels: tuple[str, ...] = ("threshold", "maturity")
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        """Labels and ratio at each threshold."""
+        for threshold in settings.metrics.thresholds:
+            yield {"threshold": f"{threshold:.9g}"}, self.at(threshold)
+
+    def at(self, threshold: float) -> Ratio:
+        """The ratio at one threshold."""
+        name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
+        above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
+        return _ratio(name, title, above, self.below(threshold), self.doc)
+
+    def series(self, w: Sums) -> Iterator[Series]:
+        """Those of all thresholds."""
+        for labels, of in self.variants(w.settings):
+            for series in of.series(w):
+                yield replace(series, labels=labels | dict(series.labels))
+
+
+def _predicted(threshold: float) -> Quantity:
+    return _quantity("predicted", "impressions with a score of at least that", 1, threshold)
+
+
+BY_THRESHOLD = (
+    ByThreshold(
+        *("classifier_precision_ratio", "Classifier precision"),
+        "Share of the impressions with a score of at least the threshold that were clicked.",
+        "clicked ones / impressions with a score from the threshold to 1",
+        "absent without scores from the threshold to 1",
+        _predicted,
+    ),
+    ByThreshold(
+        *("classifier_recall_ratio", "Classifier recall"),
+        "Share of the clicked impressions that had a score of at least the threshold.",
+        "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
+        f"absent without {POSITIVES.text}",
+        lambda threshold: POSITIVES,
+    ),
+)
+FAMILY_OF = {
+    CALIBRATION.name: "calibration",
+    **{each.name: "scores" for each in (*RATIOS, *BY_THRESHOLD) if each is not CALIBRATION},
+}
+"""Metric → its family."""

@@ -1,0 +1,256 @@
+"""Errors of scores that are probabilities of a click, over all impressions together.
+
+Only scores from 0 to 1 count; see ``calibration`` for what an impression is and for the sources.
+Scores of 0.9, 0.5, 0.3 and 0.1, of which the first and the third are clicked:
+
+    >>> from streamer.testing.readings import value_of
+    >>> scores = {"a": 0.9, "b": 0.5, "c": 0.3, "d": 0.1}
+    >>> shown = [{"item_id": item, "score": score} for item, score in scores.items()]
+    >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
+    >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "ac"]
+    >>> def read(name, **labels):
+    ...     settings = {"metrics": {"families": ["scores"]}}
+    ...     return round(value_of(events, name, settings, **labels), 6)
+
+The log loss is -(ln 0.9 + ln 0.5 + ln 0.3 + ln 0.9) / 4, half of all were clicked, so that their
+entropy is ln 2; errors are 0.1, 0.5, 0.7 and 0.1:
+
+    >>> read("log_loss"), read("normalized_entropy"), read("log_likelihood")
+    (0.52696, 0.760243, -2.107841)
+    >>> read("mae"), read("mse"), read("rmse"), read("expected_calibration_error")
+    (0.35, 0.19, 0.43589, 0.35)
+    >>> read("pearson_r")
+    0.507093
+
+At the threshold 0.5 two are predicted to be clicked, of which one is, and of the clicked ones half:
+
+    >>> read("classifier_precision_ratio", threshold="0.5")
+    0.5
+    >>> read("classifier_recall_ratio", threshold="0.5")
+    0.5
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
+from streamer.metrics.ratios import declare_ratio, matured, maturities
+from streamer.metrics.score_ratios import (
+    BY_THRESHOLD,
+    CALIBRATION,
+    HORIZON,
+    LOG_LOSS,
+    MSE,
+    POSITIVES,
+    PROBABILITIES,
+    RATIOS,
+    SCORE,
+)
+from streamer.metrics.score_sums import BINS, CURVE, CURVE_BINS, EDGES, UNIT, name_of, stats
+
+metric = Declarations()
+_NO_INTERVAL = "It has no interval."
+_MATURITY = ("maturity",)
+
+for each in RATIOS:
+    if each is not CALIBRATION:
+        declare_ratio(metric, each)
+
+
+@metric(
+    "rmse",
+    formula="square root of mse",
+    unit="score",
+    empty=f"absent without {PROBABILITIES.text}",
+    source="P",
+    labels=_MATURITY,
+)
+def rmse(w: Sums) -> Iterator[Series]:
+    """Root of the mean squared error; the ends of its interval are the roots of those of mse."""
+    for series in MSE.series(w):
+        yield replace(series, values=np.sqrt(series.values))
+
+
+for each_by in BY_THRESHOLD:
+    metric(
+        each_by.name,
+        formula=each_by.formula,
+        unit=each_by.unit,
+        empty=each_by.empty,
+        source="G",
+        labels=each_by.labels,
+        doc=each_by.doc,
+    )(each_by.series)
+
+
+@metric(
+    "log_likelihood",
+    formula="- sum of -ln(predicted probability of what happened)",
+    unit="nats in all",
+    empty=f"absent without {PROBABILITIES.text}",
+    source="J",
+    labels=_MATURITY,
+)
+def log_likelihood(w: Sums) -> Iterator[Series]:
+    """Logarithm of the probability that the scores gave to all that happened: minus the summed log
+    loss. It falls with every impression, so compare it over the same ones only; it has no interval.
+    """
+    for labels, (loss, n) in matured(w, HORIZON, LOG_LOSS.name, PROBABILITIES.name):
+        yield Series(labels, -loss / UNIT, n != 0)
+
+
+@metric(
+    "normalized_entropy",
+    formula="log_loss / entropy of the clicked share",
+    unit="log loss per entropy",
+    empty="absent without scores from 0 to 1 of impressions clicked and not clicked",
+    source="H",
+    labels=_MATURITY,
+    doc="Log loss over that of predicting the clicked share throughout: below 1 the scores tell"
+    f" more than the average does. {_NO_INTERVAL}",
+)
+def normalized_entropy(w: Sums) -> Iterator[Series]:
+    names = [of.name for of in (LOG_LOSS, PROBABILITIES, POSITIVES)]
+    for labels, (loss, n, y) in matured(w, HORIZON, *names):
+        inside = (y > 0) & (y < n)
+        p = np.where(inside, y / np.maximum(n, 1), 0.5)
+        entropy = -(p * np.log(p) + (1 - p) * np.log1p(-p))
+        values = loss / (UNIT * np.maximum(n, 1) * entropy)
+        yield Series(labels, values, inside)
+
+
+@metric(
+    "pearson_r",
+    formula="covariance(score, clicked) / root of the product of their variances",
+    unit="correlation",
+    empty="absent without scores from 0 to 1 that differ, of impressions clicked and not clicked",
+    source="J",
+    labels=_MATURITY,
+    doc="Pearson's correlation of scores and clicks, from squares that are rounded to 1e-9 each:"
+    f" coarse where scores are below 0.001. {_NO_INTERVAL}",
+)
+def pearson(w: Sums) -> Iterator[Series]:
+    names = ("probabilities", "positives", "score", "score_of_positives", "score_square")
+    for labels, sums in matured(w, HORIZON, *map(name_of, names)):
+        rows = [_correlation(*row) for row in zip(*(x.tolist() for x in sums), strict=True)]
+        present = np.array([r is not None for r in rows], bool)
+        yield Series(labels, np.array([r or 0.0 for r in rows]), present)
+
+
+def _correlation(n: int, y: int, s: int, sy: int, ss: int) -> float | None:
+    """Pearson's r from exact sums; None where one of both does not vary, as far as rounded squares
+    say."""
+    variance = n * ss * UNIT - s * s
+    if not 0 < y < n or 2 * variance <= n * n * UNIT:
+        return None
+    r = (n * sy - s * y) / sqrt(variance * y * (n - y))
+    return min(max(r, -1.0), 1.0)
+
+
+@metric(
+    "expected_calibration_error",
+    formula="sum over bins of |sum of scores - clicked ones| / impressions with a score from 0 to"
+    " 1",
+    unit="score",
+    empty=f"absent without {PROBABILITIES.text}",
+    labels=_MATURITY,
+    doc="Mean distance of the calibration curve from the diagonal, over its ten bins of equal"
+    f" width. {_NO_INTERVAL}",
+)
+def expected_calibration_error(w: Sums) -> Iterator[Series]:
+    for labels, (curve,) in matured(w, HORIZON, CURVE):
+        shown, clicked, score = np.split(curve, 3, axis=1)
+        apart = np.abs(score - UNIT * clicked).sum(axis=1)
+        yield ratio(apart, UNIT * shown.sum(axis=1), **labels)
+
+
+def _curve(name: str, formula: str, unit: str, doc: str, read_bins: Any) -> None:
+    """Declare a series for each bin of the calibration curve."""
+
+    def series(w: Sums) -> Iterator[Series]:
+        for labels, (curve,) in matured(w, HORIZON, CURVE):
+            columns = [part.T for part in np.split(curve, 3, axis=1)]
+            for i, parts in enumerate(zip(*columns, strict=True), 1):
+                yield read_bins(*parts, {**labels, "bin": f"{i / CURVE_BINS:g}"})
+
+    empty = "absent without impressions in the bin"
+    labels = ("bin", *_MATURITY)
+    metric(name, formula=formula, unit=unit, empty=empty, labels=labels, doc=doc)(series)
+
+
+_curve(
+    "calibration_predicted_ratio",
+    "sum of scores in the bin / impressions in it",
+    "ratio",
+    "Calibration curve: mean score of ten bins of equal width, called by their upper bounds.",
+    lambda shown, clicked, score, labels: ratio(score, UNIT * shown, **labels),
+)
+_curve(
+    "calibration_observed_ratio",
+    "clicked ones in the bin / impressions in it",
+    "ratio",
+    "Calibration curve: clicked share of each bin; equal to the mean score where it is calibrated.",
+    lambda shown, clicked, score, labels: ratio(clicked, shown, **labels),
+)
+_curve(
+    "window_calibration_impressions",
+    "impressions with a score in the bin",
+    "impressions",
+    "Support of the calibration curve.",
+    lambda shown, clicked, score, labels: count(shown, None, **labels),
+)
+
+
+@metric(
+    "fairness_loss",
+    formula="sum over pairs of values of (mean score of one - mean score of the other)²",
+    unit="squared score",
+    empty="absent without two values that have scores from 0 to 1",
+    source="J",
+    labels=("dimension", *_MATURITY),
+    doc="How far the values of a dimension are apart in their mean scores, over its kept values and"
+    f" of the total only. {_NO_INTERVAL}",
+)
+def fairness_loss(w: Sums) -> Iterator[Series]:
+    for labels, horizon_ms in maturities(w, HORIZON):
+        score, shown = (w.by_value(of.name, horizon_ms) for of in (SCORE, PROBABILITIES))
+        for dimension, sums in score.items():
+            n = shown[dimension]
+            means = sums[n > 0] / (UNIT * n[n > 0])
+            apart = len(means) * np.sum((means - means.sum() / max(len(means), 1)) ** 2)
+            rows = len(w(SCORE.name))
+            present = np.full(rows, len(means) > 1)
+            yield Series({**labels, "dimension": dimension}, np.full(rows, apart), present)
+
+
+CLASSES = (
+    *(-1.0, 0.0, 0.0001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+    *(0.75, 0.9, 0.99, 1.0, 8.0),
+)
+"""Upper bounds of the classes of scores, of the edges of bins; one more is beyond them all."""
+
+
+@metric(
+    "window_score_impressions",
+    formula="impressions with a score from the class before's bound up to below this one's",
+    unit="impressions",
+    empty="absent where it is 0",
+    labels=("upto", *_MATURITY),
+)
+def score_histogram(w: Sums) -> Iterator[Series]:
+    """Scores by class, for heat maps: exact counts, not cumulative."""
+    first = [0, *(EDGES.index(bound) + 1 for bound in CLASSES)]
+    for labels, (bins,) in matured(w, HORIZON, BINS):
+        shown = np.add.reduceat(bins[:, : len(EDGES) + 1], first, axis=1)
+        for bound, column in zip((*CLASSES, "inf"), shown.T, strict=True):
+            upto = bound if isinstance(bound, str) else f"{bound:g}"
+            yield count(column, None, **labels, upto=upto)
+
+
+FAMILY = Family("scores", stats, tuple(metric.metrics))

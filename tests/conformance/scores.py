@@ -1,0 +1,212 @@
+"""Pooled metrics of scores beside scikit-learn and SciPy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import numpy as np
+from scipy import stats
+from sklearn import calibration, metrics
+
+from streamer.metrics.score_sums import EDGES
+from streamer.settings.load import parse
+from streamer.sources.files import Line
+from streamer.sources.replay import Replay
+from tests.conformance.cases import START_MS
+from tests.conformance.comparisons import SCIPY, SKLEARN
+
+THRESHOLD = 0.2
+N = 4000
+
+
+@dataclass(frozen=True)
+class Impressions:
+    """Scores of impressions, and which of them were clicked."""
+
+    name: str
+    score: list[float]
+    clicked: list[bool]
+
+    @property
+    def probable(self) -> Impressions:
+        """Those whose score is a probability."""
+        some = [(s, c) for s, c in zip(self.score, self.clicked, strict=True) if 0 <= s <= 1]
+        return Impressions(self.name, [s for s, _ in some], [c for _, c in some])
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``within``: what may bound the difference beside rounding, a metric's name."""
+
+    metric: str
+    package: str
+    function: str
+    value: Callable[[Impressions], float]
+    labels: tuple[tuple[str, str], ...] = ()
+    within: str = ""
+
+
+def _predicted(of: Impressions) -> list[bool]:
+    return [score >= THRESHOLD for score in of.score]
+
+
+def _mean_entropy(of: Impressions) -> float:
+    share = np.full(len(of.score), np.mean(of.clicked))
+    return float(metrics.log_loss(of.clicked, of.score) / metrics.log_loss(of.clicked, share))
+
+
+def _curve(number: int, part: int) -> Callable[[Impressions], float]:
+    """A point of the curve: bins that have impressions only are in scikit-learn's."""
+
+    def value(of: Impressions) -> float:
+        curve = calibration.calibration_curve(of.clicked, of.score, n_bins=10)
+        filled = sorted({min(int(score * 10), 9) for score in of.score})
+        return float(curve[part][filled.index(number)])
+
+    return value
+
+
+_AT = (("threshold", f"{THRESHOLD:g}"),)
+COMPARISONS = (
+    Comparison(
+        "auc_ratio",
+        SKLEARN,
+        "`roc_auc_score`",
+        lambda of: float(metrics.roc_auc_score(of.clicked, of.score)),
+        within="auc_error_ratio",
+    ),
+    Comparison(
+        "auc_ratio",
+        SKLEARN,
+        "`roc_auc_score` of the bins",
+        lambda of: float(metrics.roc_auc_score(of.clicked, np.digitize(of.score, EDGES))),
+    ),
+    Comparison(
+        *("log_loss", SKLEARN, "`log_loss`"),
+        lambda of: float(metrics.log_loss(of.clicked, of.score)),
+    ),
+    Comparison(
+        *("normalized_entropy", SKLEARN, "`log_loss`, quotient of two"),
+        _mean_entropy,
+    ),
+    Comparison(
+        *("log_likelihood", SKLEARN, "−`log_loss(normalize=False)`"),
+        lambda of: -float(metrics.log_loss(of.clicked, of.score, normalize=False)),
+    ),
+    Comparison(
+        *("mse", SKLEARN, "`brier_score_loss`"),
+        lambda of: float(metrics.brier_score_loss(of.clicked, of.score)),
+    ),
+    Comparison(
+        *("rmse", SKLEARN, "`root_mean_squared_error`"),
+        lambda of: float(metrics.root_mean_squared_error(of.clicked, of.score)),
+    ),
+    Comparison(
+        *("mae", SKLEARN, "`mean_absolute_error`"),
+        lambda of: float(metrics.mean_absolute_error(of.clicked, of.score)),
+    ),
+    Comparison(
+        *("classifier_precision_ratio", SKLEARN, "`precision_score`"),
+        lambda of: float(metrics.precision_score(of.clicked, _predicted(of))),
+        _AT,
+    ),
+    Comparison(
+        *("classifier_recall_ratio", SKLEARN, "`recall_score`"),
+        lambda of: float(metrics.recall_score(of.clicked, _predicted(of))),
+        _AT,
+    ),
+    Comparison(
+        *("calibration_observed_ratio", SKLEARN, "`calibration_curve`, first bin"),
+        _curve(0, 0),
+        (("bin", "0.1"),),
+    ),
+    Comparison(
+        *("calibration_predicted_ratio", SKLEARN, "`calibration_curve`, first bin"),
+        _curve(0, 1),
+        (("bin", "0.1"),),
+    ),
+    Comparison(
+        *("pearson_r", SCIPY, "`pearsonr`"),
+        lambda of: float(stats.pearsonr(of.score, of.clicked).statistic),
+    ),
+)
+
+
+# What comes of it -----------------------------------------------------------------------------
+
+
+@cache
+def cases() -> tuple[Impressions, ...]:
+    """Rare clicks that are predicted well, even odds, and raw scores beside probabilities."""
+    return (
+        _case("rare", lambda dice: 1 / (1 + np.exp(3 - dice.gauss(0, 1)))),
+        _case("even", lambda dice: dice.random()),
+        _case("raw", lambda dice: dice.gauss(0, 2) if dice.random() < 0.5 else dice.random() ** 2),
+    )
+
+
+def _case(name: str, draw: Callable[[Random], float]) -> Impressions:
+    dice = Random(name)
+    score = [round(float(draw(dice)), 7) for _ in range(N)]
+    clicked = [dice.random() < min(max(s, 0.02), 0.98) for s in score]
+    return Impressions(name, score, clicked)
+
+
+def _log(of: Impressions) -> Iterator[Line]:
+    """Impressions one by one, then the clicks."""
+    for number, score in enumerate(of.score):
+        event = {"type": "impression", "item_id": f"i{number}", "score": score}
+        yield _line("impressions", START_MS + number, event)
+    for number in (n for n, is_clicked in enumerate(of.clicked) if is_clicked):
+        yield _line("clicks", START_MS + N + number, {"type": "click", "item_id": f"i{number}"})
+
+
+def _line(kind: str, ms: int, event: dict[str, object]) -> Line:
+    return kind, ms, json.dumps(event | {"ts": ms, "user_id": "u"}).encode()
+
+
+@cache
+def readings(number: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """What streamer reads of a case, by name and labels."""
+    families = ["calibration", "scores"]
+    settings = {"families": families, "thresholds": [THRESHOLD]}
+    replay = Replay(parse({"dimensions": [], "windows": {"lengths": ["1h"]}, "metrics": settings}))
+    replay.feed(list(_log(cases()[number])))
+    replay.finish()
+    return {
+        (reading.name.removeprefix("streamer_"), frozenset(reading.labels.items())): reading.value
+        for reading in replay.readout().readings
+    }
+
+
+def ours(number: int, metric: str, labels: tuple[tuple[str, str], ...] = ()) -> float:
+    """A reading of a case."""
+    key = {"window": "1h", "maturity": "provisional"} | dict(labels)
+    return readings(number)[metric, frozenset(key.items())]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Values of one case; ``bound``: by how much they may differ, 0 where by rounding alone."""
+
+    case: str
+    ours: float
+    theirs: float
+    bound: float
+
+    @property
+    def apart(self) -> float:
+        return abs(self.ours - self.theirs)
+
+
+def found(comparison: Comparison) -> Iterator[Found]:
+    """What comes of every case."""
+    for number, case in enumerate(cases()):
+        of = case if comparison.metric == "auc_ratio" else case.probable
+        bound = ours(number, comparison.within) if comparison.within else 0.0
+        value = ours(number, comparison.metric, comparison.labels)
+        yield Found(case.name, value, comparison.value(of), bound)
