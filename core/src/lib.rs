@@ -34,11 +34,11 @@ mod _core {
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
     #[pymodule_export]
-    use crate::python::for_tests_decoding::{RecordDecoder, read_batches};
-    #[pymodule_export]
     use crate::python::for_tests_experiments::ExperimentsForTests;
     #[pymodule_export]
     use crate::python::for_tests_users::UsersForTests;
+    #[pymodule_export]
+    use crate::python::records::{RecordDecoder, read_batches};
     #[pymodule_export]
     use crate::python::{Core, scan_batches};
     use crate::users::sums;

@@ -3,9 +3,9 @@
 mod arrays;
 mod feeding;
 pub mod for_tests;
-pub mod for_tests_decoding;
 pub mod for_tests_experiments;
 pub mod for_tests_users;
+pub mod records;
 mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};

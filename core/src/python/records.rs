@@ -1,4 +1,4 @@
-//! What tests and tools see of the reading of record batches and of records.
+//! Record batches and single records as commands and tests look at them.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ pub type Read<'py> = (
     Vec<(i64, i64, &'static str)>,
 );
 
-/// For tests and tools: the next offset, the records (offset, timestamp, value) and the skipped
+/// The next offset, the records (offset, timestamp, value) and the skipped
 /// ranges (first, end, reason) of a fetched blob; ValueError where it is of no format that is
 /// read.
 #[pyfunction]
