@@ -41,6 +41,7 @@ class RecordDecoder:
         self._ours = {theirs: ours for ours, theirs in names.items()}
         self._moments = frozenset(names.get(name, name) for name in MOMENTS)
         self._dimensions = settings.dimension_names
+        self._reasons = REASON_OF_FIELD | settings.policy_fields
 
     def refusal(self, kind: str, value: bytes | None) -> str | None:
         """The reason why a record is no event of its topic; None where it is one."""
@@ -92,7 +93,7 @@ class RecordDecoder:
         field = self._ours.get(theirs, theirs)
         if field in self._dimensions:
             return "dimension"
-        reason = REASON_OF_FIELD.get(field, field)
+        reason = self._reasons.get(field, field)
         return reason if reason in REASONS else "object"
 
 

@@ -12,13 +12,21 @@ import msgspec
 from msgspec import Meta
 
 from streamer.settings import limits
-from streamer.settings.event_fields import COMMON_FIELDS, FIELDS, ITEM_FIELDS, LINE_TYPES, Id
+from streamer.settings.event_fields import (
+    COMMON_FIELDS,
+    FIELDS,
+    ITEM_FIELDS,
+    LINE_TYPES,
+    Id,
+    Probability,
+)
 from streamer.settings.model import Settings
 
 REASONS = (
     *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id", "item_id"),
     *("request_id", "position", "score", "propensity", "items", "feedback", "dwell", "value"),
     *("session_id", "action", "dimension", "future", "reference", "held_out"),
+    "reward_estimate",
 )
 """Every reason for which a record can be rejected."""
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
@@ -31,9 +39,11 @@ def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
     line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
     fields: list[tuple[str, Any, Any]] = [*COMMON_FIELDS, *FIELDS[kind]]
     if kind == "impressions":
+        of_policies = [(field, Probability, None) for field in settings.policy_fields]
+        fields += of_policies
         item = msgspec.defstruct(
             "Item",
-            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS],
+            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS, *of_policies],
             rename=names,
             gc=False,
             kw_only=True,

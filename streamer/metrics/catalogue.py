@@ -5,7 +5,16 @@ from __future__ import annotations
 import fnmatch
 
 from streamer.errors import SettingsError
-from streamer.metrics import engagement, intervals, ranking, scores, scoring, traffic, users
+from streamer.metrics import (
+    engagement,
+    intervals,
+    off_policy,
+    ranking,
+    scores,
+    scoring,
+    traffic,
+    users,
+)
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
@@ -17,6 +26,7 @@ FAMILIES: tuple[Family, ...] = (
     ranking.FAMILY,
     scoring.FAMILY,
     *scores.FAMILIES,
+    off_policy.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"

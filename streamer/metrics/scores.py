@@ -40,7 +40,7 @@ At the threshold 0.5 two are predicted to be clicked, of which one is, and of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any
@@ -49,130 +49,26 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64
 from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
-from streamer.metrics.ratios import Quantity, Ratio, declare_ratio, maturities, read
+from streamer.metrics.ratios import Quantity, declare_ratio, matured, maturities
+from streamer.metrics.score_ratios import (
+    BY_THRESHOLD,
+    CALIBRATION,
+    HORIZON,
+    LOG_LOSS,
+    MSE,
+    POSITIVES,
+    PROBABILITIES,
+    RATIOS,
+    SCORE,
+)
 from streamer.metrics.score_sums import BINS, CURVE, CURVE_BINS, EDGES, UNIT, name_of, stats
 
-_HORIZON = "click_ms"
 _NO_INTERVAL = "It has no interval."
 _MATURITY = ("maturity",)
 
 
-def _quantity(kind: str, text: str, unit: int = 1, threshold: float | None = None) -> Quantity:
-    name = name_of(kind, threshold)
-    return Quantity(name, text, (name,), unit)
-
-
-PROBABILITIES = _quantity("probabilities", "impressions with a score from 0 to 1")
-POSITIVES = _quantity("positives", "clicked impressions with a score from 0 to 1")
-SCORE = _quantity("score", "sum of scores from 0 to 1", UNIT)
-LOG_LOSS = _quantity("log_loss", "sum of -ln(predicted probability of what happened)", UNIT)
-SQUARED_ERROR = _quantity("squared_error", "sum of (score - clicked)²", UNIT)
-ABSOLUTE_ERROR = _quantity("absolute_error", "sum of |score - clicked|", UNIT)
-
-
-def _ratio(
-    name: str,
-    title: str,
-    above: Quantity,
-    below: Quantity,
-    doc: str,
-    unit: str = "ratio",
-    source: str = "",
-) -> Ratio:
-    return Ratio(name, title, above, below, doc, unit, source=source, horizon=_HORIZON)
-
-
-CALIBRATION = _ratio(
-    *("calibration_ratio", "Calibration", SCORE, POSITIVES),
-    "Predicted clicks over clicks: above 1 the scores promise too many.",
-    "predicted clicks per click",
-    source="H",
-)
-MSE = _ratio(
-    *("mse", "Mean squared error", SQUARED_ERROR, PROBABILITIES),
-    "Mean squared error of the scores (Brier score); squares are rounded to 1e-9 each.",
-    "squared score",
-    source="P J",
-)
-RATIOS = (
-    CALIBRATION,
-    _ratio(
-        *("log_loss", "Log loss", LOG_LOSS, PROBABILITIES),
-        "Mean log loss (cross-entropy); scores within 1e-15 of 0 and 1 count as that far away.",
-        "nats",
-        source="P G",
-    ),
-    MSE,
-    _ratio(
-        *("mae", "Mean absolute error", ABSOLUTE_ERROR, PROBABILITIES),
-        "Mean absolute error of the scores. Predicting 0 throughout may minimise it.",
-        "score",
-        source="P",
-    ),
-)
-"""Means over impressions: they have intervals, and experiments and alerts compare them."""
-
-
-@dataclass(frozen=True)
-class ByThreshold:
-    """A ratio for each of ``metrics.thresholds``."""
-
-    name: str
-    title: str
-    doc: str
-    formula: str
-    empty: str
-    below: Callable[[float], Quantity]
-    unit: str = "ratio"
-    labels: tuple[str, ...] = ("threshold", "maturity")
-
-    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
-        """Labels and ratio at each threshold."""
-        for threshold in settings.metrics.thresholds:
-            yield {"threshold": f"{threshold:.9g}"}, self.at(threshold)
-
-    def at(self, threshold: float) -> Ratio:
-        """The ratio at one threshold."""
-        name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
-        above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
-        return _ratio(name, title, above, self.below(threshold), self.doc)
-
-    def series(self, w: Sums) -> Iterator[Series]:
-        """Those of all thresholds."""
-        for labels, of in self.variants(w.settings):
-            for series in of.series(w):
-                yield replace(series, labels=labels | dict(series.labels))
-
-
-def _predicted(threshold: float) -> Quantity:
-    return _quantity("predicted", "impressions with a score of at least that", 1, threshold)
-
-
-BY_THRESHOLD = (
-    ByThreshold(
-        *("classifier_precision_ratio", "Classifier precision"),
-        "Share of the impressions with a score of at least the threshold that were clicked.",
-        "clicked ones / impressions with a score from the threshold to 1",
-        "absent without scores from the threshold to 1",
-        _predicted,
-    ),
-    ByThreshold(
-        *("classifier_recall_ratio", "Classifier recall"),
-        "Share of the clicked impressions that had a score of at least the threshold.",
-        "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
-        f"absent without {POSITIVES.text}",
-        lambda threshold: POSITIVES,
-    ),
-)
-
-
 def _matured(w: Sums, *names: str) -> Iterator[tuple[dict[str, str], list[I64]]]:
-    """Labels and statistics: of all panes, then of those that are mature, where there are any."""
-    for labels, horizon_ms in maturities(w, _HORIZON):
-        found = [read(w, name, horizon_ms) for name in names]
-        sums = [each for each in found if each is not None]
-        if len(sums) == len(found):
-            yield labels, sums
+    return matured(w, HORIZON, *names)
 
 
 def _count(values: I64, labels: dict[str, str]) -> Series:
@@ -439,11 +335,11 @@ _curve(
     f" of the total only. {_NO_INTERVAL}",
 )
 def fairness_loss(w: Sums) -> Iterator[Series]:
-    for labels, horizon_ms in maturities(w, _HORIZON):
+    for labels, horizon_ms in maturities(w, HORIZON):
         score, shown = (w.by_value(of.name, horizon_ms) for of in (SCORE, PROBABILITIES))
         for dimension, sums in score.items():
             n = shown[dimension]
-            means = sums[n > 0] / (UNIT * n[n > 0])
+            means = np.sort(sums[n > 0] / (UNIT * n[n > 0]))  # whatever the order of the values
             apart = len(means) * np.sum((means - means.sum() / max(len(means), 1)) ** 2)
             rows = len(w(SCORE.name))
             present = np.full(rows, len(means) > 1)

@@ -19,7 +19,7 @@ from streamer.settings.renamed import present_name
 from streamer.settings.section import SECRETS
 from streamer.settings.validation import validate
 
-_LISTS = ("alerts", "dimensions", "experiments")
+_LISTS = ("alerts", "dimensions", "experiments", "policies")
 """Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
 
 

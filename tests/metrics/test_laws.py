@@ -12,6 +12,7 @@ import pytest
 from streamer.metrics import (
     by_position,
     engagement,
+    off_policy,
     ranking,
     scores,
     scoring,
@@ -52,6 +53,7 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "ranking": ranking.FAMILY.metrics,
     "scoring": scoring.FAMILY.metrics,
     **{family.name: family.metrics for family in scores.FAMILIES},
+    "off_policy": off_policy.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

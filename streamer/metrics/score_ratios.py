@@ -1,0 +1,114 @@
+"""Ratios of scores and clicks, each declared once: ``metrics.scores`` has their sources.
+
+Means over impressions whose score is a probability: they have intervals, and experiments and alerts
+compare them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy
+from streamer.metrics.score_sums import UNIT, name_of
+
+HORIZON = "click_ms"
+"""The setting of [attribution] after which they are mature."""
+
+
+def _quantity(kind: str, text: str, unit: int = 1, threshold: float | None = None) -> Quantity:
+    name = name_of(kind, threshold)
+    return Quantity(name, text, (name,), unit)
+
+
+PROBABILITIES = _quantity("probabilities", "impressions with a score from 0 to 1")
+POSITIVES = _quantity("positives", "clicked impressions with a score from 0 to 1")
+SCORE = _quantity("score", "sum of scores from 0 to 1", UNIT)
+LOG_LOSS = _quantity("log_loss", "sum of -ln(predicted probability of what happened)", UNIT)
+SQUARED_ERROR = _quantity("squared_error", "sum of (score - clicked)²", UNIT)
+ABSOLUTE_ERROR = _quantity("absolute_error", "sum of |score - clicked|", UNIT)
+
+
+def _ratio(
+    name: str,
+    title: str,
+    above: Quantity,
+    below: Quantity,
+    doc: str,
+    unit: str = "ratio",
+    source: str = "",
+) -> Ratio:
+    return Ratio(name, title, above, below, doc, unit, source=source, horizon=HORIZON)
+
+
+CALIBRATION = _ratio(
+    *("calibration_ratio", "Calibration", SCORE, POSITIVES),
+    "Predicted clicks over clicks: above 1 the scores promise too many.",
+    "predicted clicks per click",
+    source="H",
+)
+MSE = _ratio(
+    *("mse", "Mean squared error", SQUARED_ERROR, PROBABILITIES),
+    "Mean squared error of the scores (Brier score); squares are rounded to 1e-9 each.",
+    "squared score",
+    source="P J",
+)
+RATIOS = (
+    CALIBRATION,
+    _ratio(
+        *("log_loss", "Log loss", LOG_LOSS, PROBABILITIES),
+        "Mean log loss (cross-entropy); scores within 1e-15 of 0 and 1 count as that far away.",
+        "nats",
+        source="P G",
+    ),
+    MSE,
+    _ratio(
+        *("mae", "Mean absolute error", ABSOLUTE_ERROR, PROBABILITIES),
+        "Mean absolute error of the scores. Predicting 0 throughout may minimise it.",
+        "score",
+        source="P",
+    ),
+)
+"""Means over impressions: they have intervals, and experiments and alerts compare them."""
+
+
+@dataclass(frozen=True)
+class ByThreshold(RatioBy):
+    """A ratio for each of ``metrics.thresholds``."""
+
+    label: ClassVar[str] = "threshold"
+    setting: ClassVar[str] = "metrics.thresholds"
+    below: Callable[[float], Quantity]
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        for threshold in settings.metrics.thresholds:
+            yield {self.label: f"{threshold:.9g}"}, self.at(threshold)
+
+    def at(self, threshold: float) -> Ratio:
+        """The ratio at one threshold."""
+        name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
+        above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
+        return _ratio(name, title, above, self.below(threshold), self.doc)
+
+
+def _predicted(threshold: float) -> Quantity:
+    return _quantity("predicted", "impressions with a score of at least that", 1, threshold)
+
+
+BY_THRESHOLD = (
+    ByThreshold(
+        *("classifier_precision_ratio", "Classifier precision"),
+        "Share of the impressions with a score of at least the threshold that were clicked.",
+        "clicked ones / impressions with a score from the threshold to 1",
+        "absent without scores from the threshold to 1",
+        _predicted,
+    ),
+    ByThreshold(
+        *("classifier_recall_ratio", "Classifier recall"),
+        "Share of the clicked impressions that had a score of at least the threshold.",
+        "those with a score from the threshold to 1 / clicked impressions with one from 0 to 1",
+        f"absent without {POSITIVES.text}",
+        lambda threshold: POSITIVES,
+    ),
+)
