@@ -24,17 +24,20 @@ pub mod pending;
 pub mod rejoining;
 pub mod retained;
 mod retaining;
+pub mod weighing;
 
 use crate::attribution::impressions::{Impression, Impressions};
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
 use crate::attribution::retained::{Retained, RetainedImpressions};
+use crate::attribution::weighing::WeightLogs;
 use crate::changes::{Kind, Segment, Shown, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
+use crate::weights::WeighedItem;
 
 /// Times and bounds that the rules depend on.
 #[derive(Debug)]
@@ -79,7 +82,7 @@ impl Rules {
 
 /// One shown item of an accepted event.
 #[derive(Clone, Copy, Debug)]
-pub struct ShownItem {
+pub struct ShownItem<'a> {
     pub user: u64,
     pub pair: u64,
     /// `hash::NONE` without a slate.
@@ -92,6 +95,8 @@ pub struct ShownItem {
     pub segment: Segment,
     pub score: f64,
     pub probe: i16,
+    /// None where there are no policies.
+    pub weights: Option<&'a WeighedItem>,
 }
 
 /// What left before its time, because a bound of memory was hit.
@@ -110,6 +115,7 @@ pub struct Attribution {
     pub slates: Slates,
     pub retained: RetainedImpressions,
     pub pending: Pending,
+    pub weights: WeightLogs,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
     /// Settled feedback that moved to another segment since.
@@ -128,6 +134,7 @@ impl Attribution {
             slates: Slates::default(),
             retained: RetainedImpressions::new(spec.feedback.grades.len()),
             pending: Pending::default(),
+            weights: WeightLogs::new(spec.records.policies.policies.len()),
             unattributed: [0, 0],
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
@@ -149,6 +156,9 @@ impl Attribution {
             score: item.score,
         };
         counting.shown(&shown, self.stream_ms);
+        if let Some(weights) = item.weights {
+            self.weights.emit_shown(item, weights, counting);
+        }
         let mut slate = NO_SLATE;
         if item.slate_key != NONE {
             let window_ms = self.rules.window_ms;
@@ -179,6 +189,7 @@ impl Attribution {
         let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
         (row.position, row.segment) = (item.position, item.segment as u16);
         (row.score, row.probe, row.slate) = (item.score, item.probe, slate);
+        self.weights.push_open(item.weights);
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
         };

@@ -2,6 +2,8 @@
 //! experiments and alert series are counted from. `sign` is 1 where a change is emitted and -1
 //! where an earlier one is retracted.
 
+use crate::weights::Weight;
+
 /// Number of a combination of dimension values (see `dimensions`).
 pub type Segment = u32;
 
@@ -55,6 +57,27 @@ pub struct Outcome {
     pub score: f64,
     pub clicked: i64,
     pub converted: i64,
+}
+
+/// What an impression says of a policy: under its own time and segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighing {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    /// Its place in the settings.
+    pub policy: usize,
+    pub weight: Weight,
+    pub of: WeighingOf,
+}
+
+/// What happened to a weighed impression.
+#[derive(Clone, Copy, Debug)]
+pub enum WeighingOf {
+    /// It is shown, as not clicked: whether its weight is clipped, and its doubly robust value.
+    Shown { is_clipped: bool, unclicked: i64 },
+    /// It is clicked (1), or is not any more (-1).
+    Clicked(i64),
 }
 
 /// A viewing: time spent on one item.

@@ -6,6 +6,7 @@ pub mod dimensions;
 pub mod groups;
 pub mod intervals;
 pub mod labels;
+pub mod off_policy;
 pub mod panes;
 pub mod scores;
 pub mod sessions;
@@ -16,7 +17,9 @@ pub mod viewings;
 use std::sync::Arc;
 
 use crate::attribution::pending::Feedback;
-use crate::changes::{Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate};
+use crate::changes::{
+    Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate, Weighing,
+};
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
 use crate::counting::dimensions::Dimensions;
@@ -182,6 +185,14 @@ impl Counting {
     pub fn outcome(&mut self, change: &Outcome) {
         self.statistics.outcome(&mut self.panes, change);
         self.change(&Change::Outcome(*change));
+    }
+
+    /// An impression says something of a policy; nothing without a weight.
+    pub fn weighed(&mut self, change: &Weighing) {
+        if change.weight.units().is_some() {
+            self.statistics.weighed(&mut self.panes, change);
+            self.change(&Change::Weighing(*change));
+        }
     }
 
     pub fn dwell(&mut self, change: &Dwell) {

@@ -21,6 +21,7 @@ use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::BLOCK;
 use crate::spec::Spec;
+use crate::weights::Policies;
 
 /// Ranks in a brute-force list are 16-bit integers times three.
 const MAX_RANK: usize = 10_000;
@@ -46,6 +47,7 @@ struct Rules {
     key: HashKey,
     feedback: Vec<String>,
     limits: RecordLimits,
+    policies: Policies,
 }
 
 impl Decoder {
@@ -67,35 +69,39 @@ impl Decoder {
         feedback: &[String],
         settings: &RecordSettings,
     ) -> Self {
-        let fields =
-            Topic::ALL.map(|topic| {
-                let kind = topic.name();
-                let own = Field::of_topic(topic)
-                    .iter()
-                    .map(|field| (settings.name_of(kind, field.name()), *field));
-                let others = (0..).zip(dimensions);
-                Names::new(own.chain(
-                    others.map(|(i, ours)| (settings.name_of(kind, ours), Field::Dimension(i))),
-                ))
-            });
-        let item_fields = Names::new(Field::OF_ITEM.iter().map(|field| {
-            (
-                settings.name_of(Topic::Impressions.name(), field.name()),
-                *field,
-            )
-        }));
+        let fields = Topic::ALL.map(|topic| {
+            let kind = topic.name();
+            let own = Field::of_topic(topic)
+                .iter()
+                .map(|field| (settings.name_of(kind, field.name()), *field));
+            let others = (0..).zip(dimensions);
+            let others =
+                others.map(|(i, ours)| (settings.name_of(kind, ours), Field::Dimension(i)));
+            let of_policies = of_policies(settings)
+                .into_iter()
+                .filter(|_| topic == Topic::Impressions);
+            Names::new(own.chain(others).chain(of_policies))
+        });
+        let kind = Topic::Impressions.name();
+        let of_items = Field::OF_ITEM.iter();
+        let of_items = of_items.map(|field| (settings.name_of(kind, field.name()), *field));
+        let item_fields = Names::new(of_items.chain(of_policies(settings)));
         let mut limits = settings.limits;
         limits.max_items = limits.max_items.min(MAX_RANK);
+        let has_policies = !settings.policies.policies.is_empty();
         let rules = Rules {
             key,
             feedback: feedback.to_vec(),
             limits,
+            policies: settings.policies.clone(),
         };
         Self {
             fields,
             item_fields,
             rules,
-            drafts: (0..BLOCK).map(|_| Draft::new(dimensions.len())).collect(),
+            drafts: (0..BLOCK)
+                .map(|_| Draft::new(dimensions.len(), has_policies))
+                .collect(),
         }
     }
 
@@ -129,6 +135,19 @@ impl Decoder {
             });
         }
     }
+}
+
+/// Their names of the fields of policies.
+fn of_policies(settings: &RecordSettings) -> Vec<(&str, Field)> {
+    let name_of = |ours| settings.name_of(Topic::Impressions.name(), ours);
+    let mut found = Vec::new();
+    for (i, policy) in settings.policies.policies.iter().enumerate() {
+        let target = policy.propensity.as_deref();
+        found.extend(target.map(|ours| (name_of(ours), Field::Target(i))));
+        let estimate = policy.estimate.as_deref();
+        found.extend(estimate.map(|ours| (name_of(ours), Field::Estimate(i))));
+    }
+    found
 }
 
 impl Rules {

@@ -23,6 +23,7 @@ pub mod slates;
 pub mod spec;
 pub mod users;
 pub mod versions;
+pub mod weights;
 
 /// The Python module.
 #[cfg(feature = "python")]

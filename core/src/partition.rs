@@ -23,6 +23,7 @@ use crate::kafka::Record;
 use crate::log::NO_ROW;
 use crate::partition::admission::{NEVER, TopicLog, Verdict};
 use crate::spec::{Spec, Time};
+use crate::weights::WeighedItem;
 
 /// Makes the key of a slate that is one event without a request id.
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
@@ -129,8 +130,13 @@ impl Partition {
     fn count(&mut self, event: &Event, at: At) {
         let counting = &mut self.counting;
         match event.body {
-            Body::Impressions { items, is_list } => {
-                show(&mut self.attribution, counting, event, items, is_list, at);
+            Body::Impressions {
+                items,
+                is_list,
+                weights,
+            } => {
+                let shown = (items, weights, is_list);
+                show(&mut self.attribution, counting, event, shown, at);
             }
             Body::Session {
                 session,
@@ -276,8 +282,7 @@ fn show(
     attribution: &mut Attribution,
     counting: &mut Counting,
     event: &Event<'_>,
-    items: &[Item],
-    is_list: bool,
+    (items, weights, is_list): (&[Item], &[WeighedItem], bool),
     at: At,
 ) {
     let slate_key = match slate_key(event.user, event.request) {
@@ -296,6 +301,7 @@ fn show(
             position: item.position as u16,
             segment: at.segment,
             score: item.score,
+            weights: weights.get(index),
             probe: if counting.looks_at_slates {
                 item.probe
             } else {

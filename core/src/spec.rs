@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::counting::components::Component;
+use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
 use crate::decode::rejected::RejectedLimits;
 use crate::experiments::spec::ExperimentsSpec;
@@ -32,6 +33,8 @@ pub struct Spec {
     pub statistics: Vec<Statistic>,
     pub classes: Classes,
     pub scores: Scores,
+    /// What is added up for policies, in this order by group of users.
+    pub off_policy: Vec<Named<PolicySum>>,
     pub alerts: Alerts,
     pub slates: Slates,
     #[serde(default)]
@@ -167,16 +170,16 @@ pub struct Classes {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scores {
-    pub sums: Vec<NamedScoreSum>,
+    pub sums: Vec<Named<ScoreSum>>,
     pub edges: Vec<f64>,
 }
 
 /// A sum under the name of its statistic.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NamedScoreSum {
+pub struct Named<T> {
     pub statistic: String,
-    pub sum: ScoreSum,
+    pub sum: T,
 }
 
 /// What alerts watch.

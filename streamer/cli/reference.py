@@ -18,7 +18,7 @@ import msgspec
 
 from streamer.cli import arguments, generated
 from streamer.cli.metrics import Entry, entries
-from streamer.settings import alerts, experiments, model
+from streamer.settings import alerts, experiments, model, policies
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -29,6 +29,8 @@ _SOURCES = {
     "J": "Jurity, metric page",
     "L": "learning-to-rank notes",
     "H": "He et al., predicting clicks on ads, 2014",
+    "D": "Dudík et al., doubly robust policy evaluation, 2011",
+    "S": "Swaminathan and Joachims, self-normalized estimator, 2015",
 }
 
 
@@ -81,7 +83,8 @@ def _family(name: str, some: Sequence[Entry]) -> str:
         if entry.brief:
             kind += f", *brief*{entry.brief.removeprefix('brief')}"
         rows.append((f"`{entry.name}{labels}`", kind, entry.formula, entry.unit, entry.empty, doc))
-    return f"\n## {name.title()}\n\n{_table(head, rows)}"
+    title = name.replace("_", "-").capitalize()
+    return f"\n## {title}\n\n{_table(head, rows)}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -99,6 +102,7 @@ _EXAMPLES: dict[str, Section] = {
         start=experiments.date_of(0),
     ),
     "alerts": alerts.Alert(name=""),
+    "policies": policies.Policy(name=""),
 }
 """Tables of which there are none by default."""
 
@@ -183,7 +187,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, experiments, alerts)
+    modules = (model, experiments, alerts, policies)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -23,6 +23,7 @@ from streamer.settings.model import Settings
 NOTHING = "nothing"
 """What is found where a field is missing."""
 _ID = f"text of 1 to {limits.MAX_ID_CHARS} characters"
+_PROBABILITY = "a number from 0 to 1"
 _LABEL = "1 to 64 of A-Za-z0-9_.:-"
 EXPECTED: Mapping[str, str] = {
     "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text with an offset",
@@ -32,6 +33,7 @@ EXPECTED: Mapping[str, str] = {
     "position": f"an integer from 1 to {limits.MAX_POSITION}",
     "score": f"a number from -{limits.MAX_SCORE:g} to {limits.MAX_SCORE:g}",
     "propensity": "a number above 0 and at most 1",
+    "reward_estimate": _PROBABILITY,
     "items": f"1 to {limits.MAX_ITEMS} objects with item_id, and no item_id beside them",
     "reference": f"1 to {limits.MAX_ITEMS} item ids",
     "feedback": _LABEL,
@@ -56,7 +58,7 @@ _OTHER_NAMES = {
 }
 """What others call our fields."""
 _TOLD = frozenset({"type", "action", *MOMENTS})
-_NUMBERS = frozenset({"position", "score", "propensity", "dwell_ms", "value"})
+_NUMBERS = frozenset({"position", "score", "propensity", "reward_estimate", "dwell_ms", "value"})
 _LONGEST_BITS = 10_000
 _NAMES = 20
 """Names of fields that are shown at most."""
@@ -90,6 +92,9 @@ class Explainer:
         self._names = settings.events.fields
         self._ours = {theirs: ours for ours, theirs in self._names.items()}
         self._moments = frozenset(map(self._name, MOMENTS))
+        of_policies = dict.fromkeys(settings.policy_fields, _PROBABILITY)
+        self._expected_here: Mapping[str, str] = {**EXPECTED, **of_policies}
+        self._numbers = _NUMBERS | settings.policy_fields.keys()
         self._types = {
             kind: {f.name: f.type for f in msgspec.structs.fields(event_type(kind, settings))}
             for kind in KINDS
@@ -112,10 +117,10 @@ class Explainer:
         name = self._name(field)
         path, given = self._wrong(kind, field, value.get(name)) or ("", value.get(name))
         inner = self._ours.get(path.rpartition(".")[2], path.rpartition(".")[2])
-        expected = EXPECTED.get(inner) or self._expected(kind, field, reason)
+        expected = self._expected_here.get(inner) or self._expected(kind, field, reason)
         if given is None:
             found = NOTHING
-        elif hides_values and not _is_open(given, inner or field):
+        elif hides_values and not self._is_open(given, inner or field):
             found = what_is(given)
         else:
             text = msgspec.json.encode(given) if path else bytes(pieces.get(name, b""))
@@ -168,7 +173,9 @@ class Explainer:
             wrong = (f for f, x in given.items() if x is not None and self._wrong(kind, f, x))
             missing = (f for f in ("start_ts", "end_ts") if given[f] is None)
             return next(wrong, next(missing, "end_ts"))
-        return reason
+        of_policies = (f for f, why in self._settings.policy_fields.items() if why == reason)
+        wrong = (f for f in of_policies if self._wrong(kind, f, value.get(self._name(f))))
+        return next(wrong, reason)
 
     def _wrong(self, kind: str, field: str, given: Any) -> tuple[str, Any] | None:
         """Where in a field's value something is of a wrong type or out of bounds, and what; None
@@ -184,6 +191,12 @@ class Explainer:
             return _followed(given, path[1] if path else "")
         return None
 
+    def _is_open(self, given: Any, field: str) -> bool:
+        """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
+        if field in _TOLD:
+            return not isinstance(given, dict | list)
+        return isinstance(given, int | float) and field in self._numbers
+
     def _expected(self, kind: str, field: str, reason: str) -> str:
         time = self._settings.time
         if reason == "late":
@@ -195,7 +208,7 @@ class Explainer:
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
-        return EXPECTED["dimension" if reason == "dimension" else field]
+        return self._expected_here["dimension" if reason == "dimension" else field]
 
 
 def printable(text: str, most: int = limits.MAX_FOUND_CHARS) -> str:
@@ -227,13 +240,6 @@ def depth(value: bytes) -> int:
     """Deepest nesting of brackets outside texts."""
     outside = np.frombuffer(_STRING.sub(b"", value), np.uint8)
     return int(np.cumsum(_LEVELS[outside]).max(initial=0))
-
-
-def _is_open(given: Any, field: str) -> bool:
-    """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
-    if field in _TOLD:
-        return not isinstance(given, dict | list)
-    return isinstance(given, int | float) and field in _NUMBERS
 
 
 def what_is(given: Any) -> str:

@@ -12,7 +12,14 @@ import msgspec
 from msgspec import Meta
 
 from streamer.settings import limits
-from streamer.settings.event_fields import COMMON_FIELDS, FIELDS, ITEM_FIELDS, LINE_TYPES, Id
+from streamer.settings.event_fields import (
+    COMMON_FIELDS,
+    FIELDS,
+    ITEM_FIELDS,
+    LINE_TYPES,
+    Id,
+    Probability,
+)
 from streamer.settings.model import Settings
 
 REASON_OF_FIELD = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
@@ -25,9 +32,11 @@ def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
     line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
     fields: list[tuple[str, Any, Any]] = [*COMMON_FIELDS, *FIELDS[kind]]
     if kind == "impressions":
+        of_policies = [(field, Probability, None) for field in settings.policy_fields]
+        fields += of_policies
         item = msgspec.defstruct(
             "Item",
-            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS],
+            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS, *of_policies],
             rename=names,
             gc=False,
             kw_only=True,

@@ -13,7 +13,16 @@ from typing import Any
 import msgspec
 
 from streamer.ingest.hash_key import HashKey
-from streamer.metrics import engagement, ranking, score_sums, scoring, sessions, sketch, slates
+from streamer.metrics import (
+    engagement,
+    off_policy_sums,
+    ranking,
+    score_sums,
+    scoring,
+    sessions,
+    sketch,
+    slates,
+)
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.per_user import UserMeasures
@@ -72,6 +81,7 @@ def core_spec(
                 "bucket_upper_ms": sketch.UPPER_MS.tolist(),
             },
             "scores": score_sums.core_spec(settings),
+            "off_policy": off_policy_sums.core_spec(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -85,7 +95,7 @@ def records_spec(settings: Settings) -> dict[str, Any]:
     fields = {
         kind: {
             ours: names[ours]
-            for ours in (*field_names(kind), *settings.dimension_names)
+            for ours in (*field_names(kind), *settings.dimension_names, *settings.policy_fields)
             if ours in names
         }
         for kind in KINDS
@@ -104,7 +114,12 @@ def records_spec(settings: Settings) -> dict[str, Any]:
         "max_value": limits.MAX_VALUE,
         "max_dwell_ms": limits.MAX_DWELL_MS,
     }
-    return {"fields": fields, "limits": bounds}
+    policies = [
+        {"propensity": p.propensity, "estimate": p.estimate, "positions": p.positions}
+        for p in settings.policies
+    ]
+    of_policies = {"max_weight": settings.metrics.max_weight, "policies": policies}
+    return {"fields": fields, "limits": bounds, "policies": of_policies}
 
 
 def _times(settings: Settings) -> dict[str, dict[str, int]]:
@@ -213,6 +228,8 @@ def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
         return {"slates": name.removeprefix("slates.")}
     if name.startswith(score_sums.PREFIX):
         return {"scores": score_sums.core_name(name)}
+    if name.startswith(off_policy_sums.PREFIX):
+        return {"off_policy": off_policy_sums.core_name(name, settings)}
     if name in measures.slate_sums:
         value = measures.slate_sums[name]
         return {

@@ -9,6 +9,7 @@ from streamer.metrics import (
     calibration,
     engagement,
     intervals,
+    off_policy,
     ranking,
     scores,
     scoring,
@@ -28,6 +29,7 @@ FAMILIES: tuple[Family, ...] = (
     scoring.FAMILY,
     calibration.FAMILY,
     scores.FAMILY,
+    off_policy.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"

@@ -23,10 +23,10 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
-from streamer.metrics import score_ratios, score_sums
+from streamer.metrics import off_policy, off_policy_sums, score_ratios, score_sums
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, maturities, read
+from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, RatioBy, maturities, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
@@ -69,6 +69,8 @@ def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
     """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
     if name.startswith(score_sums.PREFIX):
         stat, first = score_sums.BY_GROUP, score_sums.first_group(name, w.settings)
+    elif name.startswith(off_policy_sums.PREFIX):
+        stat, first = off_policy_sums.BY_GROUP, off_policy_sums.first_group(name, w.settings)
     else:
         stat, first = _STAT, _FIRST[name]
     if first is None:
@@ -86,15 +88,20 @@ def _of_quantity(w: Sums, of: Quantity, horizon_ms: int | None) -> I64 | F64 | N
     return None if high is None else low + high * float(1 << VALUE_BITS)
 
 
-def of_groups(x: I64 | F64, y: I64 | F64, unit: float, is_share: bool) -> Interval:
-    """The interval of Σx / Σy / unit; ``x``, ``y``: (segments, groups)."""
+def of_groups(
+    x: I64 | F64, y: I64 | F64, unit: float, is_share: bool, is_signed: bool = False
+) -> Interval:
+    """The interval of Σx / Σy / unit; ``x``, ``y``: (segments, groups). ``is_signed``: it may be
+    below 0."""
     found = estimates(x.astype(np.float64), y.astype(np.float64))
     value, variance, t = found.value, found.variance, _T[found.occupied]
     total = y.sum(axis=1)
     present = (np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS) & (total > 0)
     n = np.where(present, total, 1).astype(np.float64)
     reach = t * np.sqrt(variance)
-    lower, upper = np.maximum(value - reach, 0.0), value + reach
+    lower, upper = value - reach, value + reach
+    if not is_signed:
+        lower = np.maximum(lower, 0.0)
     if is_share:
         single = value * (1 - value) / n
         inside = single > 0
@@ -134,17 +141,21 @@ _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
 
 
-def _ends_of(of: Ratio | score_ratios.ByThreshold) -> Ends:
+_FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF
+
+
+def _ends_of(of: Ratio | RatioBy) -> Ends:
     """What reads the intervals of a ratio; nothing where it is of a family that is off."""
 
     def ends(w: Sums) -> Found:
-        if score_ratios.FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
+        if _FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
             return
         for variant, ratio in of.variants(w.settings):
             for labels, horizon_ms in maturities(w, ratio.horizon):
                 x, y = (_of_quantity(w, part, horizon_ms) for part in (ratio.above, ratio.below))
                 if x is not None and y is not None:
-                    found = of_groups(x, y, ratio.above.unit, ratio.is_share)
+                    above = ratio.above
+                    found = of_groups(x, y, above.unit, ratio.is_share, above.is_signed)
                     yield variant | labels, found
 
     return ends
@@ -198,12 +209,12 @@ def name_of(base: str, end: str) -> str:
 
 for each in RATIOS:
     _declare_ends(each.name, _ends_of(each), each.unit, each.labels)
-_OF_SCORES = f"{_EMPTY}, and where the metric's family is off"
-for score_ratio in (*score_ratios.RATIOS, *score_ratios.BY_THRESHOLD):
-    ends_of_it = _ends_of(score_ratio)
-    _declare_ends(score_ratio.name, ends_of_it, score_ratio.unit, score_ratio.labels, _OF_SCORES)
+_IF_ON = f"{_EMPTY}, and where the metric's family is off"
+for of_family in (*score_ratios.RATIOS, *score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY):
+    its_ends = _ends_of(of_family)
+    _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, _IF_ON)
 _MSE = score_ratios.MSE
-_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _OF_SCORES)
+_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _IF_ON)
 
 
 def _share(above: I64, below: I64) -> F64:

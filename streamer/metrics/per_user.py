@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import ranking, score_ratios, scoring
+from streamer.metrics import off_policy, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
-from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio
+from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio, RatioBy
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -72,7 +72,9 @@ _FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
 }
-_BY_THRESHOLD = {each.name: each for each in score_ratios.BY_THRESHOLD}
+_BY_LABEL: dict[str, RatioBy] = {
+    each.name: each for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY)
+}
 _POSITIVE = "positive_rate_ratio"
 
 
@@ -88,7 +90,7 @@ class _SlateSum:
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
     slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *_BY_THRESHOLD, _POSITIVE, *slates]
+    return [*_RATIOS, *_BY_LABEL, _POSITIVE, *slates]
 
 
 class UserMeasures:
@@ -119,8 +121,8 @@ class UserMeasures:
     def _parsed(self, name: str, at: str) -> UserRatio:
         """The ratio that a name stands for: ``base[@k][.option…]``."""
         base, _, rest = name.partition("@")
-        if base in _BY_THRESHOLD:
-            return self._at_threshold(base, rest, at)
+        if base in _BY_LABEL:
+            return self._by_label(_BY_LABEL[base], rest, at)
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
         base = base.split(".")[0]
         if base in _RATIOS and base == name:
@@ -139,14 +141,11 @@ class UserMeasures:
         if not condition:
             raise SettingsError(f"{at}: {message}")
 
-    def _at_threshold(self, base: str, threshold: str, at: str) -> UserRatio:
-        known = {
-            labels["threshold"]: ratio
-            for labels, ratio in _BY_THRESHOLD[base].variants(self.settings)
-        }
-        rule = f"@threshold is one of metrics.thresholds: {', '.join(known)}"
-        self._require(threshold in known, at, rule)
-        return _of_ratio(known[threshold])
+    def _by_label(self, of: RatioBy, value: str, at: str) -> UserRatio:
+        known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
+        there = ", ".join(known) or "none"
+        self._require(value in known, at, f"@{of.label} is one of {of.setting}: {there}")
+        return _of_ratio(known[value])
 
     def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
         kinds = self.settings.user_feedback_kinds

@@ -8,8 +8,8 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.definition import (
@@ -32,7 +32,7 @@ class Quantity:
 
     ``name``: of its sums by user, and by group of users. ``text``: as formulas call it. ``stats``:
     the statistic of windows, or its high and its low limb. ``unit``: how many integers are 1.
-    ``is_by_user``: the core sums it by user.
+    ``is_by_user``: the core sums it by user. ``is_signed``: it may be below 0.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Quantity:
     stats: tuple[str, ...]
     unit: int = 1
     is_by_user: bool = True
+    is_signed: bool = False
 
     @property
     def high(self) -> str | None:
@@ -127,11 +128,13 @@ class Ratio:
     source: str = ""
     horizon: str | None = None
     brief: Brief | None = None
+    is_weighted: bool = False
+    """Whether events count with weights: it is no share of them."""
 
     @property
     def is_share(self) -> bool:
         """Whether it is the share of events of one kind that something came of."""
-        return self.unit == "ratio"
+        return self.unit == "ratio" and not self.is_weighted
 
     @property
     def form(self) -> Form:
@@ -160,6 +163,35 @@ class Ratio:
         unit = 1 if self.above.high else self.above.unit
         for labels, above, below in self.parts(w):
             yield ratio(above, unit * below, **labels)
+
+
+@dataclass(frozen=True)
+class RatioBy:
+    """A ratio for each value of a label, which the settings list. ``setting``: where they do."""
+
+    label: ClassVar[str]
+    setting: ClassVar[str]
+    name: str
+    title: str
+    doc: str
+    formula: str
+    empty: str
+    unit: str = field(default="ratio", kw_only=True)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of its series."""
+        return (self.label, "maturity")
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        """Labels and ratio for each value."""
+        raise NotImplementedError
+
+    def series(self, w: Sums) -> Iterator[Series]:
+        """Those of all values."""
+        for labels, of in self.variants(w.settings):
+            for series in of.series(w):
+                yield replace(series, labels=labels | dict(series.labels))
 
 
 RATIOS = (

@@ -8,11 +8,10 @@ recommender-evaluation primer, G Gorse's evaluation page, J Jurity's metric page
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from streamer.metrics.definition import Series, Sums
-from streamer.metrics.ratios import Quantity, Ratio
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy
 from streamer.metrics.score_sums import UNIT, name_of
 
 HORIZON = "click_ms"
@@ -76,34 +75,22 @@ RATIOS = (
 
 
 @dataclass(frozen=True)
-class ByThreshold:
+class ByThreshold(RatioBy):
     """A ratio for each of ``metrics.thresholds``."""
 
-    name: str
-    title: str
-    doc: str
-    formula: str
-    empty: str
+    label: ClassVar[str] = "threshold"
+    setting: ClassVar[str] = "metrics.thresholds"
     below: Callable[[float], Quantity]
-    unit: str = "ratio"
-    labels: tuple[str, ...] = ("threshold", "maturity")
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
-        """Labels and ratio at each threshold."""
         for threshold in settings.metrics.thresholds:
-            yield {"threshold": f"{threshold:.9g}"}, self.at(threshold)
+            yield {self.label: f"{threshold:.9g}"}, self.at(threshold)
 
     def at(self, threshold: float) -> Ratio:
         """The ratio at one threshold."""
         name, title = (f"{text}@{threshold:.9g}" for text in (self.name, self.title))
         above = _quantity("true_positives", "clicked ones of those predicted", 1, threshold)
         return _ratio(name, title, above, self.below(threshold), self.doc)
-
-    def series(self, w: Sums) -> Iterator[Series]:
-        """Those of all thresholds."""
-        for labels, of in self.variants(w.settings):
-            for series in of.series(w):
-                yield replace(series, labels=labels | dict(series.labels))
 
 
 def _predicted(threshold: float) -> Quantity:

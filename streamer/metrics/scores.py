@@ -222,7 +222,7 @@ def fairness_loss(w: Sums) -> Iterator[Series]:
         score, shown = (w.by_value(of.name, horizon_ms) for of in (SCORE, PROBABILITIES))
         for dimension, sums in score.items():
             n = shown[dimension]
-            means = sums[n > 0] / (UNIT * n[n > 0])
+            means = np.sort(sums[n > 0] / (UNIT * n[n > 0]))  # whatever the order of the values
             apart = len(means) * np.sum((means - means.sum() / max(len(means), 1)) ** 2)
             rows = len(w(SCORE.name))
             present = np.full(rows, len(means) > 1)

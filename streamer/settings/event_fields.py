@@ -32,6 +32,7 @@ Moment = Annotated[int, Meta(ge=0, le=limits.MAX_EVENT_MS)] | Annotated[datetime
 Id = Annotated[str, Meta(min_length=1, max_length=limits.MAX_ID_CHARS)]
 Position = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)] | None
 Propensity = Annotated[float, Meta(gt=0, le=1)] | None
+Probability = Annotated[float, Meta(ge=0, le=1)] | None
 Value = Annotated[float, Meta(ge=0, le=limits.MAX_VALUE)] | None
 Score = Annotated[float, Meta(ge=-limits.MAX_SCORE, le=limits.MAX_SCORE)] | None
 DwellMs = Annotated[int, Meta(ge=0, le=limits.MAX_DWELL_MS)] | None
@@ -41,6 +42,7 @@ ITEM_FIELDS: list[tuple[str, Any, Any]] = [
     ("position", Position, 0),
     ("score", Score, None),
     ("propensity", Propensity, None),
+    ("reward_estimate", Probability, None),
 ]
 Reference = Annotated[list[Id], Meta(min_length=1, max_length=limits.MAX_ITEMS)] | None
 FIELDS: dict[str, list[tuple[str, Any, Any]]] = {

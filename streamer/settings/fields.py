@@ -21,7 +21,12 @@ def validate_fields(s: Settings) -> None:
     """Raise SettingsError where a dimension or a mapped field has an invalid name."""
     for i, dimension in enumerate(s.dimensions):
         _validate_dimension(dimension.name, f"at dimensions[{i}]")
-    known = (*_ALL_FIELDS, *s.dimension_names)
+    for field in s.policy_fields:
+        if field in (*_ALL_FIELDS, *s.dimension_names):
+            raise SettingsError(
+                f"policies: {field!r} is a field of events, or a dimension: use another name"
+            )
+    known = (*_ALL_FIELDS, *s.dimension_names, *s.policy_fields)
     for ours, theirs in s.events.fields.items():
         at = f"events.fields.{ours}"
         if ours not in known:
@@ -66,7 +71,8 @@ def _validate_names(s: Settings) -> None:
     """Two fields of one event cannot be read from one name."""
     for kind in KINDS:
         taken: dict[str, str] = {}
-        for ours in (*field_names(kind), *s.dimension_names):
+        of_policies = s.policy_fields if kind == "impressions" else ()
+        for ours in (*field_names(kind), *s.dimension_names, *of_policies):
             theirs = s.events.fields.get(ours, ours)
             other = taken.setdefault(theirs, ours)
             if other != ours:

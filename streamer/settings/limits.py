@@ -54,6 +54,13 @@ MAX_WINDOWS = 8
 MAX_ROLLUPS = 32
 MAX_K = 16
 MAX_THRESHOLDS = 5
+MAX_POLICIES = 4
+"""Policies that are estimated: weights are kept with every impression, 16 bytes where there are any
+policies, and four are stored for each."""
+MAX_POLICY_POSITIONS = 1000
+"""Positions of which a policy's probability is in the settings: no slate is longer."""
+MAX_WEIGHT = 1000.0
+"""Largest weight of one impression: sums of squares hold billions of them."""
 MAX_CUTOFF = 1000
 """Largest cut-off k: no slate is longer."""
 MAX_GAIN = 1000.0

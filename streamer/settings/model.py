@@ -11,6 +11,7 @@ from streamer.settings.alerts import Alert
 from streamer.settings.durations import duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
+from streamer.settings.policies import Policy
 from streamer.settings.section import Section
 
 
@@ -159,10 +160,14 @@ class Metrics(Section, frozen=True):
     thresholds: tuple[float, ...] = (0.5,)
     """Scores, ascending, from which on `classifier_precision_ratio` and `classifier_recall_ratio`
     take an impression as predicted to be clicked."""
+    max_weight: float = 100.0
+    """Largest weight of an impression in estimates of other policies, 1 to 1000: larger ones are
+    clipped to it."""
     families: tuple[str, ...] = (
         *("traffic", "engagement", "ranking", "scoring", "calibration", "intervals"),
     )
-    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`."""
+    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`, and
+    `off_policy`, which needs `[[policies]]`."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -178,8 +183,8 @@ class Events(Section, frozen=True):
     """[events]: how events look on the wire."""
 
     fields: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our name of a field = yours, also for dimensions. A name at the top of the event, not a path
-    into it; each of its own."""
+    """Our name of a field = yours, also for dimensions and fields of policies. A name at the top of
+    the event, not a path into it; each of its own."""
 
 
 class Time(Section, frozen=True):
@@ -260,6 +265,7 @@ class Settings(Section, frozen=True):
     time: Time = Time()
     experiments: tuple[Experiment, ...] = ()
     alerts: tuple[Alert, ...] = ()
+    policies: tuple[Policy, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 
@@ -276,6 +282,12 @@ class Settings(Section, frozen=True):
         return tuple(
             msgspec.structs.replace(d, values=tuple(arms[d.name])) for d in self.dimensions
         )
+
+    @cached_property
+    def policy_fields(self) -> dict[str, str]:
+        """Fields of shown items that policies need → the reason for which a wrong value is
+        refused."""
+        return {field: why for policy in self.policies for field, why in policy.fields.items()}
 
     @property
     def feedback_kinds(self) -> tuple[str, ...]:

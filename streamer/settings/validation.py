@@ -15,6 +15,7 @@ from streamer.settings.conventions import CONVENTIONS
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.fields import validate_fields
+from streamer.settings.policy_rules import validate_policies
 from streamer.settings.redis_url import validate_url
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def _require(condition: bool, message: str) -> None:
 def validate(s: Settings) -> None:
     """Raise SettingsError, naming the key, at the first value that cannot be used."""
     _validate_dimensions(s)
+    validate_policies(s)
     validate_fields(s)
     _validate_windows(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms

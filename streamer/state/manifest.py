@@ -165,6 +165,7 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         "metrics.feedback": repr(settings.user_feedback_kinds),
         "metrics.families": repr(sorted(settings.metrics.families)),
         **_of_slates(settings),
+        **_of_policies(settings),
         "statistics": layout.fingerprint,
     }
 
@@ -182,6 +183,14 @@ def _of_slates(settings: Settings) -> dict[str, str]:
             sorted((name, sorted(some)) for name, some in metrics.conventions.items() if some)
         ),
     }
+
+
+def _of_policies(settings: Settings) -> dict[str, str]:
+    """What the weights of stored impressions mean."""
+    if not settings.policies:
+        return {}
+    policies = [(p.name, p.propensity, p.positions, p.estimate) for p in settings.policies]
+    return {"policies": repr(policies), "metrics.max_weight": repr(settings.metrics.max_weight)}
 
 
 def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> None:

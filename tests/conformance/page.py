@@ -9,7 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from tests.conformance import libraries as by
-from tests.conformance import scores
+from tests.conformance import off_policy, scores
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
     COMPARISONS,
@@ -39,7 +39,15 @@ def page() -> str:
     return (
         "".join(
             f"{part}\n"
-            for part in (_intro(), _five_users(), _as_they_are(), _random(), _scores(), _examples())
+            for part in (
+                _intro(),
+                _five_users(),
+                _as_they_are(),
+                _random(),
+                _scores(),
+                _off_policy(),
+                _examples(),
+            )
         ).rstrip("\n")
         + "\n"
     )
@@ -207,6 +215,26 @@ Sums of squares are exact integers, so standard errors differ by the rounding of
 {table(head, rows)}
 In all {total} values, {unequal} of them unequal.
 """
+
+
+def _off_policy() -> str:
+    rows = []
+    for metric, estimation in off_policy.COMPARISONS.items():
+        pairs = [
+            (off_policy.readings(number)[metric], off_policy.theirs(number, metric))
+            for number, _ in enumerate(off_policy.cases())
+        ]
+        apart = max(abs(ours_ - theirs) for ours_, theirs in pairs)
+        values = [f"{ours_:.6f}" for ours_, _ in pairs]
+        rows.append([f"`{metric}`", f'Jurity: `CTR(estimation="{estimation}")`', *values,
+                     bound(apart)])  # fmt: skip
+    head = ("metric", "compared with", *(case.name for case in off_policy.cases()), "difference")
+    return f"""## Off-policy estimates
+
+{off_policy.N} impressions each, from a fixed seed, of items shown at *random*, and by a *greedy*
+policy. Jurity's targets choose one item each time. Weights are rounded to 1e-6.
+
+{table(head, rows)}"""
 
 
 def _scores() -> str:

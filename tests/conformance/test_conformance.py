@@ -6,7 +6,7 @@ import pytest
 
 from streamer.metrics import calibration
 from streamer.metrics import scores as score_metrics
-from tests.conformance import scores
+from tests.conformance import off_policy, scores
 from tests.conformance.__main__ import PAGE, main
 from tests.conformance.cases import five_users
 from tests.conformance.comparisons import (
@@ -86,6 +86,14 @@ def test_every_metric_of_scores_is_compared() -> None:
     known = {m.name for f in (calibration.FAMILY, score_metrics.FAMILY) for m in f.metrics}
     known = {name for name in known if not name.startswith("window_")}
     assert {c.metric for c in scores.COMPARISONS} == known - own
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("metric", off_policy.COMPARISONS)
+def test_jurity_has_the_same_off_policy_estimates(metric: str, number: int) -> None:
+    expected = off_policy.theirs(number, metric)
+    assert 0 < expected < 1
+    assert off_policy.readings(number)[metric] == pytest.approx(expected, rel=1e-6)
 
 
 def test_libraries_left_to_themselves_disagree() -> None:

@@ -12,7 +12,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from tests.core.decoders import REASONS, decoder_of
-from tests.oracle.broken_lines import ABSENT, WRONG
+from tests.oracle.broken_lines import ABSENT, POLICY_FIELDS, WRONG
 from tests.oracle.oracle import run
 from tests.support.agreement import SETTINGS, random_records
 
@@ -85,7 +85,8 @@ def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, v
         fields |= {"start_ts": value[0], "end_ts": value[1]}
     else:
         fields["variant" if field == "dimension" else field] = value
-    assert reason_of(kind, encode(kind, **fields)) == reason
+    settings = SETTINGS["few values"] if field in POLICY_FIELDS else None
+    assert reason_of(kind, encode(kind, **fields), settings) == reason
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,9 @@ from tests.core.decoders import decoder_of
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import BrokenError, decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
+from tests.oracle.off_policy import weigh
 from tests.oracle.reasons import is_right
-from tests.oracle.shape import Event
+from tests.oracle.shape import Event, Shown
 from tests.support.agreement import SETTINGS, random_records
 from tests.support.lanes import shortened, sized
 
@@ -92,7 +93,8 @@ class Pair:
                 )
                 for item in event.shown
             ]
-            return {"items": shown, "is_list": event.is_list}
+            weights = [self.weights(item) for item in event.shown if self.settings.policies]
+            return {"items": shown, "is_list": event.is_list, "weights": weights}
         item = {"item": self.core.hash(event.item_id or "")}
         if kind == "conversions":
             return {**item, "value_micros": event.value_micros}
@@ -103,6 +105,16 @@ class Pair:
             return {**item, "position": event.position or 0, "feedback": feedback}
         session = self.core.hash(event.session_id or "")
         return {**item, "session": session, "action": ACTIONS.index(event.action or "")}
+
+    def weights(self, shown: Shown) -> list[int]:
+        """The weight for each policy, as it is stored: -1 without, a bit where the reward is
+        estimated."""
+        codes = []
+        for policy in self.settings.policies:
+            found = weigh(policy, shown, False, self.settings.metrics.max_weight)
+            is_estimated = found is not None and found.expected is not None
+            codes.append(-1 if found is None else found.weight + (is_estimated << 30))
+        return codes + [-1] * (4 - len(codes))
 
 
 def probe_of(event: Event, item: str) -> int:

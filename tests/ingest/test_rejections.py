@@ -14,7 +14,7 @@ from streamer.ingest.rejections import Explainer, Refusal
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from tests.oracle.broken_lines import ABSENT, WRONG
+from tests.oracle.broken_lines import ABSENT, POLICY_FIELDS, WRONG
 from tests.oracle.fuzzed import Fuzzer
 from tests.support.agreement import SETTINGS, random_records
 
@@ -114,7 +114,8 @@ def test_every_wrong_field_is_explained() -> None:
                     fields |= {"start_ts": value[0], "end_ts": value[1]}
                 else:
                     fields["variant" if field == "dimension" else field] = value
-                refusal = explained(kind, **fields)
+                settings = SETTINGS["few values"] if field in POLICY_FIELDS else None
+                refusal = explained(kind, settings, **fields)
                 assert refusal.reason == reason
                 first = refusal.field.partition("[")[0]
                 named = ("dwell_ms", "start_ts", "end_ts") if reason == "dwell" else (field, reason)

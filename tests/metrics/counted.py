@@ -30,8 +30,9 @@ SETTINGS: Settings = parse(
         "dimensions": [{"name": "variant", "values": [f"v{i}" for i in range(SEGMENTS)]}],
         "windows": {"lengths": ["24h"]},
         "metrics": {
-            "families": [*Metrics().families, "scores"],
+            "families": [*Metrics().families, "scores", "off_policy"],
             "thresholds": [0.2, 0.5],
+            "max_weight": 3,
             "feedback": {"click": 1, "like": 3},
             "k": [2, 5],
             "conventions": {
@@ -42,11 +43,17 @@ SETTINGS: Settings = parse(
                 "kendall_tau": ["tau_b"],
             },
         },
+        "policies": [
+            {"name": "new", "propensity": "p_new", "estimate": "q_new"},
+            {"name": "by-place", "positions": [0.5, 0.3]},
+        ],
     }
 )
 T0 = 1_700_000_000_000
 MONTH_MS = 31 * 86_400_000
 VISITS = 250
+FIELDS = ("propensity", "reward_estimate", "p_new", "q_new")
+"""What items say of policies."""
 
 
 class CountedSums:
@@ -139,6 +146,7 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
     shown = [
         {"item_id": item, "position": dice.choice((place, 60))}
         | ({"score": _score(dice)} if dice.random() < 0.9 else {})
+        | ({field: 1 - dice.random() for field in FIELDS} if dice.random() < 0.9 else {})
         for place, item in enumerate(items, 1)
     ]
     slate = asked | {"type": "impression", "ts": at_ms, "items": shown}

@@ -30,6 +30,10 @@ OF_GROUPS = {
     "mae": "scores.probabilities",
     "classifier_precision": "scores.predicted",
     "classifier_recall": "scores.positives",
+    "ips": "off_policy.impressions",
+    "snips": "off_policy.weight",
+    "doubly_robust": "off_policy.estimated",
+    "mean_weight": "off_policy.impressions",
 }
 """Metric with an interval → what its denominator counts."""
 WITHOUT = {
@@ -43,6 +47,17 @@ WITHOUT = {
     "clicked impressions with a score from 0 to 1": "scores.positives",
 }
 """What a metric is absent without → the statistic that counts it."""
+OF_POLICIES = {
+    "absent without impressions with a propensity and a probability of the policy": (
+        "off_policy.impressions"
+    ),
+    "absent without a weight above 0": "off_policy.weight",
+    "absent without impressions with a propensity and a probability of the policy and a"
+    " reward_estimate": "off_policy.estimated",
+    "absent where no weight is above 0.0007, as squares are rounded to 1e-6 each": (
+        "off_policy.weight_square"
+    ),
+}
 _POPULATIONS = {
     p.name: (family.slate_metric, i)
     for family in (ranking, scoring)
@@ -76,9 +91,13 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
         if "predicted" in name:
             name = f"{name}@{labels['threshold']}"
+        if "policy" in labels:
+            name = f"{name}@{labels['policy']}"
         found = _of_groups(sums, name, 0 if is_mature else None)
         assert found is not None
         return (found > 0).sum(axis=1) >= 8
+    if "policy" in labels:
+        return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
         return _of_scores(said, sums, labels)
     if "slates" in said:

@@ -18,11 +18,15 @@ ADDITIVE = {
     "nats in all",
 }
 """Units of what adds up over partitions."""
-BEYOND_1 = {"ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"}
-"""Ratios whose parts count by their own times; the ends of their intervals, too."""
+BEYOND_1 = {
+    *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
+    *("ips_ratio", "snips_ratio", "doubly_robust_ratio"),
+}
+"""Ratios whose parts count by their own times, or with weights; and the ends of their intervals."""
 NO_MEANS = {
     *("coec_ratio", "window_coec_expected_clicks", "auc_ratio", "auc_error_ratio", "pearson_r"),
     *("normalized_entropy", "expected_calibration_error", "fairness_loss"),
+    "effective_sample_size",
 }
 """What a union has depends on more than what its parts have."""
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -55,7 +59,8 @@ def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSum
 
 def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     least = -1.0 if metric.unit in ("correlation", "as kendall_tau", "as spearman_rho") else 0.0
-    least = -math.inf if metric.name == "log_likelihood" else least
+    if metric.name == "log_likelihood" or metric.name.startswith("doubly_robust"):
+        least = -math.inf
     base = metric.name.replace("_lower", "").replace("_upper", "")
     for values, present in read(metric, a).values():
         assert np.isfinite(values[present]).all()

@@ -32,10 +32,16 @@ IDS = [f"{family.name}-{metric.name}" for family, metric in METRICS]
 RATIOS_BEYOND_1 = {
     *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
+    *("ips_ratio", "ips_lower_ratio", "ips_upper_ratio", "snips_upper_ratio"),
+    *("doubly_robust_ratio", "doubly_robust_lower_ratio", "doubly_robust_upper_ratio"),
 }
 """Ratios whose parts count by their own times: clicks may be in a window without their
-impressions; several clicks may join one impression. All others are shares."""
-NO_SHARES = {"calibration_ratio", "calibration_lower_ratio", "calibration_upper_ratio"}
+impressions; several clicks may join one impression. Or impressions have weights. All others are
+shares."""
+NO_SHARES = {
+    *("calibration_ratio", "calibration_lower_ratio", "calibration_upper_ratio"),
+    *("mean_weight_ratio", "mean_weight_lower_ratio", "mean_weight_upper_ratio"),
+}
 """Ratios that have a unit of their own."""
 LEAST = {"correlation": -1, "nats in all": -np.inf}
 """Unit → least value, where it is not 0."""
@@ -101,7 +107,7 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for seed, name in enumerate(DOCUMENTS):
         settings = SETTINGS[name]
-        records = records_of_log(random_log(seed + 40, settings, 1500), settings)
+        records = records_of_log(random_log(seed + 41, settings, 1500), settings)
         for (key, labels), value in read_engines(
             run_engines(settings, 1, to_log(records), 500)
         ).items():
@@ -120,7 +126,8 @@ def test_values_are_in_range_and_labels_as_declared(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings[metric.name]:
         assert np.isfinite(value)
-        assert value >= LEAST.get(metric.unit, 0)
+        is_signed = metric.name.startswith("doubly_robust")
+        assert is_signed or value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1
         extra = set(labels) - dimensions - {"window"}

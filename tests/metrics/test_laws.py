@@ -13,6 +13,7 @@ from streamer.metrics import (
     by_position,
     calibration,
     engagement,
+    off_policy,
     ranking,
     scores,
     scoring,
@@ -54,6 +55,7 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "scoring": scoring.FAMILY.metrics,
     "calibration": calibration.FAMILY.metrics,
     "scores": scores.FAMILY.metrics,
+    "off_policy": off_policy.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

@@ -17,6 +17,8 @@ METRICS: dict[str, Any] = {
     "thresholds": [0.25, 1],
 }
 
+POLICIES = [{"name": "new", "propensity": "p_new"}]
+
 
 @pytest.mark.parametrize(
     ("name", "title", "form"),
@@ -31,10 +33,14 @@ METRICS: dict[str, Any] = {
         ("positive_rate_ratio.like", "Positive rate, like", "percent"),
         ("calibration_ratio", "Calibration", "number"),
         ("classifier_recall_ratio@0.25", "Classifier recall@0.25", "percent"),
+        ("snips_ratio@new", "Click-through rate by SNIPS@new", "percent"),
+        ("mean_weight_ratio@new", "Mean weight@new", "number"),
     ],
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
-    found = UserMeasures(parse({"metrics": METRICS}), [(name, "test")]).ratios[name]
+    found = UserMeasures(
+        parse({"metrics": METRICS, "policies": POLICIES}), [(name, "test")]
+    ).ratios[name]
     assert (found.name, found.title, found.form) == (name, title, form)
 
 

@@ -47,7 +47,7 @@ def lag_ms(settings: Settings, metric: str) -> int:
     horizons = settings.attribution
     by_conversions = settings.metrics.feedback.get("conversion", 0) > 0
     horizon_ms = horizons.conversion_ms if by_conversions else horizons.click_ms
-    if above.startswith("scores "):
+    if above.startswith("scores ") or " of " in above:
         above = "clicked"
     horizon_ms = {"clicked": horizons.click_ms, "converted": horizons.conversion_ms}.get(
         above, horizon_ms

@@ -10,6 +10,8 @@ from streamer.settings.model import Settings
 
 Payload = dict[str, Any]
 ABSENT = object()
+POLICY_FIELDS = {"p_new": "propensity", "q_new": "reward_estimate"}
+"""Those that the wrong values below are of; settings may call theirs otherwise."""
 
 WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     # reason: (line type, field, values that are wrong there)
@@ -34,11 +36,15 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     "reference": [("impression", "reference", [[], {}, "i1", 7, [7], [None], [["i1"]], ["i1", ""],
                                                ["i" * 257], ["i1"] * 1001])],
     "held_out": [("impression", "held_out", ["", 7, ["i1"], "h" * 257])],
-    "propensity": [("impression", "propensity", [0, -0.5, 1.0001, "half"])],
+    "propensity": [("impression", "propensity", [0, -0.5, 1.0001, "half"]),
+                   ("impression", "p_new", [-0.5, 1.0001, "half", True, [0.5]])],
+    "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
+                        ("impression", "q_new", [-1e-9, 2, "x", False])],
     "items": [("slate", "items", [
         [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
         [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],
         [{"item_id": "i1", "score": -1_000_001}], [{"item_id": "i1"}] * 1001,
+        [{"item_id": "i1", "reward_estimate": 1.5}], [{"item_id": "i1", "propensity": 0}],
     ]), ("impression", "items", [[{"item_id": "i1"}]])],
     "feedback": [("click", "feedback", ["", "li ke", "x" * 65, 1, "like\n"])],
     "dwell": [("click", "dwell_ms", [-1, 86_400_001, 1.5, "9"]),
@@ -71,6 +77,9 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
     else:
         if field == "dimension":
             field = random.choice(settings.dimension_names)
+        if field in POLICY_FIELDS:
+            of_policies = [f for f, why in settings.policy_fields.items() if why == reason]
+            field = random.choice(of_policies or [reason])
         payload[field] = value
     return _encode({k: v for k, v in payload.items() if v is not ABSENT}, settings)
 

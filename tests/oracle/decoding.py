@@ -68,7 +68,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         topic=topic,
     )
     {
-        "impressions": lambda: impression(event, get, names),
+        "impressions": lambda: impression(event, get, settings),
         "clicks": lambda: click(event, get),
         "conversions": lambda: conversion(event, get),
         "sessions": lambda: session(event, get),
@@ -222,16 +222,38 @@ def position(value: Any, reason: str = "position") -> int | None:
     return None if value is None else integer(value, 1, 10_000, reason)
 
 
-def scores(get: Get, score_reason: str, propensity_reason: str) -> float | None:
-    """The score of a shown item; its propensity is looked at, too."""
-    score = None
-    if get("score") is not None:
-        score = number(get("score"), score_reason)
-        if abs(score) > MAX_SCORE:
-            broken(score_reason)
-    if get("propensity") is not None and not 0 < number(get("propensity"), propensity_reason) <= 1:
-        broken(propensity_reason)
+def scored(value: Any, reason: str) -> float | None:
+    """The score of a shown item."""
+    if value is None:
+        return None
+    score = number(value, reason)
+    if abs(score) > MAX_SCORE:
+        broken(reason)
     return score
+
+
+def fields_of_policies(settings: Settings) -> dict[str, str]:
+    """Fields that say something of policies → the reason of a wrong value."""
+    found = {"propensity": "propensity", "reward_estimate": "reward_estimate"}
+    for policy in settings.policies:
+        if policy.propensity is not None:
+            found[policy.propensity] = "propensity"
+        if policy.estimate is not None:
+            found[policy.estimate] = "reward_estimate"
+    return found
+
+
+def probability(field: str, value: Any, reason: str) -> float:
+    """A number from 0 to 1; only the logging policy's cannot be 0."""
+    found = number(value, reason)
+    if not 0 <= found <= 1 or (field == "propensity" and found == 0):
+        broken(reason)
+    return found
+
+
+def said_of_policies(get: Get, reasons: Mapping[str, str]) -> dict[str, float]:
+    given = {field: get(field) for field in reasons}
+    return {f: probability(f, v, reasons[f]) for f, v in given.items() if v is not None}
 
 
 def reference(value: Any) -> tuple[str, ...]:
@@ -243,42 +265,44 @@ def reference(value: Any) -> tuple[str, ...]:
     return tuple(identity(part, "reference") for part in value)
 
 
-def impression(event: Event, get: Get, names: Mapping[str, str]) -> None:
+def impression(event: Event, get: Get, settings: Settings) -> None:
     """One item, or a list of them; a list without any position is in shown order."""
     items = get("items")
-    score = scores(get, "score", "propensity")  # beside ``items`` they have no meaning
+    score = scored(get("score"), "score")  # beside ``items`` it has no meaning
+    said = said_of_policies(get, fields_of_policies(settings))  # nor have these
     shown_at = position(get("position"))
     event.reference = reference(get("reference"))
     event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
         event.item_id = identity(get("item_id"), "item_id")
-        event.shown = [Shown(event.item_id, shown_at, score)]
+        event.shown = [Shown(event.item_id, shown_at, score, said)]
         return
     if get("item_id") is not None:
         broken("items")
     event.is_list = True
-    event.shown = slate(items, names)
+    event.shown = slate(items, settings)
     if all(s.position is None for s in event.shown):
         event.shown = [replace(s, position=i + 1) for i, s in enumerate(event.shown)]
 
 
-def slate(items: Any, names: Mapping[str, str]) -> list[Shown]:
+def slate(items: Any, settings: Settings) -> list[Shown]:
     """The elements of ``items``, positions as they are given."""
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         broken("items")
     shown = []
+    names, of_policies = settings.events.fields, fields_of_policies(settings)
+    fields = ("item_id", "position", "score", *of_policies)
+    reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
             broken("items")
-        check_pairs(element, names, dict.fromkeys(ITEM_FIELDS, "items"), REQUIRED_OF_ITEM)
-        part = {ours: element.get(names.get(ours, ours)) for ours in ITEM_FIELDS}
+        check_pairs(element, settings, reasons, REQUIRED_OF_ITEM)
+        part = {ours: element.get(names.get(ours, ours)) for ours in fields}
         item_id = identity(part["item_id"], "items")
-        score = scores(part.get, "items", "items")
-        shown.append(Shown(item_id, position(part["position"], "items"), score))
+        said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
+        score = scored(part["score"], "items")
+        shown.append(Shown(item_id, position(part["position"], "items"), score, said))
     return shown
-
-
-ITEM_FIELDS = ("item_id", "position", "score", "propensity")
 
 
 def click(event: Event, get: Get) -> None:
@@ -324,9 +348,7 @@ def session(event: Event, get: Get) -> None:
 
 TEXT_FIELDS = ("user_id", "event_id", "request_id", "item_id", "session_id", "held_out")
 FIELDS = {
-    "impressions": (
-        *("item_id", "position", "score", "propensity", "items", "reference", "held_out"),
-    ),
+    "impressions": (*("item_id", "position", "score", "items", "reference", "held_out"),),
     "clicks": ("item_id", "position", "feedback", "dwell_ms", "start_ts", "end_ts"),
     "conversions": ("item_id", "value"),
     "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),
@@ -346,13 +368,13 @@ def check_overwritten(topic: str, value: Object, settings: Settings) -> None:
     fields = ("ts", "user_id", "event_id", "request_id", "type", *FIELDS[topic])
     reasons = {field: REASONS.get(field, field) for field in fields}
     reasons |= {d.name: "dimension" for d in settings.dimensions}
-    names = settings.events.fields
-    check_pairs(value, names, reasons, REQUIRED[topic], topic)
+    reasons |= fields_of_policies(settings) if topic == "impressions" else {}
+    check_pairs(value, settings, reasons, REQUIRED[topic], topic)
 
 
 def check_pairs(
     value: Object,
-    names: Mapping[str, str],
+    settings: Settings,
     reasons: Mapping[str, str],
     required: tuple[str, ...],
     topic: str = "",
@@ -360,15 +382,16 @@ def check_pairs(
     """Look at the values that are not the last of their name."""
     if len(value) == len(value.pairs):
         return
+    names = settings.events.fields
     ours = {names.get(field, field): field for field in reasons}
     left = [name for name, _ in value.pairs]
     for name, said in value.pairs:
         left.remove(name)
         if name in left and name in ours and (said is not None or ours[name] in required):
-            check_kind(ours[name], said, reasons[ours[name]], topic, names)
+            check_kind(ours[name], said, reasons[ours[name]], topic, settings)
 
 
-def check_kind(field: str, said: Any, reason: str, topic: str, names: Mapping[str, str]) -> None:
+def check_kind(field: str, said: Any, reason: str, topic: str, settings: Settings) -> None:
     """Type and bounds of one field's value."""
     if field in ("ts", "start_ts", "end_ts"):
         text_ms(said, reason) if isinstance(said, str) else moment_ms(said, reason)
@@ -378,10 +401,12 @@ def check_kind(field: str, said: Any, reason: str, topic: str, names: Mapping[st
         position(said, reason)
     elif field == "dwell_ms":
         integer(said, 0, DAY_MS, reason)
-    elif field in ("score", "propensity"):
-        scores({field: said}.get, reason, reason)
+    elif field == "score":
+        scored(said, reason)
+    elif field in fields_of_policies(settings):
+        probability(field, said, reason)
     elif field == "items":
-        slate(said, names)
+        slate(said, settings)
     elif field == "reference":
         reference(said)
     else:

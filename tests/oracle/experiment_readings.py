@@ -11,7 +11,7 @@ from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, Readout, compare
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
-from . import scores
+from . import off_policy, scores
 from .acceptance import Acceptance
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
@@ -88,6 +88,8 @@ def unit_of(metric: str) -> int:
         return 1000
     if metric.startswith(SCORES):
         return scores.unit_of(metric)
+    if metric.partition("@")[0] in off_policy.PARTS:
+        return off_policy.unit_of(metric)
     return 1 if metric.startswith(EVENTS) else 1_000_000
 
 

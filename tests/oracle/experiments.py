@@ -17,7 +17,7 @@ from typing import NamedTuple
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
 
-from . import scores
+from . import off_policy, scores
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .joining import Joins, join
@@ -294,8 +294,9 @@ def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     """
     if metric in RATIOS:
         return RATIOS[metric]
-    if metric in scores.ratios(settings):
-        return scores.ratios(settings)[metric]
+    of_rows = scores.ratios(settings) | off_policy.ratios(settings)
+    if metric in of_rows:
+        return of_rows[metric]
     base, _, kind = metric.partition(".")
     if base == "positive_rate_ratio":
         return f"feedback.{kind or 'click'}", "impressions"

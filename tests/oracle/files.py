@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from streamer.settings.model import Settings
 
-from .decoding import BrokenError, decode, moment_ms, parse
+from .decoding import MAX_RECORD_BYTES, BrokenError, decode, moment_ms, parse
 from .shape import LINE_TYPES, Record
 
 
@@ -64,7 +64,7 @@ def is_event(topic: str, raw: bytes, settings: Settings) -> bool:
 
 
 def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[bytes, str]]:
-    """The lines that are on no topic, each with the reason."""
+    """The lines that are on no topic, each with the reason; too long ones are cut."""
     found = []
     for line in lines:
         raw = line.removesuffix(b"\n")
@@ -73,7 +73,7 @@ def strays_of_file(lines: Iterable[bytes], settings: Settings) -> list[tuple[byt
                 parse(raw)
                 found.append((raw, "type"))
             except BrokenError as reason:
-                found.append((raw, str(reason)))
+                found.append((raw[: MAX_RECORD_BYTES + 1], str(reason)))
     return found
 
 

@@ -99,7 +99,7 @@ ODD = (*NUMBERS, *TEXTS, *MOMENTS, *OTHERS)
 FIELDS = (
     *("ts", "user_id", "event_id", "request_id", "item_id", "position", "score", "propensity"),
     *("items", "feedback", "dwell_ms", "start_ts", "end_ts", "value", "session_id", "action"),
-    *("reference", "held_out"),
+    *("reference", "held_out", "reward_estimate"),
     *("type", "note", "", "TS", "\\u0074s", "\\u0069tem_id", "\\ud800", "n" * 5000),
 )
 
@@ -111,6 +111,7 @@ class Fuzzer:
         self.dice = Random(seed)
         self.settings = settings
         self.names = (*FIELDS, *settings.dimension_names, *settings.dimension_names)
+        self.names += (*settings.policy_fields, *settings.policy_fields)
 
     def mix(self, records: Sequence[Record], count: int, heavy: int = 24) -> list[Record]:
         """The records, and ``count`` bad ones among them, made of those around; ``heavy`` of them
@@ -241,7 +242,10 @@ class Fuzzer:
         """A slate with odd elements."""
         payload = _object(raw)
         payload.pop("item_id", None)
-        fields = ("item_id", "position", "score", "propensity", "note")
+        fields = [
+            *("item_id", "position", "score", "propensity", "reward_estimate", "note"),
+            *self.settings.policy_fields,
+        ]
         elements = []
         for i in range(self.dice.choice((1, 2, 5))):
             element = {"item_id": f'"i{i}"'}

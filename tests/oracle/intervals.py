@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from statistics import NormalDist, variance
 
@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from streamer.settings.model import Settings
 
-from . import scores
+from . import off_policy, scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .sink import Sink
@@ -35,6 +35,7 @@ class Ratio:
     below: str
     unit: int = 1
     is_share: bool = False
+    is_signed: bool = False
 
 
 def named(text: str, above: str, below: str, unit: int = 1, is_share: bool = False) -> Ratio:
@@ -69,11 +70,11 @@ class Cell:
         y = [self.sums[ratio.below][g] for g in range(GROUPS)]
         if sum(1 for of_group in y if of_group > 0) < LEAST:
             return None
-        low, high = ends_of(x, y, ratio.is_share)
+        low, high = ends_of(x, y, ratio.is_share, ratio.is_signed)
         return low / ratio.unit, high / ratio.unit
 
 
-def ends_of(x: list[int], y: list[int], is_share: bool) -> Ends:
+def ends_of(x: list[int], y: list[int], is_share: bool, is_signed: bool = False) -> Ends:
     """The interval of a ratio whose parts are known by group: that of a mean of its linearised
     values, one for each group that has something."""
     n = sum(y)
@@ -83,7 +84,8 @@ def ends_of(x: list[int], y: list[int], is_share: bool) -> Ends:
     of_mean = variance(linearised) / len(pairs)
     t = float(student.ppf(0.975, len(pairs) - 1))
     if not is_share or value > 1:
-        return max(value - t * sqrt(of_mean), 0.0), value + t * sqrt(of_mean)
+        low = value - t * sqrt(of_mean)
+        return low if is_signed else max(low, 0.0), value + t * sqrt(of_mean)
     effect = 1.0 if value in (0, 1) else max(of_mean / (value * (1 - value) / n), 1.0)
     return wilson(value, n / effect, t)
 
@@ -134,6 +136,7 @@ class Intervals:
                     if horizon_ms == horizons.click_ms:
                         self.put(out, CTR, segment, cell, maturity=maturity)
                         self.put_scores(out, segment, cell, maturity)
+                        self.put_policies(out, segment, cell, maturity)
                     if horizon_ms == horizons.conversion_ms:
                         self.put(out, CVR, segment, cell, maturity=maturity)
         for segment, tally in tallied.items():
@@ -156,6 +159,15 @@ class Intervals:
             if name == "mse" and ends is not None:
                 low, high = map(sqrt, ends)
                 self.put_ends(out, ("rmse_lower", "rmse_upper"), segment, (low, high), **labels)
+
+    def put_policies(self, out: Sink, segment: Segment, cell: Cell, maturity: str) -> None:
+        is_on = "off_policy" in self.settings.metrics.families
+        for metric, (above, below) in off_policy.ratios(self.settings).items() if is_on else ():
+            name, _, policy = metric.partition("@")
+            text = name.replace("_ratio", "_*_ratio")
+            ratio = named(text, above, below, off_policy.unit_of(metric))
+            signed = replace(ratio, is_signed=name.startswith("doubly"))
+            self.put(out, signed, segment, cell, maturity=maturity, policy=policy)
 
     def put_ends(
         self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str

@@ -28,6 +28,7 @@ class Slates:
     def __init__(self, random: Random, settings: Settings, items: list[str]) -> None:
         self.random = random
         self.items = items
+        self.fields = list(settings.policy_fields)
         times = settings.time
         self.click_ms = settings.attribution.click_ms
         self.reuse_ms = self.click_ms + times.max_lateness_ms + times.max_skew_ms
@@ -36,6 +37,7 @@ class Slates:
         """One for each item, in an order that need not be that of the positions."""
         r = self.random
         places, scores = r.choice(PLACES), r.choice(SCORES)
+        propensities = r.choice((0.3, 0.3, 0.9))
         found = []
         for i, item in enumerate(items):
             element: Payload = {"item_id": item}
@@ -45,8 +47,7 @@ class Slates:
                 element["position"] = position
             if score is not None:
                 element["score"] = score
-            if r.random() < 0.3:
-                element["propensity"] = 1 - r.random()
+            element |= self.said(propensities)
             found.append(element)
         return found
 
@@ -73,6 +74,18 @@ class Slates:
             "wide": r.choice((*WIDE, r.gauss(0, 1e5))),
         }
         return value[style]
+
+    def said(self, share: float) -> Payload:
+        """What an element says of policies: of each field nothing, mostly, or with that share."""
+        r = self.random
+        found: Payload = {}
+        for field in ("propensity", "reward_estimate", *self.fields):
+            if r.random() < share:
+                found[field] = r.choice((1 - r.random(), 1 - r.random(), 0.001, 0.5, 1))
+        for field in self.fields:
+            if field in found and r.random() < 0.2:
+                found[field] = 0
+        return found
 
     def probes(self, items: list[str]) -> Payload:
         """A brute-force list, the held-out item, both, or mostly neither."""

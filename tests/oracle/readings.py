@@ -16,6 +16,7 @@ from .engagement import Engagement
 from .experiment_readings import read_experiments
 from .intervals import Intervals
 from .joining import Joins, effective_dims, is_feedback
+from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
 from .shape import KINDS, Event, Readings, Row
 from .sink import Sink
@@ -68,6 +69,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             Intervals(window.span, stream_ms, kept, settings).read(out, facts, tallied)
             slates.read(out, window.span, stream_ms)
             ScoreReadings(joins, kept, settings).read(out, window.span, stream_ms)
+            OffPolicyReadings(joins, kept, settings).read(out, window.span, stream_ms)
     return briefly(out.readings, settings)
 
 

@@ -6,7 +6,15 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import MAX_DEPTH, BrokenError, check_overwritten, depth, event_of, parse
+from .decoding import (
+    MAX_DEPTH,
+    BrokenError,
+    check_overwritten,
+    depth,
+    event_of,
+    fields_of_policies,
+    parse,
+)
 
 ANY = frozenset({"any"})
 """What is no JSON may be called by whatever was wrong before its first stray character."""
@@ -16,6 +24,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "position": {"position": None},
     "score": {"score": None},
     "propensity": {"propensity": None},
+    "reward_estimate": {"reward_estimate": None},
     "reference": {"reference": None},
     "held_out": {"held_out": None},
     "feedback": {"feedback": None},
@@ -46,7 +55,7 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
         check_overwritten(topic, value, settings)
     except BrokenError as error:
         found.add(str(error))
-    names = settings.events.fields
+    names, of_policies = settings.events.fields, fields_of_policies(settings)
     sound: dict[str, Any] = dict(value)
     while True:
         try:
@@ -62,7 +71,8 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
             if sound.get(names.get("item_id", "item_id")) is None:
                 sound |= {names.get("item_id", "item_id"): "i"}
         else:
-            sound |= {names.get(k, k): v for k, v in _SOUND[reason].items()}
+            right = _SOUND[reason] | {f: None for f, why in of_policies.items() if why == reason}
+            sound |= {names.get(k, k): v for k, v in right.items()}
 
 
 def is_right(reason: str, topic: str, raw: bytes | None, settings: Settings) -> bool:

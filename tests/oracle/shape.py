@@ -40,6 +40,8 @@ class Shown:
     item_id: str
     position: int | None
     score: float | None = None
+    said: dict[str, float] = field(default_factory=dict, compare=False)
+    """Field about policies → its value, where there is one."""
 
 
 @dataclass

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from streamer.settings.model import Settings
 
-from . import scores
+from . import off_policy, scores
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept
 from .dwell import dwells_of
@@ -44,7 +45,8 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
         for component, amount in counted(event, settings):
             yield Fact(user_of(event), event.event_ms, dims, component, amount)
     yield from attributed(joins)
-    for row, component, amount in scores.added(joins, settings):
+    of_rows = chain(scores.added(joins, settings), off_policy.added(joins, settings))
+    for row, component, amount in of_rows:
         yield Fact(user_of(row.event), row.event.event_ms, row.event.dims, component, amount)
     yield from dwelt(verdict.events, joins, settings)
     yield from shown_in_slates(joins, kept, settings)

@@ -82,6 +82,11 @@ def experiment(**changes: Any) -> dict[str, Any]:
     return {"experiments": [sound | changes]}
 
 
+def policies(*tables: dict[str, Any]) -> dict[str, Any]:
+    """A settings document with policies."""
+    return {"policies": list(tables)}
+
+
 @pytest.mark.parametrize(
     ("document", "said"),
     [
@@ -136,6 +141,24 @@ def experiment(**changes: Any) -> dict[str, Any]:
         ({"metrics": {"thresholds": [0.5, 0.1]}}, ["metrics.thresholds", "ascending"]),
         ({"metrics": {"thresholds": [i / 10 for i in range(6)]}}, ["metrics.thresholds", "1 to 5"]),
         ({"metrics": {"margin": -0.5}}, ["metrics.margin", "-0.5"]),
+        ({"metrics": {"max_weight": 0.5}}, ["metrics.max_weight = 0.5", "1 to 1000"]),
+        ({"metrics": {"max_weight": 1001}}, ["metrics.max_weight = 1001"]),
+        ({"metrics": {"families": ["off_policy"]}}, ["'off_policy' needs [[policies]]"]),
+        (policies(*({"name": f"p{i}", "positions": [1]} for i in range(5))), ["5 policies", "4"]),
+        (policies({"name": "a b", "positions": [1]}), ["'a b'", "at policies[0]"]),
+        (policies(*[{"name": "a", "positions": [1]}] * 2), ["'a'", "no other's name"]),
+        (policies({"name": "a"}), ["one of propensity and positions", "at policies[0]"]),
+        (policies({"name": "a", "propensity": "p", "positions": [1]}), ["one of propensity and"]),
+        (policies({"name": "a", "positions": [0.5, 1.5]}), ["positions", "1.5", "0 to 1"]),
+        (policies({"name": "a", "positions": [0.1] * 1001}), ["at most 1000"]),
+        (policies({"name": "a", "propensity": "P new"}), ["'P new'", "a-z"]),
+        (policies({"name": "a", "propensity": "p", "estimate": "p"}), ["'p' stands twice"]),
+        (policies({"name": "a", "propensity": "score"}), ["'score' is a field of events"]),
+        (policies({"name": "a", "propensity": "surface"}), ["'surface'", "dimension"]),
+        (
+            policies({"name": "a", "propensity": "p"}) | {"events": {"fields": {"p": "score"}}},
+            ["events.fields.p = 'score'", "both be read"],
+        ),
         (
             {"metrics": {"conventions": {"mrr": ["jurity"]}}},
             ["metrics.conventions.mrr", "map_ratio"],
@@ -284,6 +307,8 @@ def test_settings_are_frozen() -> None:
         ("classifier_precision_ratio", ["@threshold is one of metrics.thresholds: 0.5"]),
         ("classifier_recall_ratio@0.7", ["@threshold is one of metrics.thresholds: 0.5"]),
         ("log_loss@0.5", ["none of"]),
+        ("ips_ratio", ["@policy is one of policies: none"]),
+        ("snips_ratio@old", ["@policy is one of policies"]),
         ("mrr@5", ["no cut-off"]),
         ("ndcg_ratio@10.trec", ["option 'trec'", "jurity"]),
         ("recall_ratio@10.all", ["option 'all'", "engaged"]),

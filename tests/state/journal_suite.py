@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from streamer.metrics.rings import rings_of
 from streamer.query.readings import readout
 from streamer.settings import limits
 from streamer.settings.load import parse
+from streamer.settings.model import Settings
 from streamer.state.manifest import decode
 from streamer.state.reader import Reader
 from streamer.state.store import Store
@@ -192,6 +194,19 @@ class JournalSuite:
         for name in list(SETTINGS)[1:]:
             with pytest.raises(SettingsError, match="written with other"):
                 await start(store, SETTINGS[name], 1)
+
+    async def test_state_of_other_policies_is_not_read(self, store: Store) -> None:
+        def made(*policies: dict[str, Any], **metrics: Any) -> Settings:
+            return parse({"policies": list(policies), "metrics": metrics})
+
+        new, other = ({"name": "new", "propensity": field} for field in ("p_new", "p_other"))
+        run = await start(store, made(new), 1)
+        await commit(store, run, 0)
+        for changed in (made(other), made(new, {"name": "b", "positions": [1]})):
+            with pytest.raises(SettingsError, match=r"written with other policies: .*p_new"):
+                await start(store, changed, 1)
+        with pytest.raises(SettingsError, match=r"written with other metrics\.max_weight: 100"):
+            await start(store, made(new, max_weight=50), 1)
 
     async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:
         records, _ = random_records(4, "defaults", 300, 1)

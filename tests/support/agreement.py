@@ -27,8 +27,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "device", "max_values": 1},
         ],
         "metrics": {
-            "families": [*Metrics().families, "scores"],
+            "families": [*Metrics().families, "scores", "off_policy"],
             "thresholds": [0.1, 0.5],
+            "max_weight": 20,
             "feedback": {"click": 1.0, "like": 1.0},
             "k": [3],
             "rollups": [[], ["variant"], ["surface"], ["device", "variant"], ["surface", "device"]],
@@ -50,6 +51,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "log_loss", "direction": "lower"},
                     {"name": "calibration_ratio"},
                     {"name": "classifier_precision_ratio@0.1"},
+                    {"name": "snips_ratio@new"},
+                    {"name": "doubly_robust_ratio@new"},
                 ],
             }
         ],
@@ -58,6 +61,11 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "order", "metric": "ndcg_ratio@3", "window": "10m", "baseline": "before"},
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
+            {"name": "policy", "metric": "ips_ratio@by-place"},
+        ],
+        "policies": [
+            {"name": "new", "propensity": "p_new", "estimate": "q_new"},
+            {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
         ],
     },
     "no dimensions, short times": {
@@ -80,7 +88,11 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
     "mapped names, own rollups": {
         "dimensions": [{"name": "variant", "max_values": 0}, {"name": "country"}],
         "metrics": {
-            "families": ["scores", *(f for f in Metrics().families if f != "calibration")],
+            "families": [
+                "scores",
+                "off_policy",
+                *(f for f in Metrics().families if f != "calibration"),
+            ],
             "feedback": {"click": 0.5, "like": 0.0, "star": 5.0, "conversion": 2.0},
             "margin": 0.25,
             "conventions": {"ndcg_ratio": ["jurity", "exponential"], "mar_ratio": ["primer"]},
@@ -88,7 +100,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "detailed": [[], ["country"], ["country", "variant"]],
             "k": [1, 5, 10],
         },
-        "events": {"fields": {"item_id": "sku", "user_id": "uid", "country": "geo"}},
+        "events": {
+            "fields": {"item_id": "sku", "user_id": "uid", "country": "geo", "p_a": "propensity_a"}
+        },
+        "policies": [{"name": "A", "propensity": "p_a"}, {"name": "B", "propensity": "p_b"}],
         "experiments": [
             {
                 "name": "by:country",

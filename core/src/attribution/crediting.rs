@@ -180,6 +180,7 @@ impl Attribution {
         if change.clicked != 0 || change.converted != 0 {
             counting.outcome(&change);
         }
+        self.weights.emit_outcome(row, &change, counting);
     }
 
     pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts, is_probed: bool) {

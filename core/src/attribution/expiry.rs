@@ -23,6 +23,7 @@ impl Attribution {
             }
             let slate = front.slate;
             self.retained.rows.drop_front();
+            self.weights.retained.drop_front();
             self.slates.release(slate);
         }
     }
@@ -47,6 +48,7 @@ impl Attribution {
             return;
         };
         self.impressions.drop_front();
+        self.weights.open.drop_front();
         match self.retained.get_mut(front.retained) {
             Some(retained) if self.rules.grades_conversions => retained.open = NO_ROW,
             _ if front.is_member() => {

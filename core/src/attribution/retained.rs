@@ -215,8 +215,9 @@ impl RetainedImpressions {
         Ok(self.rows.push(row))
     }
 
-    /// Rows that last changed in the epochs [first, end), with their numbers.
-    pub fn versions(&self, first: u32, end: u32) -> Vec<(u64, &Retained)> {
+    /// Rows that last changed in the epochs [first, end), with their numbers and what refers to
+    /// them.
+    pub fn versions(&self, first: u32, end: u32) -> Vec<(u64, u32, &Retained)> {
         let log = &self.rows.log;
         let is_last = first + 1 == self.epoch && end == self.epoch;
         let rows: Vec<u32> = match is_last {
@@ -225,11 +226,11 @@ impl RetainedImpressions {
         };
         let with_number = |row: u32| {
             let number = log.first() + u64::from(row.wrapping_sub(log.first() as u32));
-            Some((number.wrapping_add(self.first_id), log.get(row)?))
+            Some((number.wrapping_add(self.first_id), row, log.get(row)?))
         };
         let found = rows.into_iter().filter_map(with_number);
         found
-            .filter(|(_, row)| (first..end).contains(&row.epoch))
+            .filter(|(_, _, row)| (first..end).contains(&row.epoch))
             .collect()
     }
 

@@ -59,6 +59,7 @@ impl Attribution {
             made.prev_in_slate = found.last_retained;
         }
         let added = self.retained.push(made);
+        self.weights.retain(row);
         if let Some(open) = self.impressions.log.get_mut(row) {
             open.retained = added;
         }

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate};
+use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, Weighing};
+use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
 
 /// Bits of the low limb of amounts of money.
@@ -31,6 +32,8 @@ pub enum Component {
     Slates(String),
     /// Over impressions with a score.
     Scores(ScoreSum),
+    /// Over impressions with a weight.
+    OffPolicy(PolicySum),
     /// Millionths of a value of slates.
     SlateValue {
         name: String,
@@ -48,6 +51,7 @@ pub enum Change {
     Outcome(Outcome),
     Dwell(Dwell),
     Slate(Slate),
+    Weighing(Weighing),
 }
 
 impl Change {
@@ -59,6 +63,7 @@ impl Change {
             Change::Outcome(x) => (x.user, x.event_ms, x.segment),
             Change::Dwell(x) => (x.user, x.event_ms, x.segment),
             Change::Slate(x) => (x.user, x.event_ms, x.segment),
+            Change::Weighing(x) => (x.user, x.event_ms, x.segment),
         }
     }
 }
@@ -86,6 +91,10 @@ impl Component {
             },
             Change::Slate(slate) => match self {
                 Component::Slates(population) if population == "all" => slate.sign,
+                _ => 0,
+            },
+            Change::Weighing(weighing) => match self {
+                Component::OffPolicy(sum) => sum.amount(weighing),
                 _ => 0,
             },
         }

@@ -8,8 +8,11 @@
 
 use serde::Deserialize;
 
-use crate::changes::{Outcome, Shown};
+use crate::changes::{Outcome, Segment, Shown};
+use crate::counting::panes::Panes;
+use crate::counting::statistics::{GROUPS, Places, group_of};
 use crate::logarithms::minus_log;
+use crate::spec::Spec;
 
 /// Units of a score that is 1.
 const UNIT: i64 = 1_000_000_000;
@@ -127,6 +130,88 @@ pub fn of_curve(score: f64) -> Option<(usize, i64)> {
     let units = units_of(score)?;
     let bin = (units / (UNIT / CURVE_BINS as i64)) as usize;
     Some((bin.min(CURVE_BINS - 1), units))
+}
+
+/// Sums over impressions with a score, and where they stand.
+#[derive(Debug)]
+pub(super) struct Scores {
+    sums: Vec<(u32, ScoreSum)>,
+    /// Impressions by bin, then the clicked ones.
+    bins: Option<(u32, Bins)>,
+    curve: Option<u32>,
+    /// Sums by group of users.
+    by_group: Option<u32>,
+}
+
+impl Scores {
+    /// None where no score is looked at.
+    pub fn of(spec: &Spec, places: &Places<'_>) -> Result<Option<Self>, String> {
+        let sums: Vec<(u32, ScoreSum)> = spec
+            .scores
+            .sums
+            .iter()
+            .map(|named| Ok((places.at(&named.statistic)?, named.sum)))
+            .collect::<Result<_, String>>()?;
+        let bins = Bins::new(spec.scores.edges.clone())?;
+        let scores = Self {
+            bins: places
+                .wide("score_bins", 2 * bins.len())?
+                .map(|at| (at, bins)),
+            curve: places.wide("score_curve", CURVE_WIDTH)?,
+            by_group: places.wide("scores_by_user_group", sums.len() * GROUPS as usize)?,
+            sums,
+        };
+        Ok((!scores.sums.is_empty()).then_some(scores))
+    }
+
+    /// Adds an amount of each sum; `place`: time, segment and user.
+    pub fn add(
+        &self,
+        panes: &mut Panes,
+        (event_ms, segment, user): (i64, Segment, u64),
+        amount: impl Fn(ScoreSum) -> i64,
+    ) {
+        for (number, (place, sum)) in (0..).zip(&self.sums) {
+            let amount = amount(*sum);
+            if amount == 0 {
+                continue;
+            }
+            panes.add(event_ms, segment, *place, amount);
+            if let Some(first) = self.by_group {
+                let place = first + number * GROUPS + group_of(user);
+                panes.add(event_ms, segment, place, amount);
+            }
+        }
+    }
+
+    /// Adds to the bins of a score: of impressions, or of clicked ones.
+    pub fn add_bins(
+        &self,
+        panes: &mut Panes,
+        (event_ms, segment, _): (i64, Segment, u64),
+        score: f64,
+        of_clicked: bool,
+        sign: i64,
+    ) {
+        if let Some((first, bins)) = &self.bins
+            && let Some(bin) = bins.of(score)
+        {
+            let place = bin + if of_clicked { bins.len() } else { 0 };
+            panes.add(event_ms, segment, first + place as u32, sign);
+        }
+        if let (Some(first), Some((bin, units))) = (self.curve, of_curve(score)) {
+            let mut add = |column: usize, amount: i64| {
+                let place = first + (column * CURVE_BINS + bin) as u32;
+                panes.add(event_ms, segment, place, amount);
+            };
+            if of_clicked {
+                add(1, sign);
+            } else {
+                add(0, sign);
+                add(2, sign * units);
+            }
+        }
+    }
 }
 
 #[cfg(test)]

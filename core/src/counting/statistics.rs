@@ -2,10 +2,11 @@
 //!
 //! The families of metrics declare which statistics there are; here stands what fills each of them.
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Segment, Session, Shown};
+use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown, Weighing};
 use crate::counting::components::LIMB_BITS;
+use crate::counting::off_policy::OffPolicy;
 use crate::counting::panes::Panes;
-use crate::counting::scores::{Bins, CURVE_BINS, CURVE_WIDTH, ScoreSum, of_curve};
+use crate::counting::scores::Scores;
 use crate::spec::{Classes, Spec, Statistic};
 
 /// Groups of users by hash, of which intervals are made.
@@ -64,17 +65,6 @@ enum Quantity {
     ValueHigh,
 }
 
-/// Sums over impressions with a score, and where they stand.
-#[derive(Debug)]
-struct Scores {
-    sums: Vec<(u32, ScoreSum)>,
-    /// Impressions by bin, then the clicked ones.
-    bins: Option<(u32, Bins)>,
-    curve: Option<u32>,
-    /// Sums by group of users.
-    by_group: Option<u32>,
-}
-
 /// The families that the settings ask for, and where their statistics stand.
 #[derive(Debug)]
 pub struct Statistics {
@@ -82,25 +72,38 @@ pub struct Statistics {
     engagement: Option<Engagement>,
     by_group: Option<u32>,
     scores: Option<Scores>,
+    off_policy: Option<OffPolicy>,
     kinds: u32,
     classes: Classes,
 }
 
 /// Finds statistics by name.
-struct Places<'a>(&'a [Statistic]);
+pub(super) struct Places<'a>(&'a [Statistic]);
 
 impl Places<'_> {
-    fn at(&self, name: &str) -> Result<u32, String> {
+    pub(super) fn at(&self, name: &str) -> Result<u32, String> {
         self.find(name).map(|found| found.at)
     }
 
-    fn find(&self, name: &str) -> Result<&Statistic, String> {
+    pub(super) fn find(&self, name: &str) -> Result<&Statistic, String> {
         let found = self.0.iter().find(|statistic| statistic.name == name);
         found.ok_or_else(|| format!("the spec lacks statistic {name:?}"))
     }
 
     fn has(&self, name: &str) -> bool {
         self.find(name).is_ok()
+    }
+
+    /// Where a wide statistic stands, if it is wanted.
+    pub(super) fn wide(&self, name: &str, width: usize) -> Result<Option<u32>, String> {
+        match self.find(name) {
+            Err(_) => Ok(None),
+            Ok(found) if found.width as usize == width => Ok(Some(found.at)),
+            Ok(found) => Err(format!(
+                "{name} is {} wide: {width} are filled",
+                found.width
+            )),
+        }
     }
 }
 
@@ -109,9 +112,12 @@ impl Statistics {
     pub fn new(spec: &Spec) -> Result<Self, String> {
         let places = Places(&spec.statistics);
         for statistic in &spec.statistics {
-            let of_scores = &mut spec.scores.sums.iter();
-            let is_of_scores = of_scores.any(|sum| sum.statistic == statistic.name);
-            if !is_of_scores && !is_known(&statistic.name) {
+            let of_scores = spec.scores.sums.iter().map(|sum| &sum.statistic);
+            let of_policies = spec.off_policy.iter().map(|sum| &sum.statistic);
+            let is_sum = of_scores
+                .chain(of_policies)
+                .any(|name| *name == statistic.name);
+            if !is_sum && !is_known(&statistic.name) {
                 return Err(format!("nothing fills statistic {:?}", statistic.name));
             }
         }
@@ -128,7 +134,8 @@ impl Statistics {
                 .has("by_user_group")
                 .then(|| places.at("by_user_group"))
                 .transpose()?,
-            scores: scores_of(spec, &places)?,
+            scores: Scores::of(spec, &places)?,
+            off_policy: OffPolicy::of(spec, &places)?,
             kinds: spec.feedback.kinds.len() as u32,
             classes: spec.classes.clone(),
         })
@@ -246,6 +253,12 @@ impl Statistics {
         }
     }
 
+    pub fn weighed(&self, panes: &mut Panes, change: &Weighing) {
+        if let Some(off_policy) = &self.off_policy {
+            off_policy.add(panes, change);
+        }
+    }
+
     pub fn dwell(&self, panes: &mut Panes, change: &Dwell) {
         let (event_ms, segment, sign) = (change.event_ms, change.segment, change.sign);
         if let Some(at) = &self.engagement {
@@ -307,60 +320,9 @@ impl Statistics {
     }
 }
 
-impl Scores {
-    /// Adds an amount of each sum; `place`: time, segment and user.
-    fn add(
-        &self,
-        panes: &mut Panes,
-        (event_ms, segment, user): (i64, Segment, u64),
-        amount: impl Fn(ScoreSum) -> i64,
-    ) {
-        for (number, (place, sum)) in (0..).zip(&self.sums) {
-            let amount = amount(*sum);
-            if amount == 0 {
-                continue;
-            }
-            panes.add(event_ms, segment, *place, amount);
-            if let Some(first) = self.by_group {
-                let place = first + number * GROUPS + group_of(user);
-                panes.add(event_ms, segment, place, amount);
-            }
-        }
-    }
-
-    /// Adds to the bins of a score: of impressions, or of clicked ones.
-    fn add_bins(
-        &self,
-        panes: &mut Panes,
-        (event_ms, segment, _): (i64, Segment, u64),
-        score: f64,
-        of_clicked: bool,
-        sign: i64,
-    ) {
-        if let Some((first, bins)) = &self.bins
-            && let Some(bin) = bins.of(score)
-        {
-            let place = bin + if of_clicked { bins.len() } else { 0 };
-            panes.add(event_ms, segment, first + place as u32, sign);
-        }
-        if let (Some(first), Some((bin, units))) = (self.curve, of_curve(score)) {
-            let mut add = |column: usize, amount: i64| {
-                let place = first + (column * CURVE_BINS + bin) as u32;
-                panes.add(event_ms, segment, place, amount);
-            };
-            if of_clicked {
-                add(1, sign);
-            } else {
-                add(0, sign);
-                add(2, sign * units);
-            }
-        }
-    }
-}
-
 /// Whether something fills a statistic; those of slates are filled in `slate_values`.
 fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 21] = [
+    const KNOWN: [&str; 22] = [
         "conversions",
         "value_high",
         "value_low",
@@ -382,6 +344,7 @@ fn is_known(name: &str) -> bool {
         "score_bins",
         "score_curve",
         "scores_by_user_group",
+        "off_policy_by_user_group",
     ];
     let numbered = ["feedback_", "dwell_class_", "session_class_"];
     KNOWN.contains(&name)
@@ -417,34 +380,6 @@ fn engagement_of(places: &Places<'_>) -> Result<Engagement, String> {
         session_class: places.at("session_class_0")?,
         session_bucket: places.at("session_bucket")?,
     })
-}
-
-/// None where no score is looked at.
-fn scores_of(spec: &Spec, places: &Places<'_>) -> Result<Option<Scores>, String> {
-    let wide = |name: &str, width: usize| -> Result<Option<u32>, String> {
-        match places.find(name) {
-            Err(_) => Ok(None),
-            Ok(found) if found.width as usize == width => Ok(Some(found.at)),
-            Ok(found) => Err(format!(
-                "{name} is {} wide: {width} are filled",
-                found.width
-            )),
-        }
-    };
-    let sums: Vec<(u32, ScoreSum)> = spec
-        .scores
-        .sums
-        .iter()
-        .map(|named| Ok((places.at(&named.statistic)?, named.sum)))
-        .collect::<Result<_, String>>()?;
-    let bins = Bins::new(spec.scores.edges.clone())?;
-    let scores = Scores {
-        bins: wide("score_bins", 2 * bins.len())?.map(|at| (at, bins)),
-        curve: wide("score_curve", CURVE_WIDTH)?,
-        by_group: wide("scores_by_user_group", sums.len() * GROUPS as usize)?,
-        sums,
-    };
-    Ok((!scores.sums.is_empty()).then_some(scores))
 }
 
 fn limbs(micros: i64) -> (i64, i64) {

@@ -8,9 +8,11 @@ use crate::json::Text;
 
 mod field;
 mod items;
+mod said;
 mod values;
 
 pub(super) use field::Field;
+use said::Said;
 
 /// What reading needs besides the record.
 pub(super) struct Source<'a> {
@@ -41,6 +43,8 @@ pub(super) struct Draft {
     has_reference: bool,
     dimensions: Vec<Text>,
     items: Vec<Item>,
+    /// Where there are policies.
+    said: Option<Box<Said>>,
     /// Item → rank from 1, where it stands first.
     reference: hash::HashMap<i16>,
     kind: Option<Kind>,
@@ -76,9 +80,10 @@ impl Shown {
 }
 
 impl Draft {
-    pub fn new(dimensions: usize) -> Self {
+    pub fn new(dimensions: usize, has_policies: bool) -> Self {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
+            said: has_policies.then(Box::default),
             ..Self::default()
         }
     }
@@ -87,10 +92,14 @@ impl Draft {
     pub fn clear(&mut self) {
         self.dimensions.fill(Text::EMPTY);
         self.items.clear();
+        if let Some(said) = &mut self.said {
+            said.clear();
+        }
         self.unescaped.clear();
         *self = Self {
             dimensions: std::mem::take(&mut self.dimensions),
             items: std::mem::take(&mut self.items),
+            said: self.said.take(),
             reference: std::mem::take(&mut self.reference),
             unescaped: std::mem::take(&mut self.unescaped),
             ..Self::default()
@@ -112,6 +121,9 @@ impl Draft {
         }
         if topic == Topic::Impressions {
             self.check_items()?;
+            if let Some(said) = &mut self.said {
+                said.weigh(&source.rules.policies, &self.items, self.has_list);
+            }
         }
         if topic == Topic::Clicks {
             self.kind = Some(self.kind(source)?);
@@ -196,6 +208,7 @@ impl Draft {
             Topic::Impressions => Body::Impressions {
                 items: &self.items,
                 is_list: self.has_list,
+                weights: self.said.as_ref().map_or(&[], |said| &said.weights),
             },
             Topic::Clicks => Body::Click {
                 item,

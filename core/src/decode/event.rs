@@ -2,6 +2,7 @@
 
 use crate::changes::Kind;
 use crate::json::Text;
+use crate::weights::WeighedItem;
 
 /// What a topic holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,8 @@ pub enum Body<'a> {
         items: &'a [Item],
         /// Whether the event has a list, of which it may be the only item.
         is_list: bool,
+        /// What each item says of policies; empty where there are none.
+        weights: &'a [WeighedItem],
     },
     Click {
         item: u64,

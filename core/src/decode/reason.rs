@@ -26,11 +26,12 @@ pub enum Reason {
     Future,
     Reference,
     HeldOut,
+    RewardEstimate,
 }
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -54,6 +55,7 @@ impl Reason {
         Self::Future,
         Self::Reference,
         Self::HeldOut,
+        Self::RewardEstimate,
     ];
 
     /// One word.
@@ -82,6 +84,7 @@ impl Reason {
             Self::Future => "future",
             Self::Reference => "reference",
             Self::HeldOut => "held_out",
+            Self::RewardEstimate => "reward_estimate",
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use crate::weights::Policies;
+
 /// A part of the spec.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -11,6 +13,8 @@ pub struct RecordSettings {
     /// Kind of event → our name of a field or dimension → theirs; a name that is missing is ours.
     pub fields: HashMap<String, HashMap<String, String>>,
     pub limits: RecordLimits,
+    /// Of which policies events say something.
+    pub policies: Policies,
 }
 
 impl RecordSettings {

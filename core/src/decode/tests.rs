@@ -3,6 +3,7 @@ use std::time::Instant;
 use super::*;
 use crate::changes::Kind;
 use crate::kafka::testing::{Dice, rounds};
+use crate::weights::WeighedItem;
 
 const TS: &str = r#""ts":1700000000000,"user_id":"u","#;
 
@@ -12,7 +13,10 @@ fn decoder() -> Decoder {
         "limits": {"max_bytes": 1000000, "max_depth": 8, "max_event_ms": 4102444800000,
             "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_chars": 256,
             "max_label_chars": 64, "max_position": 10000, "max_items": 1000, "max_score": 1e6,
-            "max_value": 1e12, "max_dwell_ms": 86400000}
+            "max_value": 1e12, "max_dwell_ms": 86400000},
+        "policies": {"max_weight": 10, "policies": [
+            {"propensity": "p_new", "estimate": "q_new", "positions": []},
+            {"propensity": null, "estimate": null, "positions": [0.5]}]}
     }"#;
     let settings: RecordSettings = serde_json::from_str(settings).unwrap();
     let kinds = ["click".to_owned(), "like".to_owned()];
@@ -73,6 +77,7 @@ fn a_list_with_a_reference_and_a_held_out_item() {
     let Body::Impressions {
         items,
         is_list: true,
+        ..
     } = event.body
     else {
         panic!()
@@ -90,6 +95,7 @@ fn a_list_with_a_reference_and_a_held_out_item() {
     let Body::Impressions {
         items: [item],
         is_list: false,
+        ..
     } = event.body
     else {
         panic!()
@@ -99,6 +105,37 @@ fn a_list_with_a_reference_and_a_held_out_item() {
         (0, 0),
         "nothing is left of the event before"
     );
+}
+
+#[test]
+fn weights_of_each_policy_of_items_in_a_list_and_of_a_single_one() {
+    let mut decoder = decoder();
+    let mut weights = |record: &str| {
+        let record = format!("{{{TS}{record}}}");
+        let event = decoder.decode(Topic::Impressions, Some(record.as_bytes()));
+        let Body::Impressions { weights, .. } = event.unwrap().body else {
+            panic!()
+        };
+        let units = |item: &WeighedItem| [item[0].weight.units(), item[1].weight.units()];
+        weights.iter().map(units).collect::<Vec<_>>()
+    };
+    let list = r#""p_new":1,"propensity":1,"items":[
+        {"item_id":"a","propensity":0.5,"p_new":0.25},{"item_id":"b","propensity":0.25},
+        {"p_new":1,"item_id":"c"}]"#;
+    let (half, double) = (Some(500_000), Some(1_000_000));
+    assert_eq!(
+        weights(list),
+        [[half, double], [None, Some(0)], [None, None]]
+    );
+    assert_eq!(
+        weights(r#""item_id":"a","propensity":0.5,"p_new":0.25"#),
+        [[half, None]]
+    );
+    assert_eq!(
+        weights(r#""item_id":"a","position":1,"propensity":1,"p_new":0.5,"p_new":null"#),
+        [[None, half]]
+    );
+    assert_eq!(weights(r#""item_id":"a""#), [[None, None]]);
 }
 
 #[test]
@@ -140,6 +177,22 @@ fn reasons() {
         (
             r#"{"ts":1,"user_id":"u","item_id":"i","reference":[]}"#,
             "reference",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","p_new":1.5}"#,
+            "propensity",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","q_new":-1}"#,
+            "reward_estimate",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","item_id":"i","reward_estimate":"x"}"#,
+            "reward_estimate",
+        ),
+        (
+            r#"{"ts":1,"user_id":"u","items":[{"item_id":"i","q_new":2}]}"#,
+            "items",
         ),
     ];
     for (record, expected) in cases {

@@ -21,8 +21,10 @@ use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
+    weight_column,
 };
 use crate::slates::NO_SLATE;
+use crate::weights::{MAX_POLICIES, Weight, Weights};
 
 impl Partition {
     /// Takes over the blobs of one table, the oldest first; clocks, segments and counters are set
@@ -96,7 +98,9 @@ impl Partition {
     }
 
     fn load_impressions(&mut self, columns: &Columns) -> Result<(), LoadError> {
-        for stored in ImpressionRow::rows(columns)? {
+        let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
+        for (at, stored) in ImpressionRow::rows(columns)?.enumerate() {
+            self.attribution.weights.load_open(weights_at(at));
             let age = (stored.event_ms, stored.offset, stored.index as u16);
             let mut row = Impression::new(stored.pair, age);
             (row.position, row.segment) = (stored.position as u16, stored.segment as u16);
@@ -143,6 +147,7 @@ impl Partition {
         let counts: Vec<&[i32]> = (0..kinds)
             .map(|kind| columns.get(&format!("final_{kind}")))
             .collect::<Result<_, _>>()?;
+        let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);
         for at in versions.newest()? {
@@ -182,6 +187,7 @@ impl Partition {
             }
             let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();
             let added = attribution.retained.load(stored.id, row, &counted)?;
+            attribution.weights.load_retained(weights_at(at));
             attribution.slates.hold(slate);
             if let Some(found) = attribution.slates.get_mut(slate) {
                 found.last_retained = added;
@@ -243,6 +249,23 @@ impl Partition {
     pub fn finish_load(&mut self) {
         self.attribution.learn_outcomes();
     }
+}
+
+/// The weights at each place of stored rows.
+fn weights_reader(
+    columns: &Columns,
+    policies: usize,
+) -> Result<impl Fn(usize) -> Weights, LoadError> {
+    let codes: Vec<&[i32]> = (0..policies)
+        .map(|policy| columns.get(&weight_column(policy)))
+        .collect::<Result<_, _>>()?;
+    Ok(move |at: usize| {
+        let mut weights = [Weight::NONE; MAX_POLICIES];
+        for (weight, of_policy) in weights.iter_mut().zip(&codes) {
+            *weight = Weight::of_code(of_policy[at]);
+        }
+        weights
+    })
 }
 
 /// Stored versions of rows, of which the newest counts: each is of the epoch of its blob.

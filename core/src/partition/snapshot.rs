@@ -15,7 +15,17 @@ use crate::partition::Partition;
 use crate::partition::admission::NEVER;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
+    weight_column,
 };
+use crate::weights::Weights;
+
+/// Adds a column for each policy.
+fn store_weights(columns: &mut Columns, policies: usize, rows: &[&Weights]) {
+    for policy in 0..policies {
+        let codes = rows.iter().map(|weights| weights[policy].code());
+        columns.add(&weight_column(policy), codes.collect());
+    }
+}
 
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
@@ -143,7 +153,7 @@ impl Partition {
     fn impressions(&self, first: u64, end: u64) -> Columns {
         let (log, slates) = (&self.attribution.impressions.log, &self.attribution.slates);
         let found = log.range(first, end).filter_map(|row| log.get(row));
-        ImpressionRow::columns(found.map(|row| {
+        let mut columns = ImpressionRow::columns(found.map(|row| {
             let slate = slates.get(row.slate);
             ImpressionRow {
                 pair: row.pair,
@@ -162,13 +172,18 @@ impl Partition {
                 placed: slate.map_or(0, |x| x.placed as i32),
                 is_closed: slate.is_some_and(|x| x.is_closed),
             }
-        }))
+        }));
+        let weights = &self.attribution.weights;
+        let rows = weights.open.range(first, end);
+        let found: Vec<&Weights> = rows.filter_map(|row| weights.open.get(row)).collect();
+        store_weights(&mut columns, weights.policies, &found);
+        columns
     }
 
     fn retained(&self, first: u32, end: u32) -> Columns {
         let (retained, slates) = (&self.attribution.retained, &self.attribution.slates);
         let rows = retained.versions(first, end);
-        let mut columns = RetainedRow::columns(rows.iter().map(|(id, row)| {
+        let mut columns = RetainedRow::columns(rows.iter().map(|(id, _, row)| {
             let slate = slates.get(row.slate).filter(|found| !found.is_closed);
             RetainedRow {
                 id: *id,
@@ -188,12 +203,17 @@ impl Partition {
             }
         }));
         for kind in 0..self.attribution.rules.grades.len() {
-            let counts = rows.iter().map(|(_, row)| {
+            let counts = rows.iter().map(|(_, _, row)| {
                 let count = retained.final_counts(row).get(kind);
                 count.map_or(0, |count| *count as i32)
             });
             columns.add(&format!("final_{kind}"), counts.collect());
         }
+        let weights = &self.attribution.weights;
+        let of_rows = rows
+            .iter()
+            .filter_map(|(_, row, _)| weights.retained.get(*row));
+        store_weights(&mut columns, weights.policies, &of_rows.collect::<Vec<_>>());
         columns
     }
 

@@ -76,7 +76,7 @@ stored_row! {
 }
 
 stored_row! {
-    /// An open impression, and what is known of its slate.
+    /// An open impression, and what is known of its slate; beside it stand its weights.
     pub struct ImpressionRow {
         pair: u64,
         event_ms: i64,
@@ -97,7 +97,8 @@ stored_row! {
 }
 
 stored_row! {
-    /// A retained impression; beside it stands `final_{n}`, the final feedback of each kind.
+    /// A retained impression; beside it stand `final_{n}`, the final feedback of each kind, and its
+    /// weights.
     pub struct RetainedRow {
         id: u64,
         pair: u64,
@@ -114,6 +115,11 @@ stored_row! {
         is_member: bool,
         first_ms: i64,
     }
+}
+
+/// The column of an impression's weight for a policy: see `Weight::code`.
+pub fn weight_column(policy: usize) -> String {
+    format!("weight_{policy}")
 }
 
 stored_row! {

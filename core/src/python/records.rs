@@ -111,7 +111,13 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("request", event.request)?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
     match event.body {
-        Body::Impressions { items, is_list } => {
+        Body::Impressions {
+            items,
+            is_list,
+            weights,
+        } => {
+            let weights = weights.iter().map(|item| item.map(|x| x.weight.code()));
+            found.set_item("weights", weights.collect::<Vec<_>>())?;
             let items = items.iter().map(|i| (i.item, i.position, i.score, i.probe));
             found.set_item("items", items.collect::<Vec<_>>())?;
             found.set_item("is_list", is_list)?;

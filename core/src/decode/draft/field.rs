@@ -3,7 +3,7 @@
 use super::Topic;
 use crate::decode::Reason;
 
-/// A field; of dimensions the place in the settings.
+/// A field; of dimensions and policies the place in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::decode) enum Field {
     Ts,
@@ -15,6 +15,7 @@ pub(in crate::decode) enum Field {
     Position,
     Score,
     Propensity,
+    RewardEstimate,
     Items,
     Reference,
     HeldOut,
@@ -26,20 +27,34 @@ pub(in crate::decode) enum Field {
     SessionId,
     Action,
     Dimension(usize),
+    /// The probability of a policy, and the reward that it expects.
+    Target(usize),
+    Estimate(usize),
 }
 
 use Field::*;
 
 impl Field {
     /// Those of an element of `items`.
-    pub const OF_ITEM: [Self; 4] = [ItemId, Position, Score, Propensity];
+    pub const OF_ITEM: [Self; 5] = [ItemId, Position, Score, Propensity, RewardEstimate];
 
     /// Those of a topic's events, without the dimensions.
     pub fn of_topic(topic: Topic) -> &'static [Self] {
         match topic {
             Topic::Impressions => &[
-                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Score, Propensity, Items,
-                Reference, HeldOut,
+                Ts,
+                UserId,
+                EventId,
+                RequestId,
+                Type,
+                ItemId,
+                Position,
+                Score,
+                Propensity,
+                RewardEstimate,
+                Items,
+                Reference,
+                HeldOut,
             ],
             Topic::Clicks => &[
                 Ts, UserId, EventId, RequestId, Type, ItemId, Position, Feedback, DwellMs, StartTs,
@@ -53,7 +68,7 @@ impl Field {
         }
     }
 
-    /// Our name; "" for dimensions, whose names are settings.
+    /// Our name; "" for dimensions and fields of policies, whose names are settings.
     pub fn name(self) -> &'static str {
         match self {
             Ts => "ts",
@@ -65,6 +80,7 @@ impl Field {
             Position => "position",
             Score => "score",
             Propensity => "propensity",
+            RewardEstimate => "reward_estimate",
             Items => "items",
             Reference => "reference",
             HeldOut => "held_out",
@@ -75,7 +91,7 @@ impl Field {
             Value => "value",
             SessionId => "session_id",
             Action => "action",
-            Dimension(_) => "",
+            Dimension(_) | Target(_) | Estimate(_) => "",
         }
     }
 
@@ -90,7 +106,8 @@ impl Field {
             ItemId => Reason::ItemId,
             Position => Reason::Position,
             Score => Reason::Score,
-            Propensity => Reason::Propensity,
+            Propensity | Target(_) => Reason::Propensity,
+            RewardEstimate | Estimate(_) => Reason::RewardEstimate,
             Items => Reason::Items,
             Reference => Reason::Reference,
             HeldOut => Reason::HeldOut,

@@ -15,6 +15,9 @@ impl Draft {
         source: &Source,
     ) -> Result<(), Reason> {
         self.items.clear();
+        if let Some(said) = &mut self.said {
+            said.items.clear();
+        }
         self.has_list = !reader.null()?;
         if !self.has_list {
             return Ok(());
@@ -28,6 +31,9 @@ impl Draft {
             }
             let shown = self.read_element(reader, source)?;
             self.items.push(shown.item());
+            if let Some(said) = &mut self.said {
+                said.end_element();
+            }
             Ok(())
         })?;
         if count == 0 {
@@ -88,7 +94,13 @@ impl Draft {
                 shown.score = reader.double(is_right, reason)?;
             }
             _ => {
-                reader.double(|propensity| propensity > 0.0 && propensity <= 1.0, reason)?;
+                let value = match field {
+                    Field::Propensity => reader.double(|p| p > 0.0 && p <= 1.0, reason)?,
+                    _ => reader.double(|share| (0.0..=1.0).contains(&share), reason)?,
+                };
+                if let Some(said) = &mut self.said {
+                    said.set(field, is_element, value);
+                }
             }
         }
         Ok(())

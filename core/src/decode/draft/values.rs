@@ -25,7 +25,13 @@ impl Draft {
             Field::ItemId if matches!(topic, Topic::Clicks | Topic::Conversions) => {
                 self.shown.item = self.read_id(reader, source, reason)?;
             }
-            Field::ItemId | Field::Position | Field::Score | Field::Propensity => {
+            Field::ItemId
+            | Field::Position
+            | Field::Score
+            | Field::Propensity
+            | Field::RewardEstimate
+            | Field::Target(_)
+            | Field::Estimate(_) => {
                 let mut shown = self.shown;
                 self.read_shown(field, false, reader, source, &mut shown)?;
                 self.shown = shown;

@@ -1,0 +1,185 @@
+"""Off-policy evaluation: the click-through rate that another policy would have had.
+
+The impressions were logged under a policy that showed each item with a known probability
+(`propensity`); for every target of ``[[policies]]`` they say with what probability it would have
+shown the same item there. With w the weight of an impression (``metrics.off_policy_sums``), y = 1
+where it was clicked, r the clicks expected of the shown item and e those expected where the target
+chooses,
+
+    IPS Σwy / n,    SNIPS Σwy / Σw,    doubly robust Σ(e + w (y - r)) / n.
+
+Sources: D Dudík, Langford, Li, *Doubly Robust Policy Evaluation and Learning*, 2011;
+S Swaminathan, Joachims, *The Self-Normalized Estimator for Counterfactual Learning*, 2015.
+
+Two of three items were clicked. The target shows the first twice as often, the second half as
+often, and the third never, so that clicks weigh 2 and 0:
+
+    >>> from streamer.testing.readings import value_of
+    >>> weights = {"a": (0.25, 0.5, 0.2), "b": (0.5, 0.25, 0.1), "c": (0.5, 0.0, 0.4)}
+    >>> shown = [
+    ...     {"item_id": item, "propensity": p, "p_new": target, "reward_estimate": r}
+    ...     for item, (p, target, r) in weights.items()
+    ... ]
+    >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
+    >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "ac"]
+    >>> settings = {"metrics": {"families": ["off_policy"]}}
+    >>> settings |= {"policies": [{"name": "new", "propensity": "p_new"}]}
+    >>> def read(name):
+    ...     found = value_of(events, name, settings, policy="new", maturity="provisional")
+    ...     return round(found, 6)
+    >>> read("ips_ratio"), read("snips_ratio"), read("mean_weight_ratio")
+    (0.666667, 0.8, 0.833333)
+
+Doubly robust: 0.2 + 2 · 0.8, 0.1 - 0.5 · 0.1 and 0.4, over 3; and 2.5² / (2² + 0.5²):
+
+    >>> read("doubly_robust_ratio"), read("effective_sample_size")
+    (0.75, 1.470588)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
+from streamer.metrics.off_policy_sums import QUANTITIES, WEIGHT_UNIT, name_of, stats
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy, matured
+
+_HORIZON = "click_ms"
+_LABELS = ("policy", "maturity")
+_IMPRESSIONS = "impressions with a propensity and a probability of the policy"
+_ESTIMATED = f"{_IMPRESSIONS} and a reward_estimate"
+
+
+@dataclass(frozen=True)
+class ByPolicy(RatioBy):
+    """A ratio for each of ``[[policies]]``; ``above``, ``below``: of ``QUANTITIES``."""
+
+    label: ClassVar[str] = "policy"
+    setting: ClassVar[str] = "policies"
+    above: str
+    below: str
+    source: str
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        for policy in settings.policies:
+            yield {self.label: policy.name}, self.of(policy.name)
+
+    def of(self, policy: str) -> Ratio:
+        """The ratio for one policy."""
+        name, title = (f"{text}@{policy}" for text in (self.name, self.title))
+        unit = QUANTITIES[self.above] // QUANTITIES[self.below]
+        stat = name_of(self.above, policy)
+        above = Quantity(stat, self.above, (stat,), unit, is_signed=self.above == "doubly_robust")
+        stat = name_of(self.below, policy)
+        below = Quantity(stat, self.below, (stat,))
+        return Ratio(
+            *(name, title, above, below, self.doc, self.unit),
+            horizon=_HORIZON,
+            is_weighted=True,
+        )
+
+
+BY_POLICY = (
+    ByPolicy(
+        *("ips_ratio", "Click-through rate by IPS"),
+        "Click-through rate that the policy would have had, by inverse propensity scoring: unbiased"
+        " where no weight is clipped and the logging policy shows all that this one would.",
+        "sum of weights of clicked impressions / impressions",
+        f"absent without {_IMPRESSIONS}",
+        *("clicked_weight", "impressions", "D"),
+    ),
+    ByPolicy(
+        *("snips_ratio", "Click-through rate by SNIPS"),
+        "The same, self-normalised: by the sum of weights instead of the impressions. It varies"
+        " less, and is biased a little in small samples.",
+        "sum of weights of clicked impressions / sum of weights",
+        "absent without a weight above 0",
+        *("clicked_weight", "weight", "S"),
+    ),
+    ByPolicy(
+        *("doubly_robust_ratio", "Click-through rate, doubly robust"),
+        "The same from expected rewards, corrected by weighted errors: right where either the"
+        " propensities or the expectations are. It may be below 0.",
+        "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
+        f"absent without {_ESTIMATED}",
+        *("doubly_robust", "estimated", "D"),
+    ),
+    ByPolicy(
+        *("mean_weight_ratio", "Mean weight"),
+        "Mean weight, which is 1 in the long run: elsewhere propensities are wrong, weights are"
+        " clipped, or the policy shows what the logging one never does.",
+        "sum of weights / impressions",
+        f"absent without {_IMPRESSIONS}",
+        *("weight", "impressions", ""),
+        unit="weight per impression",
+    ),
+)
+"""Means over impressions: they have intervals, and experiments and alerts compare them."""
+
+metric = Declarations()
+for each in BY_POLICY:
+    metric(
+        each.name,
+        formula=each.formula,
+        unit=each.unit,
+        empty=each.empty,
+        source=each.source,
+        labels=each.labels,
+        doc=each.doc,
+    )(each.series)
+
+
+@metric(
+    "effective_sample_size",
+    formula="(sum of weights)² / sum of weights²",
+    unit="impressions",
+    empty="absent where no weight is above 0.0007, as squares are rounded to 1e-6 each",
+    labels=_LABELS,
+)
+def effective_sample_size(w: Sums) -> Iterator[Series]:
+    """As many impressions of the policy itself would tell as much of its click-through rate."""
+    for policy in w.settings.policies:
+        parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
+        for labels, (weights, squares) in matured(w, _HORIZON, *parts):
+            above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
+            yield ratio(above, squares, policy=policy.name, **labels)
+
+
+def _count(name: str, quantity: str, formula: str, doc: str) -> None:
+    """Declare a count of impressions."""
+
+    def series(w: Sums) -> Iterator[Series]:
+        for policy in w.settings.policies:
+            for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
+                yield Series({"policy": policy.name, **labels}, sums, sums != 0)
+
+    metric(
+        name,
+        formula=formula,
+        unit="impressions",
+        empty="absent where it is 0",
+        labels=_LABELS,
+        doc=doc,
+    )(series)
+
+
+_count(
+    *("window_off_policy_impressions", "impressions", _IMPRESSIONS),
+    "Support of ips_ratio and mean_weight_ratio.",
+)
+_count(
+    *("window_doubly_robust_impressions", "estimated", _ESTIMATED),
+    "Support of doubly_robust_ratio.",
+)
+_count(
+    *("window_clipped_impressions", "clipped", "those whose weight is above metrics.max_weight"),
+    "Weights that were clipped; each lowers the estimates.",
+)
+
+FAMILY = Family("off_policy", stats, tuple(metric.metrics))
+FAMILY_OF = {each.name: FAMILY.name for each in BY_POLICY}
+"""Metric → its family."""

@@ -1,0 +1,142 @@
+"""Off-policy estimates: of the other arm of a real A/B test, and beside plain NumPy."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.off_policy_sums import names
+from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
+from streamer.sources.open_bandit import SURFACES, events, rows
+from streamer.sources.replay import Replay
+
+TARGETS = ("p_bts", "p_wrong")
+SETTINGS: dict[str, Any] = {
+    "windows": {"lengths": ["31d"]},
+    "metrics": {
+        "families": ["traffic", "off_policy", "intervals"],
+        "rollups": [["variant"], ["variant", "surface"]],
+        "detailed": [["variant"], ["variant", "surface"]],
+    },
+    "policies": [{"name": name, "propensity": name} for name in TARGETS],
+}
+PAGE = Path(__file__).parents[2] / "docs/off-policy.md"
+Place = tuple[str, int]
+"""Item (with its campaign) and position."""
+Values = dict[str, float]
+
+
+def probabilities() -> dict[str, dict[Place, float]]:
+    """How likely Bernoulli Thompson sampling shows an item at a position, from the propensities
+    that it logged with n of its impressions: n / Σ(1 / propensity). Their plain mean is wrong:
+    probable items are in it more often."""
+    logged: dict[Place, list[float]] = defaultdict(list)
+    for row in rows():
+        if row["policy"] == "bts":
+            place = (f"{row['campaign']}-{row['item_id']}", int(row["position"]))
+            logged[place].append(float(row["propensity_score"]))
+    return {
+        "p_bts": {place: len(p) / sum(1 / x for x in p) for place, p in logged.items()},
+        "p_wrong": {place: sum(p) / len(p) for place, p in logged.items()},
+    }
+
+
+@cache
+def logged() -> list[dict[str, Any]]:
+    """Impressions of the packaged log that carry both targets' probabilities, and its clicks."""
+    known, found = probabilities(), []
+    for event in events():
+        if event["type"] == "impression":
+            place = (event["item_id"], event["position"])
+            found.append({**event, **{name: known[name].get(place, 0.0) for name in TARGETS}})
+        elif event["type"] == "click":
+            found.append(event)
+    return found
+
+
+@cache
+def readings() -> dict[tuple[str, str, str], Values]:
+    """(policy or "", arm, campaign) → metric → value."""
+    replay = Replay(parse(SETTINGS))
+    encode = msgspec.json.Encoder().encode
+    replay.feed([(LINE_TYPES[e["type"]], e["ts"], encode(e)) for e in logged()])
+    replay.finish()
+    found: dict[tuple[str, str, str], Values] = defaultdict(dict)
+    for r in replay.readout().readings:
+        labels = r.labels
+        if "variant" in labels and labels.get("maturity", "provisional") == "provisional":
+            key = (labels.get("policy", ""), labels["variant"], labels["surface"])
+            found[key][r.name.removeprefix(PREFIX)] = r.value
+    return found
+
+
+def weights(surface: str) -> tuple[Any, Any]:
+    """Weights of the random arm's impressions, and which were clicked: by NumPy."""
+    clicked = {e["request_id"] for e in logged() if e["type"] == "click"}
+    some = [
+        e
+        for e in logged()
+        if e["type"] == "impression"
+        and e["variant"] == "random"
+        and surface in ("all", e["surface"])
+    ]
+    w = np.minimum([e["p_bts"] / e["propensity"] for e in some], 100.0)
+    return w, np.array([e["request_id"] in clicked for e in some])
+
+
+@pytest.mark.parametrize("surface", ["all", *SURFACES.values()])
+def test_the_random_arm_tells_the_click_through_rate_of_the_other_arm(surface: str) -> None:
+    truth = readings()["", "bts", surface]["ctr_attributed_ratio"]
+    found = readings()["p_bts", "random", surface]
+    for name in ("ips", "snips"):
+        assert found[f"{name}_lower_ratio"] < truth < found[f"{name}_upper_ratio"], (name, found)
+    assert 0.9 < found["mean_weight_ratio"] < 1.1
+
+
+@pytest.mark.parametrize("surface", ["all", *SURFACES.values()])
+def test_estimates_are_those_of_numpy(surface: str) -> None:
+    w, y = weights(surface)
+    found = readings()["p_bts", "random", surface]
+    assert found["window_off_policy_impressions"] == len(w)
+    assert found["ips_ratio"] == pytest.approx(np.mean(w * y), rel=1e-6)
+    assert found["snips_ratio"] == pytest.approx(np.sum(w * y) / np.sum(w), rel=1e-6)
+    assert found["mean_weight_ratio"] == pytest.approx(np.mean(w), rel=1e-6)
+    assert found["effective_sample_size"] == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=1e-5)
+
+
+def test_the_page_shows_what_is_measured() -> None:
+    page = PAGE.read_text()
+    for surface in ("all", *SURFACES.values()):
+        found = readings()["p_bts", "random", surface]
+        ctr = [readings()["", arm, surface]["ctr_attributed_ratio"] for arm in ("random", "bts")]
+        cells = [surface.removesuffix("_items"), *(f"{100 * value:.2f} %" for value in ctr)]
+        if surface == "all":
+            cells[0] = "together"
+        for name in ("ips", "snips"):
+            low, high = (100 * found[f"{name}_{end}_ratio"] for end in ("lower", "upper"))
+            cells.append(f"{100 * found[f'{name}_ratio']:.2f} % ({low:.2f} to {high:.2f})")
+        cells.append(f"{found['mean_weight_ratio']:.2f}")
+        cells.append(f"{found['effective_sample_size']:,.0f}")
+        row = f"| {' | '.join(cells)} |"
+        assert row in page, row
+    wrong = readings()["p_wrong", "random", "all"]
+    for value in (f"{wrong['mean_weight_ratio']:.2f}", f"{100 * wrong['ips_ratio']:.2f} %"):
+        assert value in page, wrong
+
+
+def test_sums_are_those_of_the_policies() -> None:
+    def of(*families: str) -> tuple[str, ...]:
+        policies = SETTINGS["policies"] if "off_policy" in families else []
+        return names(parse({"metrics": {"families": families}, "policies": policies}))
+
+    assert of("traffic", "intervals") == ()
+    assert len(of("off_policy")) == 14
+    assert of("off_policy")[0] == "off_policy.impressions@p_bts"
