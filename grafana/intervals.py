@@ -17,6 +17,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Value": ("conversion_value_per_click", "conversion_value_per_impression"),
     "Scores": ("calibration_ratio", "log_loss", "mse", "rmse", "mae"),
     "Scores as a classifier": ("classifier_precision_ratio", "classifier_recall_ratio"),
+    "Other policies": (*("ips_ratio", "snips_ratio", "doubly_robust_ratio", "mean_weight_ratio"),),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -28,6 +29,7 @@ _NARROWED = {
     "feedback": 'feedback="$feedback"',
     "definition": 'definition="$definition"',
     "threshold": 'threshold="$threshold"',
+    "policy": 'policy="$policy"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -49,16 +51,21 @@ class Intervals(Windowed):
         shown = f"{PREFIX}ctr_attributed_ratio{{{JOB}}}"
         rated = f"{PREFIX}positive_rate_ratio{{{JOB}}}"
         classified = f"{PREFIX}classifier_recall_ratio{{{JOB}}}"
+        estimated = f"{PREFIX}ips_ratio{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
             panels.label_variable("feedback", rated, "click"),
             panels.label_variable("definition", rated, "docs"),
             panels.label_variable("threshold", classified, self._first_threshold()),
+            panels.label_variable("policy", estimated, self._first_policy()),
         ]
 
     def _first_threshold(self) -> str:
         return f"{self._settings.metrics.thresholds[0]:.9g}"
+
+    def _first_policy(self) -> str:
+        return next((policy.name for policy in self._settings.policies), "")
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)

@@ -29,6 +29,15 @@ ROWS: dict[str, tuple[tuple[str, int], ...]] = {
         *(("classifier_precision_ratio", 8), ("classifier_recall_ratio", 8)),
         ("fairness_loss", 8),
     ),
+    "Clicks that other policies would have had (family off_policy)": (
+        *(("ips_ratio", 8), ("snips_ratio", 8), ("doubly_robust_ratio", 8)),
+        *(
+            ("mean_weight_ratio", 8),
+            ("effective_sample_size", 8),
+            ("window_clipped_impressions", 8),
+        ),
+        *(("window_off_policy_impressions", 12), ("window_doubly_robust_impressions", 12)),
+    ),
 }
 """Metrics without prefix, and the widths of their panels."""
 _NARROWED = {"maturity": 'maturity="$maturity"'}
