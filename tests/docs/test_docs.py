@@ -277,3 +277,11 @@ def test_series_and_alerts_that_pages_name_are_there(page: Path) -> None:
     rules = (ROOT / "grafana" / "prometheus" / "rules").glob("*.yml")
     alerts = set(re.findall(r"alert: (Streamer\w+)", "".join(p.read_text() for p in rules)))
     assert set(re.findall(r"`(Streamer[A-Z]\w+)`", text)) <= alerts
+
+
+def test_the_docs_are_short() -> None:
+    """Words that hands wrote, in all pages: generated ones say so in their first lines."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    texts = [page.read_text(encoding="utf-8") for page in pages]
+    written = [text for text in texts if "<!-- Written by" not in text[:200]]
+    assert len(re.findall(r"[^\s|]*\w[^\s|]*", " ".join(written))) <= 18_000

@@ -18,6 +18,7 @@ import pytest
 import redis
 
 from grafana.build import DASHBOARDS
+from streamer.metrics.catalogue import FAMILIES
 from streamer.settings.experiments import DAY_MS
 from streamer.sources.synthetic import Traffic, generate
 from streamer.testing.embedded import HOST
@@ -40,6 +41,11 @@ PAST_SECONDS = 1200
 PAST_RATE, PAST_DAYS_RATE = 60, 2
 PAST_DAYS = 15
 """A whole week to compare with, and one after it."""
+EVERYTHING = {
+    "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
+    "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
+}
+"""Families that are off by default have panels, too."""
 ARRIVED_SECONDS = 45.0
 """Longest wait for a query to have data; most have it at once."""
 INTERVAL = f"{5 * SCRAPE_SECONDS}s"
@@ -50,6 +56,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All services but Grafana; the topics hold twenty minutes when the workers begin."""
     require("Apache Kafka", "Redis", "Prometheus", "Alertmanager", "wget")
     found = Stack(tmp_path_factory.mktemp("stack"))
+    for service in found.services.values():
+        if "STREAMER_KAFKA__BROKERS" in (given := service.get("environment", {})):
+            service["environment"] = {**given, **EVERYTHING}
     try:
         found.start({"topics": lambda: send_past(found)})
         send_probes(found)
@@ -74,12 +83,15 @@ def send_past(stack: Stack) -> None:
 
 
 def send_probes(stack: Stack) -> None:
-    """Slates with a held-out item and a brute-force list, which made-up traffic has none of."""
+    """Slates with a held-out item, a brute-force list and propensities, one of which makes a weight
+    that is clipped: synthetic traffic has none of it."""
     slate = {"type": "impression", "ts": int(time.time() * 1000), "surface": "home"}
     probe = {"held_out": "i2", "reference": ["i1", "i2", "i3"]}
-    shown = {"items": [{"item_id": "i1"}, {"item_id": "i2"}]}
+    chances = {"i1": 0.001, "i2": 0.5}
+    shown = {"items": [{"item_id": item, "propensity": p, "reward_estimate": 0.1, "score": 0.9}
+                       for item, p in chances.items()]}  # fmt: skip
     ids = [{"user_id": f"probe{i}", "request_id": f"probe{i}", "variant": "AB"[i % 2]}
-           for i in range(20)]  # fmt: skip
+           for i in range(40)]  # fmt: skip
     send(stack, [json.dumps(slate | probe | shown | some).encode() for some in ids])
 
 
