@@ -6,6 +6,7 @@ pub mod dimensions;
 pub mod groups;
 pub mod intervals;
 pub mod labels;
+pub mod named_sums;
 pub mod off_policy;
 pub mod panes;
 pub mod scores;
@@ -24,7 +25,7 @@ use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
 use crate::counting::dimensions::Dimensions;
 use crate::counting::panes::{Overflow, Panes};
-use crate::counting::statistics::Statistics;
+use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
 use crate::slates::family::{Population, SlateFamily, SlateValue};
@@ -68,16 +69,12 @@ pub struct Counting {
 
 impl Counting {
     pub fn new(spec: &Spec) -> Result<Self, String> {
+        let places = Places(&spec.statistics);
         let families: Vec<(u32, SlateFamily)> = spec
             .slates
             .families
             .iter()
-            .map(|family| {
-                Ok((
-                    place_of(spec, &family.statistic)?,
-                    SlateFamily::new(family)?,
-                ))
-            })
+            .map(|family| Ok((places.at(&family.statistic)?, SlateFamily::new(family)?)))
             .collect::<Result<_, String>>()?;
         let has_scoring = families
             .iter()
@@ -374,16 +371,6 @@ fn of_slates(components: &[Component]) -> Result<Vec<(usize, OfSlates)>, String>
         }
     }
     Ok(found)
-}
-
-fn place_of(spec: &Spec, name: &str) -> Result<u32, String> {
-    let found = spec
-        .statistics
-        .iter()
-        .find(|statistic| statistic.name == name);
-    found
-        .map(|found| found.at)
-        .ok_or_else(|| format!("the spec lacks statistic {name:?}"))
 }
 
 /// The key of the viewings of an item of a request.

@@ -81,7 +81,7 @@ def core_spec(
                 "bucket_upper_ms": sketch.UPPER_MS.tolist(),
             },
             "scores": score_sums.core_spec(settings),
-            "off_policy": off_policy_sums.core_spec(settings),
+            "off_policy": off_policy_sums.SUMS.core_spec(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -226,10 +226,9 @@ def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
         return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
     if name.startswith("slates."):
         return {"slates": name.removeprefix("slates.")}
-    if name.startswith(score_sums.PREFIX):
-        return {"scores": score_sums.core_name(name)}
-    if name.startswith(off_policy_sums.PREFIX):
-        return {"off_policy": off_policy_sums.core_name(name, settings)}
+    for sums in (score_sums.SUMS, off_policy_sums.SUMS):
+        if sums.has(name):
+            return sums.core_component(name, settings)
     if name in measures.slate_sums:
         value = measures.slate_sums[name]
         return {

@@ -41,6 +41,8 @@ _QUANTITIES = (
     *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
 )
 _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
+_NAMED = (score_sums.SUMS, off_policy_sums.SUMS)
+"""Quantities that have a statistic by group of their own."""
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
@@ -67,12 +69,9 @@ Ends = Callable[[Sums], Found]
 
 def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
     """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
-    if name.startswith(score_sums.PREFIX):
-        stat, first = score_sums.BY_GROUP, score_sums.first_group(name, w.settings)
-    elif name.startswith(off_policy_sums.PREFIX):
-        stat, first = off_policy_sums.BY_GROUP, off_policy_sums.first_group(name, w.settings)
-    else:
-        stat, first = _STAT, _FIRST[name]
+    of = next((each for each in _NAMED if each.has(name)), None)
+    stat = _STAT if of is None else of.by_group
+    first = _FIRST[name] if of is None else of.first_group(name, w.settings)
     if first is None:
         return None
     sums = read(w, stat, horizon_ms)
@@ -139,8 +138,6 @@ def of_users(share: F64, users: I64, sample_ratio: float) -> Interval:
 metric = Declarations()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
-
-
 _FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF
 
 

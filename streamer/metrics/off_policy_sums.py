@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.metrics.layout import Stat
+from streamer.metrics.named_sums import NamedSums
 from streamer.settings.model import Settings
-from streamer.stats.random_groups import GROUPS
 
 WEIGHT_UNIT = 1_000_000
 """Units of a weight that is 1."""
@@ -19,7 +19,6 @@ VALUE_UNIT = 1_000_000_000
 """Units of a doubly robust value that is 1."""
 PREFIX = "off_policy."
 """How the names of these sums begin."""
-BY_GROUP = "off_policy_by_user_group"
 QUANTITIES = {
     "impressions": 1,
     "clipped": 1,
@@ -55,21 +54,14 @@ def names(settings: Settings) -> tuple[str, ...]:
     return tuple(name_of(each, policy.name) for policy in settings.policies for each in QUANTITIES)
 
 
-def first_group(name: str, settings: Settings) -> int | None:
-    """Where a sum's groups of users begin; None where it is not counted."""
-    counted = names(settings)
-    return counted.index(name) * GROUPS if name in counted else None
+SUMS = NamedSums(PREFIX, "off_policy", "off_policy_by_user_group", names, core_name)
 
 
 def stats(settings: Settings) -> tuple[Stat, ...]:
     """The statistics of the family."""
     largest = round(settings.metrics.max_weight * VALUE_UNIT)
-    counted = names(settings)
-    found = [_stat(name, settings) for name in counted]
-    if counted and "intervals" in settings.metrics.families:
-        width = len(counted) * GROUPS
-        found.append(Stat(BY_GROUP, "sums by group of users", largest=largest, width=width))
-    return tuple(found)
+    own = [_stat(name, settings) for name in names(settings)]
+    return (*own, *SUMS.group_stats(settings, largest))
 
 
 def _stat(name: str, settings: Settings) -> Stat:
@@ -79,8 +71,3 @@ def _stat(name: str, settings: Settings) -> Stat:
         return Stat(name, "impressions")
     power = 2 if quantity == "weight_square" else 1
     return Stat(name, f"{1 / unit:g}", largest=round(most**power * unit))
-
-
-def core_spec(settings: Settings) -> list[dict[str, Any]]:
-    """What the core is told."""
-    return [{"statistic": name, "sum": core_name(name, settings)} for name in names(settings)]

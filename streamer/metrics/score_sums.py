@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from streamer.metrics.layout import Stat
+from streamer.metrics.named_sums import NamedSums
 from streamer.settings.model import Settings
-from streamer.stats.random_groups import GROUPS
 
 UNIT = 1_000_000_000
 """Units of a score, an error or a loss that is 1."""
 PREFIX = "scores."
 """How the names of these sums begin."""
-BINS, CURVE, BY_GROUP = "score_bins", "score_curve", "scores_by_user_group"
+BINS, CURVE = "score_bins", "score_curve"
 CURVE_BINS = 10
 """Bins of the calibration curve: of equal width, from 0 to 1; a score on an edge is in the upper
 one."""
@@ -58,10 +58,10 @@ def name_of(kind: str, threshold: float | None = None) -> str:
     return PREFIX + kind + ("" if threshold is None else f"@{threshold:.9g}")
 
 
-def core_name(name: str) -> Any:
+def core_name(name: str, settings: Settings) -> Any:
     """What the core calls the sum of this name.
 
-    >>> core_name("scores.log_loss"), core_name("scores.predicted@0.5")
+    >>> core_name("scores.log_loss", Settings()), core_name("scores.predicted@0.5", Settings())
     ('log_loss', {'predicted': 500000000})
     """
     kind, _, threshold = name.removeprefix(PREFIX).partition("@")
@@ -79,25 +79,17 @@ def names(settings: Settings) -> tuple[str, ...]:
     return ()
 
 
-def first_group(name: str, settings: Settings) -> int | None:
-    """Where a sum's groups of users begin; None where it is not counted."""
-    counted = names(settings)
-    return counted.index(name) * GROUPS if name in counted else None
+SUMS = NamedSums(PREFIX, "scores", "scores_by_user_group", names, core_name)
 
 
 def stats(settings: Settings) -> tuple[Stat, ...]:
     """The statistics of both families, as far as the settings need them."""
-    counted, families = names(settings), settings.metrics.families
-    found = [_stat(name) for name in counted]
+    found = [_stat(name) for name in names(settings)]
     found.append(Stat(BINS, "impressions by bin, clicked ones by bin", width=2 * len(EDGES) + 2))
-    if "scores" in families:
+    if "scores" in settings.metrics.families:
         unit = "impressions, clicked ones and scores in 1e-9 by bin"
         found.append(Stat(CURVE, unit, largest=UNIT, width=3 * CURVE_BINS))
-    if counted and "intervals" in families:
-        width = len(counted) * GROUPS
-        unit = "sums by group of users"
-        found.append(Stat(BY_GROUP, unit, largest=_LARGEST_LOSS, width=width))
-    return tuple(found)
+    return (*found, *SUMS.group_stats(settings, _LARGEST_LOSS))
 
 
 def _stat(name: str) -> Stat:
@@ -108,6 +100,5 @@ def _stat(name: str) -> Stat:
 
 
 def core_spec(settings: Settings) -> dict[str, Any]:
-    """What the core is told."""
-    sums = [{"statistic": name, "sum": core_name(name)} for name in names(settings)]
-    return {"sums": sums, "edges": EDGES}
+    """The core's spec of sums and bins."""
+    return {"sums": SUMS.core_spec(settings), "edges": EDGES}

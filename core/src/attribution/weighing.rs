@@ -28,20 +28,14 @@ impl WeightLogs {
 
     /// A new open impression.
     pub(super) fn push_open(&mut self, item: Option<&WeighedItem>) {
-        if self.policies > 0 {
-            let weights = item.map(|weighed| weighed.map(|found| found.weight));
-            self.open
-                .push(weights.unwrap_or([Weight::NONE; MAX_POLICIES]));
-        }
+        let weights = item.map(|weighed| weighed.map(|found| found.weight));
+        self.load_open(weights.unwrap_or([Weight::NONE; MAX_POLICIES]));
     }
 
     /// An open impression is retained.
     pub(super) fn retain(&mut self, open: u32) {
-        if self.policies > 0 {
-            let weights = self.open.get(open).copied();
-            self.retained
-                .push(weights.unwrap_or([Weight::NONE; MAX_POLICIES]));
-        }
+        let weights = self.open.get(open).copied();
+        self.load_retained(weights.unwrap_or([Weight::NONE; MAX_POLICIES]));
     }
 
     /// Emits what a shown item says of each policy.

@@ -7,9 +7,7 @@
 use serde::Deserialize;
 
 use crate::changes::{Weighing, WeighingOf};
-use crate::counting::panes::Panes;
-use crate::counting::statistics::{GROUPS, Places, group_of};
-use crate::spec::Spec;
+use crate::counting::named_sums::square;
 use crate::weights::{VALUE_UNIT, WEIGHT_UNIT};
 
 /// What is added up for one policy: counts, weights and their squares in units of 1e-6, doubly
@@ -55,7 +53,7 @@ impl PolicySum {
                 Quantity::Impressions => 1,
                 Quantity::Clipped => i64::from(is_clipped),
                 Quantity::Weight => weight,
-                Quantity::WeightSquare => square(weight),
+                Quantity::WeightSquare => square(weight, WEIGHT_UNIT),
                 Quantity::ClickedWeight => 0,
                 Quantity::Estimated => i64::from(is_estimated),
                 Quantity::DoublyRobust => unclicked,
@@ -65,49 +63,6 @@ impl PolicySum {
                 Quantity::DoublyRobust if is_estimated => sign * weight * VALUE_UNIT / WEIGHT_UNIT,
                 _ => 0,
             },
-        }
-    }
-}
-
-/// In the same unit; halves go up.
-fn square(weight: i64) -> i64 {
-    (weight * weight + WEIGHT_UNIT / 2) / WEIGHT_UNIT
-}
-
-/// The sums of all policies, and where they stand.
-#[derive(Debug)]
-pub struct OffPolicy {
-    pub sums: Vec<(u32, PolicySum)>,
-    /// Sums by group of users.
-    pub by_group: Option<u32>,
-}
-
-impl OffPolicy {
-    /// None where nothing is said of policies.
-    pub(super) fn of(spec: &Spec, places: &Places<'_>) -> Result<Option<Self>, String> {
-        let sums: Vec<(u32, PolicySum)> = spec
-            .off_policy
-            .iter()
-            .map(|named| Ok((places.at(&named.statistic)?, named.sum)))
-            .collect::<Result<_, String>>()?;
-        let width = sums.len() * GROUPS as usize;
-        let by_group = places.wide("off_policy_by_user_group", width)?;
-        Ok((!sums.is_empty()).then_some(Self { sums, by_group }))
-    }
-
-    /// Adds what a change adds to each.
-    pub fn add(&self, panes: &mut Panes, change: &Weighing) {
-        let (event_ms, segment) = (change.event_ms, change.segment);
-        for (number, (place, sum)) in (0..).zip(&self.sums) {
-            let amount = sum.amount(change);
-            if amount == 0 {
-                continue;
-            }
-            panes.add(event_ms, segment, *place, amount);
-            if let Some(first) = self.by_group {
-                let place = first + number * GROUPS + group_of(change.user);
-                panes.add(event_ms, segment, place, amount);
-            }
         }
     }
 }

@@ -9,8 +9,9 @@
 use serde::Deserialize;
 
 use crate::changes::{Outcome, Segment, Shown};
+use crate::counting::named_sums::{NamedSums, square};
 use crate::counting::panes::Panes;
-use crate::counting::statistics::{GROUPS, Places, group_of};
+use crate::counting::statistics::Places;
 use crate::logarithms::minus_log;
 use crate::spec::Spec;
 
@@ -54,9 +55,9 @@ impl ScoreSum {
             Self::Positives => i64::from(is_clicked),
             Self::Score => units,
             Self::ScoreOfPositives => units * i64::from(is_clicked),
-            Self::ScoreSquare => square(units),
+            Self::ScoreSquare => square(units, UNIT),
             Self::AbsoluteError => error.abs(),
-            Self::SquaredError => square(error),
+            Self::SquaredError => square(error, UNIT),
             Self::LogLoss => loss(score, is_clicked),
             Self::Predicted(least) => i64::from(units >= least),
             Self::TruePositives(least) => i64::from(is_clicked && units >= least),
@@ -83,10 +84,6 @@ fn units_of(score: f64) -> Option<i64> {
     is_probability.then_some((score * UNIT as f64 + 0.5) as i64)
 }
 
-fn square(units: i64) -> i64 {
-    (units * units + UNIT / 2) / UNIT
-}
-
 fn loss(probability: f64, is_clicked: bool) -> i64 {
     let p = probability.clamp(LEAST, 1.0 - LEAST);
     let likelihood = if is_clicked { p } else { 1.0 - p };
@@ -110,13 +107,8 @@ impl Bins {
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.edges.len() + 1
-    }
-
-    /// Never: there is one more bin than edges.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// The bin of a score; none without one.
@@ -132,60 +124,45 @@ pub fn of_curve(score: f64) -> Option<(usize, i64)> {
     Some((bin.min(CURVE_BINS - 1), units))
 }
 
-/// Sums over impressions with a score, and where they stand.
+/// Sums and bins of impressions with a score, and where they stand.
 #[derive(Debug)]
 pub(super) struct Scores {
-    sums: Vec<(u32, ScoreSum)>,
+    sums: NamedSums<ScoreSum>,
     /// Impressions by bin, then the clicked ones.
     bins: Option<(u32, Bins)>,
     curve: Option<u32>,
-    /// Sums by group of users.
-    by_group: Option<u32>,
 }
 
 impl Scores {
     /// None where no score is looked at.
     pub fn of(spec: &Spec, places: &Places<'_>) -> Result<Option<Self>, String> {
-        let sums: Vec<(u32, ScoreSum)> = spec
-            .scores
-            .sums
-            .iter()
-            .map(|named| Ok((places.at(&named.statistic)?, named.sum)))
-            .collect::<Result<_, String>>()?;
+        let sums = NamedSums::of(&spec.scores.sums, "scores_by_user_group", places)?;
         let bins = Bins::new(spec.scores.edges.clone())?;
-        let scores = Self {
-            bins: places
-                .wide("score_bins", 2 * bins.len())?
-                .map(|at| (at, bins)),
-            curve: places.wide("score_curve", CURVE_WIDTH)?,
-            by_group: places.wide("scores_by_user_group", sums.len() * GROUPS as usize)?,
+        let at = places.wide("score_bins", 2 * bins.count())?;
+        let curve = places.wide("score_curve", CURVE_WIDTH)?;
+        Ok(sums.map(|sums| Self {
             sums,
-        };
-        Ok((!scores.sums.is_empty()).then_some(scores))
+            bins: at.map(|at| (at, bins)),
+            curve,
+        }))
     }
 
-    /// Adds an amount of each sum; `place`: time, segment and user.
-    pub fn add(
-        &self,
-        panes: &mut Panes,
-        (event_ms, segment, user): (i64, Segment, u64),
-        amount: impl Fn(ScoreSum) -> i64,
-    ) {
-        for (number, (place, sum)) in (0..).zip(&self.sums) {
-            let amount = amount(*sum);
-            if amount == 0 {
-                continue;
-            }
-            panes.add(event_ms, segment, *place, amount);
-            if let Some(first) = self.by_group {
-                let place = first + number * GROUPS + group_of(user);
-                panes.add(event_ms, segment, place, amount);
-            }
-        }
+    /// An impression is shown, as not clicked.
+    pub fn shown(&self, panes: &mut Panes, change: &Shown) {
+        let place = (change.event_ms, change.segment, change.user);
+        self.sums.add(panes, place, |sum| sum.of_shown(change));
+        self.add_bins(panes, place, change.score, false, 1);
+    }
+
+    /// An impression is clicked, or is not any more.
+    pub fn outcome(&self, panes: &mut Panes, change: &Outcome) {
+        let place = (change.event_ms, change.segment, change.user);
+        self.sums.add(panes, place, |sum| sum.of_outcome(change));
+        self.add_bins(panes, place, change.score, true, change.clicked);
     }
 
     /// Adds to the bins of a score: of impressions, or of clicked ones.
-    pub fn add_bins(
+    fn add_bins(
         &self,
         panes: &mut Panes,
         (event_ms, segment, _): (i64, Segment, u64),
@@ -196,7 +173,7 @@ impl Scores {
         if let Some((first, bins)) = &self.bins
             && let Some(bin) = bins.of(score)
         {
-            let place = bin + if of_clicked { bins.len() } else { 0 };
+            let place = bin + if of_clicked { bins.count() } else { 0 };
             panes.add(event_ms, segment, first + place as u32, sign);
         }
         if let (Some(first), Some((bin, units))) = (self.curve, of_curve(score)) {
@@ -238,7 +215,7 @@ mod tests {
     #[test]
     fn a_score_on_an_edge_is_in_the_bin_above() {
         let bins = Bins::new(vec![0.0, 0.5]).unwrap();
-        assert_eq!(bins.len(), 3);
+        assert_eq!(bins.count(), 3);
         assert_eq!(bins.of(-1.0), Some(0));
         assert_eq!(bins.of(0.0), Some(1));
         assert_eq!(bins.of(0.5), Some(2));

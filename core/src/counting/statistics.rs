@@ -4,7 +4,8 @@
 
 use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown, Weighing};
 use crate::counting::components::LIMB_BITS;
-use crate::counting::off_policy::OffPolicy;
+use crate::counting::named_sums::NamedSums;
+use crate::counting::off_policy::PolicySum;
 use crate::counting::panes::Panes;
 use crate::counting::scores::Scores;
 use crate::spec::{Classes, Spec, Statistic};
@@ -72,20 +73,20 @@ pub struct Statistics {
     engagement: Option<Engagement>,
     by_group: Option<u32>,
     scores: Option<Scores>,
-    off_policy: Option<OffPolicy>,
+    off_policy: Option<NamedSums<PolicySum>>,
     kinds: u32,
     classes: Classes,
 }
 
 /// Finds statistics by name.
-pub(super) struct Places<'a>(&'a [Statistic]);
+pub(super) struct Places<'a>(pub(super) &'a [Statistic]);
 
 impl Places<'_> {
     pub(super) fn at(&self, name: &str) -> Result<u32, String> {
         self.find(name).map(|found| found.at)
     }
 
-    pub(super) fn find(&self, name: &str) -> Result<&Statistic, String> {
+    fn find(&self, name: &str) -> Result<&Statistic, String> {
         let found = self.0.iter().find(|statistic| statistic.name == name);
         found.ok_or_else(|| format!("the spec lacks statistic {name:?}"))
     }
@@ -135,7 +136,7 @@ impl Statistics {
                 .then(|| places.at("by_user_group"))
                 .transpose()?,
             scores: Scores::of(spec, &places)?,
-            off_policy: OffPolicy::of(spec, &places)?,
+            off_policy: NamedSums::of(&spec.off_policy, "off_policy_by_user_group", &places)?,
             kinds: spec.feedback.kinds.len() as u32,
             classes: spec.classes.clone(),
         })
@@ -157,9 +158,7 @@ impl Statistics {
             panes.add(event_ms, segment, place, 1);
         }
         if let Some(scores) = self.scores.as_ref().filter(|_| !change.score.is_nan()) {
-            let place = (event_ms, segment, change.user);
-            scores.add(panes, place, |sum| sum.of_shown(change));
-            scores.add_bins(panes, place, change.score, false, 1);
+            scores.shown(panes, change);
         }
     }
 
@@ -241,21 +240,16 @@ impl Statistics {
                 panes.add(change.event_ms, change.segment, place, amount);
             }
         }
-        self.scored_outcome(panes, change);
-    }
-
-    fn scored_outcome(&self, panes: &mut Panes, change: &Outcome) {
         let is_scored = change.clicked != 0 && !change.score.is_nan();
         if let Some(scores) = self.scores.as_ref().filter(|_| is_scored) {
-            let place = (change.event_ms, change.segment, change.user);
-            scores.add(panes, place, |sum| sum.of_outcome(change));
-            scores.add_bins(panes, place, change.score, true, change.clicked);
+            scores.outcome(panes, change);
         }
     }
 
     pub fn weighed(&self, panes: &mut Panes, change: &Weighing) {
         if let Some(off_policy) = &self.off_policy {
-            off_policy.add(panes, change);
+            let place = (change.event_ms, change.segment, change.user);
+            off_policy.add(panes, place, |sum| sum.amount(change));
         }
     }
 
