@@ -5,23 +5,28 @@ from __future__ import annotations
 import msgspec
 
 from streamer._core import RecordDecoder
-from streamer.ingest.hash_key import FIXED_KEY
+from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.spec import records_spec
 from streamer.settings import limits
 from streamer.settings.model import Settings
+
+
+def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecoder:
+    """The core's decoder of single records of all four topics."""
+    spec = {
+        "hash_key": key,
+        "dimensions": settings.dimension_names,
+        "feedback_kinds": settings.feedback_kinds,
+        "records": records_spec(settings),
+    }
+    return RecordDecoder(msgspec.json.encode(spec))
 
 
 class RecordJudge:
     """Judges records of all four topics by the given settings."""
 
     def __init__(self, settings: Settings) -> None:
-        spec = {
-            "hash_key": FIXED_KEY,
-            "dimensions": settings.dimension_names,
-            "feedback_kinds": settings.feedback_kinds,
-            "records": records_spec(settings),
-        }
-        self._decoder = RecordDecoder(msgspec.json.encode(spec))
+        self._decoder = record_decoder(settings)
 
     def refusal(self, kind: str, value: bytes | None) -> str | None:
         """The reason why a record is rejected; None where it is valid."""

@@ -57,7 +57,7 @@ _OTHER_NAMES = {
     "variant": ("arm", "treatment", "bucket", "experiment_group", "policy"),
 }
 """What others call our fields."""
-_TOLD = frozenset({"type", "action", *MOMENTS})
+_OPEN = frozenset({"type", "action", *MOMENTS})
 _NUMBERS = frozenset({"position", "score", "propensity", "reward_estimate", "dwell_ms", "value"})
 _LONGEST_BITS = 10_000
 _NAMES = 20
@@ -193,7 +193,7 @@ class Explainer:
 
     def _is_open(self, given: Any, field: str) -> bool:
         """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
-        if field in _TOLD:
+        if field in _OPEN:
             return not isinstance(given, dict | list)
         return isinstance(given, int | float) and field in self._numbers
 

@@ -21,7 +21,7 @@ from streamer.settings.redis_url import validate_url
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
     from streamer.settings.experiments import Experiment
-    from streamer.settings.model import Exporter, Kafka, Metrics, Settings
+    from streamer.settings.model import Exporter, Kafka, Limits, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
@@ -62,17 +62,7 @@ def validate(s: Settings) -> None:
     _validate_ranking(s.metrics)
     _validate_experiments(s)
     _validate_alerts(s)
-    for name in msgspec.structs.fields(s.limits):
-        value = getattr(s.limits, name.name)
-        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
-    _require(
-        s.limits.segments <= limits.MAX_SEGMENTS,
-        f"limits.segments = {s.limits.segments}: at most {limits.MAX_SEGMENTS}",
-    )
-    _require(
-        s.limits.flush_ms <= limits.MAX_FLUSH_MS,
-        f"limits.flush_ms = {s.limits.flush_ms}: at most {limits.MAX_FLUSH_MS}",
-    )
+    _validate_limits(s.limits)
     _require(
         0 <= s.exporter.port <= 65535, f"exporter.port = {s.exporter.port}: must be 0 to 65535"
     )
@@ -83,6 +73,20 @@ def validate(s: Settings) -> None:
         "redis.password and redis.password_file are both set: use one",
     )
     _validate_kafka(s.kafka)
+
+
+def _validate_limits(bounds: Limits) -> None:
+    for name in msgspec.structs.fields(bounds):
+        value = getattr(bounds, name.name)
+        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
+    _require(
+        bounds.segments <= limits.MAX_SEGMENTS,
+        f"limits.segments = {bounds.segments}: at most {limits.MAX_SEGMENTS}",
+    )
+    _require(
+        bounds.flush_ms <= limits.MAX_FLUSH_MS,
+        f"limits.flush_ms = {bounds.flush_ms}: at most {limits.MAX_FLUSH_MS}",
+    )
 
 
 def _validate_kafka(kafka: Kafka) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from streamer._core import RecordDecoder
-from streamer.ingest.spec import records_spec
+from streamer.ingest.record import record_decoder
 from streamer.settings.model import Settings
 
 REASONS = (
@@ -19,13 +17,4 @@ REASONS = (
 
 def decoder_of(settings: Settings) -> RecordDecoder:
     """A decoder by the given settings."""
-    return RecordDecoder(
-        msgspec.json.encode(
-            {
-                "hash_key": [3, 5],
-                "dimensions": settings.dimension_names,
-                "feedback_kinds": settings.feedback_kinds,
-                "records": records_spec(settings),
-            }
-        )
-    )
+    return record_decoder(settings, (3, 5))

@@ -21,9 +21,10 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.core.decoders import decoder_of
 from tests.oracle.broken_lines import broken_line
-from tests.oracle.decoding import BrokenError, decode
+from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
 from tests.oracle.off_policy import weigh
+from tests.oracle.parsing import BrokenError
 from tests.oracle.reasons import is_right
 from tests.oracle.shape import Event, Shown
 from tests.support.agreement import SETTINGS, random_records

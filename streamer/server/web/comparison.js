@@ -26,10 +26,10 @@ export function comparison({ metric, pair, found }) {
     arms: element("p", { class: "values" }),
   };
   const drawn = bar();
-  const told = numbers();
+  const values = numbers();
   const course = pastLifts();
   const said = element("p", { class: "said" }, parts.verdict, " ", parts.lift, " ", parts.range);
-  const left = element("div", { class: "now" }, said, drawn.root, parts.reason, parts.arms, told.root);
+  const left = element("div", { class: "now" }, said, drawn.root, parts.reason, parts.arms, values.root);
   const root = element(
     "section",
     { class: "comparison" },
@@ -41,7 +41,7 @@ export function comparison({ metric, pair, found }) {
     root,
     update(item) {
       fill(parts, item);
-      for (const view of [drawn, told, course]) {
+      for (const view of [drawn, values, course]) {
         view.update(item);
       }
     },
