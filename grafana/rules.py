@@ -166,7 +166,7 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: even {hidden}, and more traffic"
         " would not help."
     )
-    told = (
+    statuses = (
         ("StreamerMetricNoTraffic", Status.NO_TRAFFIC, "warning", alert.for_,
          (f"{alert.metric} has no traffic", nothing)),
         ("StreamerMetricTooLittle", Status.TOO_LITTLE, "info", _TOO_LITTLE_FOR,
@@ -183,7 +183,7 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
             lasting,
             said,
         )
-        for name, status, severity, lasting, said in told
+        for name, status, severity, lasting, said in statuses
     ]
 
 

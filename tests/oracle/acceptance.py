@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.settings.model import Settings
 
-from .decoding import BrokenError, decode
+from .decoding import decode
+from .parsing import BrokenError
 from .shape import KINDS, Address, Event, Record
 
 NEVER = float("-inf")

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from streamer.settings.model import Settings
 
-from .decoding import MAX_RECORD_BYTES, BrokenError, decode, moment_ms, parse
+from .decoding import decode, moment_ms
+from .parsing import MAX_RECORD_BYTES, BrokenError, parse
 from .shape import LINE_TYPES, Record
 
 

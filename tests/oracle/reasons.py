@@ -6,15 +6,8 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import (
-    MAX_DEPTH,
-    BrokenError,
-    check_overwritten,
-    depth,
-    event_of,
-    fields_of_policies,
-    parse,
-)
+from .decoding import check_overwritten, event_of, fields_of_policies
+from .parsing import MAX_DEPTH, BrokenError, depth, parse
 
 ANY = frozenset({"any"})
 """What is no JSON may be called by whatever was wrong before its first stray character."""

@@ -9,9 +9,10 @@ import pytest
 
 from streamer.settings.load import parse
 
-from .decoding import BrokenError, decode, moment_ms
+from .decoding import decode, moment_ms
 from .files import murmur2, partition_of, strays_of_file
 from .oracle import Record, records_of_file, records_of_log, run
+from .parsing import BrokenError
 from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
 
