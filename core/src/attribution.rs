@@ -19,6 +19,7 @@ mod crediting;
 pub mod expiry;
 mod finality;
 pub mod impressions;
+pub mod items;
 pub mod pair_log;
 pub mod pending;
 pub mod rejoining;
@@ -27,11 +28,12 @@ mod retaining;
 pub mod weighing;
 
 use crate::attribution::impressions::{Impression, Impressions};
+use crate::attribution::items::ItemLogs;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
 use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::attribution::weighing::WeightLogs;
-use crate::changes::{Kind, Segment, Shown, Slate as SlateChange};
+use crate::changes::{ItemOf, Kind, Segment, Shown, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -85,6 +87,7 @@ impl Rules {
 pub struct ShownItem<'a> {
     pub user: u64,
     pub pair: u64,
+    pub item: ItemOf,
     /// `hash::NONE` without a slate.
     pub slate_key: u64,
     pub event_ms: i64,
@@ -116,6 +119,7 @@ pub struct Attribution {
     pub retained: RetainedImpressions,
     pub pending: Pending,
     pub weights: WeightLogs,
+    pub items: ItemLogs,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
     /// Settled feedback that moved to another segment since.
@@ -135,6 +139,7 @@ impl Attribution {
             retained: RetainedImpressions::new(spec.feedback.grades.len()),
             pending: Pending::default(),
             weights: WeightLogs::new(spec.records.policies.policies.len()),
+            items: ItemLogs::new(!spec.items.lists.is_empty()),
             unattributed: [0, 0],
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
@@ -156,6 +161,7 @@ impl Attribution {
             score: item.score,
         };
         counting.shown(&shown, self.stream_ms);
+        ItemLogs::emit_shown(item, counting);
         if let Some(weights) = item.weights {
             self.weights.emit_shown(item, weights, counting);
         }
@@ -190,12 +196,20 @@ impl Attribution {
         (row.position, row.segment) = (item.position, item.segment as u16);
         (row.score, row.probe, row.slate) = (item.score, item.probe, slate);
         self.weights.push_open(item.weights);
+        self.items.load_open(item.item);
+        if self
+            .slates
+            .get(slate)
+            .is_some_and(|found| found.takes(self.rules.slate_items))
+        {
+            self.retract_list(slate, counting);
+        }
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
         };
+        let is_member = found.takes(self.rules.slate_items);
         found.placed += 1;
         found.latest_event_ms = found.latest_event_ms.max(item.event_ms);
-        let is_member = found.placed <= self.rules.slate_items && !found.is_closed;
         row.set_member(is_member);
         if is_member {
             row.prev_in_slate = found.last_member;

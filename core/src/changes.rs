@@ -32,6 +32,30 @@ pub struct Shown {
     pub score: f64,
 }
 
+/// A shown item, as metrics of items see it.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemShown {
+    pub event_ms: i64,
+    pub segment: Segment,
+    /// From 1; 0: missing.
+    pub position: u32,
+    pub item: ItemOf,
+}
+
+/// What an impression shows: hashes of the item and of its category; `hash::NONE` without one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemOf {
+    pub item: u64,
+    pub category: u64,
+}
+
+/// The items of a slate in the order shown, under its time and segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed<'a> {
+    pub slate: Slate,
+    pub items: &'a [ItemOf],
+}
+
 /// Feedback under its effective segment and position.
 #[derive(Clone, Copy, Debug)]
 pub struct Given {

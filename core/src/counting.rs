@@ -5,7 +5,9 @@ pub mod components;
 pub mod dimensions;
 pub mod groups;
 pub mod intervals;
+pub mod item_counts;
 pub mod labels;
+pub mod listing;
 pub mod named_sums;
 pub mod off_policy;
 pub mod panes;
@@ -24,6 +26,7 @@ use crate::changes::{
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
 use crate::counting::dimensions::Dimensions;
+use crate::counting::listing::Listing;
 use crate::counting::panes::{Overflow, Panes};
 use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
@@ -48,6 +51,7 @@ pub struct Counting {
     pub panes: Panes,
     pub series: Vec<Series>,
     pub viewings: Viewings,
+    pub listing: Listing,
     pub experiments: Experiments,
     /// If metrics of users are wanted.
     pub users: Option<Users>,
@@ -103,6 +107,7 @@ impl Counting {
             users: is_on.then(|| Users::new(users)).transpose()?,
             conversions_of_users: counts_conversions.then(|| kinds.saturating_sub(1)),
             dimensions: Dimensions::new(spec.hash_key, &spec.dimensions, limits.segments),
+            listing: Listing::new(spec)?,
             panes,
             series: series
                 .iter()
@@ -325,6 +330,7 @@ impl Counting {
             return Err(Overflow);
         }
         self.panes.fold(stream_ms)?;
+        self.fold_items(stream_ms)?;
         self.series
             .iter_mut()
             .try_for_each(|series| series.fold(stream_ms))

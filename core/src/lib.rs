@@ -29,7 +29,7 @@ pub mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::counting::panes;
+    use crate::counting::{item_counts, panes};
     use crate::experiments;
     use crate::partition::tables::Table;
     #[pymodule_export]
@@ -54,6 +54,8 @@ mod _core {
         module.add("PanicException", panic)?;
         module.add("PANE_BITS", panes::PANE_BITS)?;
         module.add("STAT_BITS", panes::STAT_BITS)?;
+        module.add("ITEM_PLACE_BITS", item_counts::PLACE_BITS)?;
+        module.add("ITEM_LABEL_BITS", item_counts::LABEL_BITS)?;
         module.add("TOTAL_RING", panes::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;

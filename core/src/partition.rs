@@ -11,7 +11,7 @@ pub mod tables;
 
 use crate::attribution::pending::Feedback;
 use crate::attribution::{Attribution, ShownItem};
-use crate::changes::{Dwell, Kind, Segment};
+use crate::changes::{Dwell, ItemOf, Kind, Segment};
 use crate::counting::panes::Overflow;
 use crate::counting::sessions::{Sessions, Visit};
 use crate::counting::viewings::{Report, Viewing};
@@ -289,10 +289,15 @@ fn show(
         NONE if is_list => mix(event.user, at.offset as u64 ^ OWN_SLATE),
         key => key,
     };
+    let category = counting.category_of(event.dimensions.iter());
     for (index, item) in items.iter().enumerate() {
         let shown = ShownItem {
             user: event.user,
             pair: mix(event.user, item.item),
+            item: ItemOf {
+                item: item.item,
+                category: category.unwrap_or(item.category),
+            },
             slate_key,
             event_ms: event.event_ms,
             arrival_ms: at.arrival_ms,

@@ -24,7 +24,7 @@ use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
-use state::{no_series, panes_mut, panes_of};
+use state::{labels_of, panes_mut, panes_of};
 
 /// Kind, offset, reason, value.
 type RejectedRecord<'py> = (&'static str, i64, &'static str, Option<Bound<'py, PyBytes>>);
@@ -203,7 +203,7 @@ impl Core {
         self.partition.counting.dimensions.load(values, &tuples);
     }
 
-    // Panes: those of windows and totals, or of an alert series by its place
+    // Panes: those of windows and totals, or of a series by its place: alert series, then items
 
     /// The numbers of the panes that changed since the last call.
     fn take_changed_panes(&mut self, series: Option<usize>) -> PyResult<Vec<u64>> {
@@ -245,15 +245,13 @@ impl Core {
             .map_err(overflow)
     }
 
-    /// Labels of an alert series, by number: values in the order of its dimensions.
-    fn series_labels(&self, series: usize) -> PyResult<Vec<Vec<String>>> {
-        let found = self.partition.counting.series.get(series);
-        found.map(|s| s.labels.known.clone()).ok_or_else(no_series)
+    /// Labels of a series, by number: values in the order of its dimensions.
+    fn series_labels(&mut self, series: usize) -> PyResult<Vec<Vec<String>>> {
+        Ok(labels_of(&mut self.partition, series)?.known.clone())
     }
 
     fn restore_series_labels(&mut self, series: usize, labels: Vec<Vec<String>>) -> PyResult<()> {
-        let found = self.partition.counting.series.get_mut(series);
-        found.ok_or_else(no_series)?.labels.load(labels);
+        labels_of(&mut self.partition, series)?.load(labels);
         Ok(())
     }
 

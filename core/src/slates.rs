@@ -6,6 +6,7 @@
 
 pub mod family;
 pub mod grading;
+pub mod lists;
 pub mod ranking;
 pub mod scoring;
 pub mod values;
@@ -50,6 +51,8 @@ pub struct Slate {
     pub is_closed: bool,
     /// Whether its values were retracted and are to be emitted again.
     pub is_dirty: bool,
+    /// Likewise its list.
+    pub is_list_dirty: bool,
     /// Of large slates that are ranked: the losses over pairs, as emitted.
     pub losses: Option<Box<EmittedLosses>>,
 }
@@ -61,6 +64,11 @@ impl Slate {
     /// The earliest member.
     pub fn earliest(&self) -> Option<Age> {
         (self.earliest != NO_AGE).then_some(self.earliest)
+    }
+
+    /// Whether the next row that is placed is a member.
+    pub fn takes(&self, most: u32) -> bool {
+        self.placed < most && !self.is_closed
     }
 
     /// A member was loaded: the slate counts under its earliest one.
@@ -80,6 +88,8 @@ pub struct Slates {
     by_key: HashTable<u32>,
     /// Those whose values are to be emitted again.
     pub dirty: Vec<u32>,
+    /// Those whose lists are.
+    pub dirty_lists: Vec<u32>,
 }
 
 impl Slates {
@@ -148,6 +158,7 @@ impl Slates {
             older: older.unwrap_or(NO_SLATE),
             is_closed: false,
             is_dirty: false,
+            is_list_dirty: false,
             losses: None,
         };
         let at = self.add(slate);

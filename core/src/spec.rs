@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::counting::components::Component;
+use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
 use crate::decode::rejected::RejectedLimits;
@@ -35,6 +36,7 @@ pub struct Spec {
     pub scores: Scores,
     /// What is added up for policies, in this order by group of users.
     pub off_policy: Vec<Named<PolicySum>>,
+    pub items: Items,
     pub alerts: Alerts,
     pub slates: Slates,
     #[serde(default)]
@@ -172,6 +174,32 @@ pub struct Classes {
 pub struct Scores {
     pub sums: Vec<Named<ScoreSum>>,
     pub edges: Vec<f64>,
+}
+
+/// What is counted of items and lists.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Items {
+    /// None: items are not counted one by one.
+    pub counts: Option<ItemCountsSpec>,
+    /// What is added up over lists; with any, what impressions show is kept.
+    pub lists: Vec<Named<ListSum>>,
+    /// The place of the dimension that is the category of items; none: a field says it.
+    pub category: Option<usize>,
+}
+
+/// Counts of each item.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemCountsSpec {
+    /// Places of the dimensions by which items are counted, ascending.
+    pub dimensions: Vec<usize>,
+    pub rings: Vec<Ring>,
+    /// Cut-offs, ascending.
+    pub cutoffs: Vec<u32>,
+    /// Combinations of values, and rows of the panes of one ring.
+    pub labels: usize,
+    pub limit: usize,
 }
 
 /// A sum under the name of its statistic.

@@ -181,6 +181,7 @@ impl Attribution {
             counting.outcome(&change);
         }
         self.weights.emit_outcome(row, &change, counting);
+        self.items.emit_outcome(row, &change, counting);
     }
 
     pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts, is_probed: bool) {

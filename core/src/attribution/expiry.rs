@@ -24,6 +24,7 @@ impl Attribution {
             let slate = front.slate;
             self.retained.rows.drop_front();
             self.weights.retained.drop_front();
+            self.items.retained.drop_front();
             self.slates.release(slate);
         }
     }
@@ -49,6 +50,7 @@ impl Attribution {
         };
         self.impressions.drop_front();
         self.weights.open.drop_front();
+        self.items.open.drop_front();
         match self.retained.get_mut(front.retained) {
             Some(retained) if self.rules.grades_conversions => retained.open = NO_ROW,
             _ if front.is_member() => {

@@ -60,6 +60,7 @@ impl Attribution {
         }
         let added = self.retained.push(made);
         self.weights.retain(row);
+        self.items.retain(row);
         if let Some(open) = self.impressions.log.get_mut(row) {
             open.retained = added;
         }

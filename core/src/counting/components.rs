@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, Weighing};
+use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
 
@@ -32,6 +33,8 @@ pub enum Component {
     Slates(String),
     /// Over impressions with a score.
     Scores(ScoreSum),
+    /// Over lists.
+    Lists(ListSum),
     /// Over impressions with a weight.
     OffPolicy(PolicySum),
     /// Millionths of a value of slates.

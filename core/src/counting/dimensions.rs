@@ -167,6 +167,11 @@ impl Dimensions {
         self.values.len()
     }
 
+    /// The hash of a value.
+    pub fn hash_of(&self, text: &str) -> u64 {
+        self.key.of(text.as_bytes())
+    }
+
     /// How many numbers of segments were given out.
     pub fn len(&self) -> usize {
         self.count

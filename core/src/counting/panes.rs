@@ -101,10 +101,9 @@ pub struct Overflow;
 
 impl Panes {
     pub fn new(rings: &[Ring]) -> Self {
-        let unit_ms = rings.iter().fold(0, |unit, ring| gcd(unit, ring.pane_ms));
         Self {
             rings: rings.to_vec(),
-            unit_ms: unit_ms.max(1),
+            unit_ms: unit_of(rings),
             gathered: Rows::default(),
             totals: Rows::default(),
             panes: hashbrown::HashMap::new(),
@@ -259,9 +258,20 @@ pub struct Columns {
     pub value: Vec<i64>,
 }
 
-impl Panes {
+/// Panes that are stored: by number, as integers by code.
+pub trait PaneStore: Sync {
     /// The numbers of the panes that changed since the last call, ascending.
-    pub fn take_changed(&mut self) -> Vec<u64> {
+    fn take_changed(&mut self) -> Vec<u64>;
+    /// The panes that are here, ascending.
+    fn live(&self) -> Vec<u64>;
+    /// The sums of some panes.
+    fn dump(&self, numbers: &[u64]) -> Columns;
+    /// Puts back what `dump` gave of one pane, as unchanged.
+    fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow>;
+}
+
+impl PaneStore for Panes {
+    fn take_changed(&mut self) -> Vec<u64> {
         let mut changed = std::mem::take(&mut self.changed);
         for number in &changed {
             if let Some(pane) = self.panes.get_mut(number) {
@@ -272,15 +282,13 @@ impl Panes {
         changed
     }
 
-    /// The panes that are here, ascending.
-    pub fn live(&self) -> Vec<u64> {
+    fn live(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.panes.keys().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// The sums of some panes.
-    pub fn dump(&self, numbers: &[u64]) -> Columns {
+    fn dump(&self, numbers: &[u64]) -> Columns {
         let mut columns = Columns::default();
         for number in numbers {
             let Some(pane) = self.panes.get(number) else {
@@ -302,8 +310,7 @@ impl Panes {
         columns
     }
 
-    /// Puts back what `dump` gave of one pane, as unchanged.
-    pub fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
+    fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         for (code, value) in codes.iter().zip(values) {
             let row = self.cell(number, (code >> PLACE_BITS) as u32);
             let sum = &mut row[(code & (BLOCK as i64 - 1)) as usize];
@@ -311,12 +318,22 @@ impl Panes {
         }
         Ok(())
     }
+}
 
+impl Panes {
     /// Bytes of all cells.
     pub fn bytes(&self) -> usize {
         let cells = self.cells.len() + self.gathered.rows.capacity() + self.totals.rows.capacity();
         cells * size_of::<Row>()
     }
+}
+
+/// Milliseconds of the greatest common divisor of the lengths of panes.
+pub fn unit_of(rings: &[Ring]) -> i64 {
+    rings
+        .iter()
+        .fold(0, |unit, ring| gcd(unit, ring.pane_ms))
+        .max(1)
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

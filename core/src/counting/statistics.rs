@@ -115,8 +115,10 @@ impl Statistics {
         for statistic in &spec.statistics {
             let of_scores = spec.scores.sums.iter().map(|sum| &sum.statistic);
             let of_policies = spec.off_policy.iter().map(|sum| &sum.statistic);
+            let of_lists = spec.items.lists.iter().map(|sum| &sum.statistic);
             let is_sum = of_scores
                 .chain(of_policies)
+                .chain(of_lists)
                 .any(|name| *name == statistic.name);
             if !is_sum && !is_known(&statistic.name) {
                 return Err(format!("nothing fills statistic {:?}", statistic.name));
@@ -316,7 +318,7 @@ impl Statistics {
 
 /// Whether something fills a statistic; those of slates are filled in `slate_values`.
 fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 22] = [
+    const KNOWN: [&str; 23] = [
         "conversions",
         "value_high",
         "value_low",
@@ -339,6 +341,7 @@ fn is_known(name: &str) -> bool {
         "score_curve",
         "scores_by_user_group",
         "off_policy_by_user_group",
+        "lists_by_user_group",
     ];
     let numbered = ["feedback_", "dwell_class_", "session_class_"];
     KNOWN.contains(&name)

@@ -65,6 +65,7 @@ struct Shown {
     item: u64,
     position: u32,
     score: Option<f64>,
+    category: u64,
 }
 
 impl Shown {
@@ -75,6 +76,7 @@ impl Shown {
             position: self.position,
             score,
             probe: 0,
+            category: self.category,
         }
     }
 }

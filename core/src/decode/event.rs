@@ -103,6 +103,8 @@ pub struct Item {
     /// What the event says of a brute-force list and a held-out item, `list * 3 + held`; 0: nothing.
     /// List: 0 none, 1 the item is not in it, else 1 + its rank. Held: 0 none, 1 another, 2 this.
     pub probe: i16,
+    /// Hash of its category; `hash::NONE`: missing.
+    pub category: u64,
 }
 
 /// What a session event says.

@@ -7,7 +7,7 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Retained;
-use crate::changes::{Kind, Segment};
+use crate::changes::{ItemOf, Kind, Segment};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
@@ -20,8 +20,8 @@ use crate::partition::admission::NEVER;
 use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
-    weight_column,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ItemRow, RetainedRow, Table, ViewingRow,
+    VisitRow, weight_column,
 };
 use crate::slates::NO_SLATE;
 use crate::weights::{MAX_POLICIES, Weight, Weights};
@@ -99,7 +99,9 @@ impl Partition {
 
     fn load_impressions(&mut self, columns: &Columns) -> Result<(), LoadError> {
         let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
+        let item_at = items_reader(columns, self.attribution.items.is_kept)?;
         for (at, stored) in ImpressionRow::rows(columns)?.enumerate() {
+            self.attribution.items.load_open(item_at(at));
             self.attribution.weights.load_open(weights_at(at));
             let age = (stored.event_ms, stored.offset, stored.index as u16);
             let mut row = Impression::new(stored.pair, age);
@@ -148,6 +150,7 @@ impl Partition {
             .map(|kind| columns.get(&format!("final_{kind}")))
             .collect::<Result<_, _>>()?;
         let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
+        let item_at = items_reader(columns, self.attribution.items.is_kept)?;
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);
         for at in versions.newest()? {
@@ -188,6 +191,7 @@ impl Partition {
             let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();
             let added = attribution.retained.load(stored.id, row, &counted)?;
             attribution.weights.load_retained(weights_at(at));
+            attribution.items.load_retained(item_at(at));
             attribution.slates.hold(slate);
             if let Some(found) = attribution.slates.get_mut(slate) {
                 found.last_retained = added;
@@ -249,6 +253,18 @@ impl Partition {
     pub fn finish_load(&mut self) {
         self.attribution.learn_outcomes();
     }
+}
+
+/// What impressions show at each place of stored rows; nothing where it is not kept.
+fn items_reader(columns: &Columns, is_kept: bool) -> Result<impl Fn(usize) -> ItemOf, LoadError> {
+    let row_at = is_kept.then(|| ItemRow::reader(columns)).transpose()?;
+    Ok(move |at: usize| {
+        let stored = row_at.as_ref().map(|row_at| row_at(at));
+        stored.map_or_else(ItemOf::default, |row| ItemOf {
+            item: row.item,
+            category: row.category,
+        })
+    })
 }
 
 /// The weights at each place of stored rows.

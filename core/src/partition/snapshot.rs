@@ -5,7 +5,7 @@
 //! versions with one id the newest counts.
 
 use crate::attribution::pair_log::OfPair;
-use crate::changes::Kind;
+use crate::changes::{ItemOf, Kind};
 use crate::columns::{Columns, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
@@ -14,8 +14,8 @@ use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
-    weight_column,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ItemRow, RetainedRow, Table, ViewingRow,
+    VisitRow, weight_column,
 };
 use crate::weights::Weights;
 
@@ -24,6 +24,17 @@ fn store_weights(columns: &mut Columns, policies: usize, rows: &[&Weights]) {
     for policy in 0..policies {
         let codes = rows.iter().map(|weights| weights[policy].code());
         columns.add(&weight_column(policy), codes.collect());
+    }
+}
+
+/// Adds what impressions show, where it is kept.
+fn store_items<'a>(columns: &mut Columns, is_kept: bool, rows: impl Iterator<Item = &'a ItemOf>) {
+    if is_kept {
+        let stored = rows.map(|row| ItemRow {
+            item: row.item,
+            category: row.category,
+        });
+        ItemRow::store(stored, columns);
     }
 }
 
@@ -177,6 +188,10 @@ impl Partition {
         let rows = weights.open.range(first, end);
         let found: Vec<&Weights> = rows.filter_map(|row| weights.open.get(row)).collect();
         store_weights(&mut columns, weights.policies, &found);
+        let items = &self.attribution.items;
+        let shown = items.open.range(first, end);
+        let shown = shown.filter_map(|row| items.open.get(row));
+        store_items(&mut columns, items.is_kept, shown);
         columns
     }
 
@@ -214,6 +229,11 @@ impl Partition {
             .iter()
             .filter_map(|(_, row, _)| weights.retained.get(*row));
         store_weights(&mut columns, weights.policies, &of_rows.collect::<Vec<_>>());
+        let items = &self.attribution.items;
+        let shown = rows
+            .iter()
+            .filter_map(|(_, row, _)| items.retained.get(*row));
+        store_items(&mut columns, items.is_kept, shown);
         columns
     }
 

@@ -117,6 +117,14 @@ stored_row! {
     }
 }
 
+stored_row! {
+    /// What an impression shows, beside it where it is kept.
+    pub struct ItemRow {
+        item: u64,
+        category: u64,
+    }
+}
+
 /// The column of an impression's weight for a policy: see `Weight::code`.
 pub fn weight_column(policy: usize) -> String {
     format!("weight_{policy}")

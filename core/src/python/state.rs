@@ -8,7 +8,8 @@ use pyo3::types::{PyDict, PyList};
 
 use super::topic_of;
 use crate::counting::dimensions::Dimensions;
-use crate::counting::panes::Panes;
+use crate::counting::labels::Labels;
+use crate::counting::panes::PaneStore;
 use crate::decode::Topic;
 use crate::partition::Partition;
 
@@ -114,6 +115,7 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
     let (attribution, counting) = (&partition.attribution, &partition.counting);
     let ids: usize = partition.logs.iter().map(|log| log.ids.bytes()).sum();
     let users = counting.users.as_ref();
+    let items = counting.listing.counts.as_ref();
     let sizes = [
         ("event_ids", ids),
         (
@@ -137,6 +139,11 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
         ("user_days", counting.experiments.nbytes()),
         ("user_days_rows", counting.experiments.rows()),
         ("panes", counting.panes.bytes()),
+        (
+            "items",
+            items.map_or(0, |items| items.bytes()) + attribution.items.bytes(),
+        ),
+        ("items_rows", items.map_or(0, |items| items.len())),
     ];
     let found = PyDict::new(py);
     for (name, size) in sizes {
@@ -202,27 +209,49 @@ fn item<'py, T: for<'a> FromPyObject<'a, 'py>>(
     found.extract().map_err(Into::into)
 }
 
-/// The panes of windows and totals, or of an alert series by its place.
-pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&Panes> {
-    match series {
-        None => Ok(&partition.counting.panes),
-        Some(at) => {
-            let found = partition.counting.series.get(at);
-            found.map(|series| &series.panes).ok_or_else(no_series)
-        }
+/// The panes of windows and totals, or of a series by its place: alert series, then those of items.
+pub fn panes_of(partition: &Partition, series: Option<usize>) -> PyResult<&dyn PaneStore> {
+    let counting = &partition.counting;
+    let Some(at) = series else {
+        return Ok(&counting.panes);
+    };
+    match counting.series.get(at) {
+        Some(series) => Ok(&series.panes),
+        None => match &counting.listing.counts {
+            Some(counts) if at == counting.series.len() => Ok(counts),
+            _ => Err(no_series()),
+        },
     }
 }
 
-pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&mut Panes> {
-    match series {
-        None => Ok(&mut partition.counting.panes),
-        Some(at) => {
-            let found = partition.counting.series.get_mut(at);
-            found.map(|series| &mut series.panes).ok_or_else(no_series)
-        }
+pub fn panes_mut(partition: &mut Partition, series: Option<usize>) -> PyResult<&mut dyn PaneStore> {
+    let counting = &mut partition.counting;
+    let Some(at) = series else {
+        return Ok(&mut counting.panes);
+    };
+    let alerts = counting.series.len();
+    match counting.series.get_mut(at) {
+        Some(series) => Ok(&mut series.panes),
+        None => match &mut counting.listing.counts {
+            Some(counts) if at == alerts => Ok(counts),
+            _ => Err(no_series()),
+        },
     }
 }
 
-pub fn no_series() -> PyErr {
-    PyValueError::new_err("no such alert series")
+/// The labels of a series by its place.
+pub fn labels_of(partition: &mut Partition, series: usize) -> PyResult<&mut Labels> {
+    let counting = &mut partition.counting;
+    let alerts = counting.series.len();
+    match counting.series.get_mut(series) {
+        Some(series) => Ok(&mut series.labels),
+        None => match &mut counting.listing.counts {
+            Some(counts) if series == alerts => Ok(&mut counts.labels),
+            _ => Err(no_series()),
+        },
+    }
+}
+
+fn no_series() -> PyErr {
+    PyValueError::new_err("no such series")
 }

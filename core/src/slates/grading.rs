@@ -5,7 +5,9 @@
 //! them change.
 
 use crate::attribution::Attribution;
+use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::{Age, OfPair};
+use crate::attribution::retained::{Outcome, Retained};
 use crate::changes::{Member, Segment, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::log::NO_ROW;
@@ -19,7 +21,7 @@ const MANY_PAIRS: usize = 2_048;
 /// A member as it was or is shown.
 #[derive(Clone, Copy, Debug)]
 struct Graded {
-    order: (u32, Age),
+    age: Age,
     member: Member,
 }
 
@@ -57,6 +59,7 @@ impl Attribution {
 
     /// Emits the values of all slates that changed.
     pub fn emit_values(&mut self, counting: &mut Counting) {
+        self.emit_lists(counting);
         for slate in std::mem::take(&mut self.slates.dirty) {
             let Some(found) = self.slates.get_mut(slate) else {
                 continue;
@@ -96,51 +99,58 @@ impl Attribution {
         counting.ranked(&change, &members, losses);
     }
 
-    /// The members of a slate in the order shown: by position, then by age; those without a
-    /// position come last.
     fn members(&self, slate: u32) -> Vec<Graded> {
+        let graded = |age, score, probe, outcome: Outcome| Graded {
+            age,
+            member: Member {
+                grade: outcome.grade,
+                is_clicked: outcome.is_clicked,
+                score,
+                probe,
+            },
+        };
+        self.ordered_members(
+            slate,
+            |_, open| {
+                let outcome = self.retained.get(open.retained).map(|x| x.outcome);
+                let outcome = outcome.unwrap_or_default();
+                graded(open.age(), open.score, open.probe, outcome)
+            },
+            |_, kept| graded(kept.age(), kept.score, kept.probe, kept.outcome),
+        )
+    }
+
+    /// What is said of each member of a slate, open or retained, in the order shown: by position,
+    /// then by age; those without a position come last.
+    pub(crate) fn ordered_members<T>(
+        &self,
+        slate: u32,
+        of_open: impl Fn(u32, &Impression) -> T,
+        of_retained: impl Fn(u32, &Retained) -> T,
+    ) -> Vec<T> {
         let Some(found) = self.slates.get(slate) else {
             return Vec::new();
         };
         let mut members = Vec::with_capacity(found.placed as usize);
         let mut row = found.last_member;
         while let Some(open) = self.impressions.log.get(row) {
-            let outcome = self
-                .retained
-                .get(open.retained)
-                .map(|x| x.outcome)
-                .unwrap_or_default();
-            members.push(Graded {
-                order: (place_of(open.position), open.age()),
-                member: Member {
-                    grade: outcome.grade,
-                    is_clicked: outcome.is_clicked,
-                    score: open.score,
-                    probe: open.probe,
-                },
-            });
+            let order = (place_of(open.position), open.age());
+            members.push((order, of_open(row, open)));
             row = open.prev_in_slate;
         }
         let mut row = found.last_retained;
         while let Some(kept) = self.retained.get(row) {
             if kept.open == NO_ROW && kept.is_member {
-                members.push(Graded {
-                    order: (place_of(kept.position), kept.age()),
-                    member: Member {
-                        grade: kept.outcome.grade,
-                        is_clicked: kept.outcome.is_clicked,
-                        score: kept.score,
-                        probe: kept.probe,
-                    },
-                });
+                let order = (place_of(kept.position), kept.age());
+                members.push((order, of_retained(row, kept)));
             }
             row = kept.prev_in_slate;
         }
         members.reverse();
-        if !members.is_sorted_by_key(|graded| graded.order) {
-            members.sort_unstable_by_key(|graded| graded.order);
+        if !members.is_sorted_by_key(|(order, _)| *order) {
+            members.sort_unstable_by_key(|(order, _)| *order);
         }
-        members
+        members.into_iter().map(|(_, member)| member).collect()
     }
 }
 
@@ -172,7 +182,7 @@ fn losses_of(
     for (at, graded) in members.iter().enumerate() {
         let known = before
             .members
-            .binary_search_by_key(&graded.order.1, |(age, _)| *age);
+            .binary_search_by_key(&graded.age, |(age, _)| *age);
         match known.ok().and_then(|found| before.members.get(found)) {
             None => {
                 then[at].score = f64::NAN;
@@ -204,7 +214,7 @@ fn losses_of(
 fn emitted(members: &[Graded], losses: PairLosses) -> Box<EmittedLosses> {
     let mut known: Vec<(Age, bool)> = members
         .iter()
-        .map(|graded| (graded.order.1, graded.member.grade > 0))
+        .map(|graded| (graded.age, graded.member.grade > 0))
         .collect();
     known.sort_unstable();
     Box::new(EmittedLosses {

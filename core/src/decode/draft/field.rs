@@ -16,6 +16,7 @@ pub(in crate::decode) enum Field {
     Score,
     Propensity,
     RewardEstimate,
+    ItemCategory,
     Items,
     Reference,
     HeldOut,
@@ -36,7 +37,14 @@ use Field::*;
 
 impl Field {
     /// Those of an element of `items`.
-    pub const OF_ITEM: [Self; 5] = [ItemId, Position, Score, Propensity, RewardEstimate];
+    pub const OF_ITEM: [Self; 6] = [
+        ItemId,
+        Position,
+        Score,
+        Propensity,
+        RewardEstimate,
+        ItemCategory,
+    ];
 
     /// Those of a topic's events, without the dimensions.
     pub fn of_topic(topic: Topic) -> &'static [Self] {
@@ -52,6 +60,7 @@ impl Field {
                 Score,
                 Propensity,
                 RewardEstimate,
+                ItemCategory,
                 Items,
                 Reference,
                 HeldOut,
@@ -81,6 +90,7 @@ impl Field {
             Score => "score",
             Propensity => "propensity",
             RewardEstimate => "reward_estimate",
+            ItemCategory => "item_category",
             Items => "items",
             Reference => "reference",
             HeldOut => "held_out",
@@ -108,6 +118,7 @@ impl Field {
             Score => Reason::Score,
             Propensity | Target(_) => Reason::Propensity,
             RewardEstimate | Estimate(_) => Reason::RewardEstimate,
+            ItemCategory => Reason::ItemCategory,
             Items => Reason::Items,
             Reference => Reason::Reference,
             HeldOut => Reason::HeldOut,

@@ -85,6 +85,9 @@ impl Draft {
         match field {
             Field::ItemId if is_element => shown.item = self.read_id(reader, source, reason)?,
             Field::ItemId => shown.item = self.read_optional_id(reader, source, reason)?,
+            Field::ItemCategory => {
+                shown.category = self.read_optional_id(reader, source, reason)?;
+            }
             Field::Position => {
                 let position = reader.integer(1, i64::from(limits.max_position), reason)?;
                 shown.position = position.unwrap_or(0) as u32;

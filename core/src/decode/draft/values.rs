@@ -30,6 +30,7 @@ impl Draft {
             | Field::Score
             | Field::Propensity
             | Field::RewardEstimate
+            | Field::ItemCategory
             | Field::Target(_)
             | Field::Estimate(_) => {
                 let mut shown = self.shown;

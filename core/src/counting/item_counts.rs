@@ -1,0 +1,435 @@
+//! Counts of each item by window pane: how often it was shown, in which lists it stood.
+//!
+//! Metrics of coverage and diversity look at items one by one, over all partitions together, so a
+//! pane holds a row of counts for each item that was shown in it, under some dimensions. Rows of one
+//! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
+//! which is a uniform sample of the items, the same one in every partition.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use hashbrown::HashMap;
+
+use crate::changes::{ItemShown, Listed, Outcome, Slate};
+use crate::counting::dimensions::Dimensions;
+use crate::counting::labels::Labels;
+use crate::counting::panes::{Columns, MAX_SUM, Overflow, PANE_BITS, PaneStore, unit_of};
+use crate::hash::{NONE, Spread, in_sample, mix};
+use crate::spec::ItemCountsSpec;
+
+/// Bits of a count's place in a code, and of a label before it; the item's hash begins the code.
+pub const PLACE_BITS: u32 = 7;
+pub const LABEL_BITS: u32 = 10;
+const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
+/// The place of a pane's sample bits, which stand where the counts of no item do.
+pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
+/// Stands for all items: under it lists are counted.
+const EVERY: u64 = 0;
+/// A list of n items has the length √n: what one of them adds has these units, over √n.
+const WEIGHT_UNIT: i64 = 1 << 28;
+
+/// Item and label, in one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key(u64);
+
+impl Key {
+    fn new(item: u64, label: u32) -> Self {
+        Self((item >> ITEM_SHIFT) << LABEL_BITS | u64::from(label))
+    }
+
+    fn is_in_sample(self, bits: u32) -> bool {
+        in_sample(self.0 >> LABEL_BITS << ITEM_SHIFT, bits)
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(mix(self.0, 0));
+    }
+}
+
+/// A key at a time, in units of the panes' common divisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moment(i64, Key);
+
+impl Hash for Moment {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(mix(self.1.0, self.0 as u64));
+    }
+}
+
+/// Places of counts in a row: those of lists only where lists are counted.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    cutoffs: usize,
+}
+
+impl Places {
+    const SHOWN: usize = 0;
+    const CLICKED: usize = 1;
+    const CATEGORY: usize = 2;
+
+    /// Impressions at a position up to a cut-off.
+    fn top(self, at: usize) -> usize {
+        3 + at
+    }
+    /// Sum over lists of the item's part in a list cut off there; of all items the lists.
+    fn weight(self, at: usize) -> usize {
+        3 + self.cutoffs + at
+    }
+    /// Of all items: by how much the squared lengths of lists are above 1, as weights are rounded.
+    fn excess(self, at: usize) -> usize {
+        3 + 2 * self.cutoffs + at
+    }
+    fn width(self) -> usize {
+        3 + 3 * self.cutoffs
+    }
+}
+
+/// Rows of counts by a key.
+#[derive(Debug)]
+struct Rows<K> {
+    places: HashMap<K, u32, BuildHasherDefault<Spread>>,
+    counts: Vec<i64>,
+    width: usize,
+}
+
+impl<K: Copy + Eq + Hash> Rows<K> {
+    fn new(width: usize) -> Self {
+        Self {
+            places: HashMap::default(),
+            counts: Vec::new(),
+            width,
+        }
+    }
+
+    fn row(&mut self, key: K) -> &mut [i64] {
+        let at = self.place(key);
+        &mut self.counts[at..at + self.width]
+    }
+
+    /// Where the counts of a key begin.
+    fn place(&mut self, key: K) -> usize {
+        let next = self.places.len() as u32;
+        let at = *self.places.entry(key).or_insert(next) as usize * self.width;
+        if at == self.counts.len() {
+            self.counts.resize(at + self.width, 0);
+        }
+        at
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (K, &[i64])> {
+        let of = |(key, at): (&K, &u32)| {
+            let first = *at as usize * self.width;
+            (*key, &self.counts[first..first + self.width])
+        };
+        self.places.iter().map(of)
+    }
+
+    fn clear(&mut self) {
+        self.places.clear();
+        self.counts.clear();
+    }
+
+    /// Keeps those rows only.
+    fn retain(&mut self, keep: impl Fn(K) -> bool) {
+        let mut kept = Self::new(self.width);
+        for (key, counts) in self.iter().filter(|(key, _)| keep(*key)) {
+            kept.row(key).copy_from_slice(counts);
+        }
+        *self = kept;
+    }
+
+    fn bytes(&self) -> usize {
+        self.places.allocation_size() + self.counts.capacity() * size_of::<i64>()
+    }
+}
+
+/// One pane: of its items those in the sample of so many bits.
+#[derive(Debug)]
+struct Pane {
+    rows: Rows<Key>,
+    bits: u32,
+    is_changed: bool,
+}
+
+/// The counts of one partition.
+#[derive(Debug)]
+pub struct ItemCounts {
+    spec: ItemCountsSpec,
+    places: Places,
+    pub labels: Labels,
+    unit_ms: i64,
+    gathered: Rows<Moment>,
+    /// Counts of no item at the time and under the label that came last.
+    last: Option<(Moment, usize)>,
+    panes: HashMap<u64, Pane>,
+    changed: Vec<u64>,
+    /// Sample bits that new panes of each ring begin with.
+    bits: Vec<u32>,
+    oldest: Vec<i64>,
+}
+
+impl ItemCounts {
+    pub fn new(spec: &ItemCountsSpec) -> Self {
+        let places = Places {
+            cutoffs: spec.cutoffs.len(),
+        };
+        Self {
+            labels: Labels::new(spec.dimensions.clone(), spec.labels),
+            unit_ms: unit_of(&spec.rings),
+            gathered: Rows::new(places.width()),
+            last: None,
+            panes: HashMap::new(),
+            changed: Vec::new(),
+            bits: vec![0; spec.rings.len()],
+            oldest: vec![i64::MIN; spec.rings.len()],
+            places,
+            spec: spec.clone(),
+        }
+    }
+
+    fn gather(&mut self, event_ms: i64, label: u32, item: u64) -> &mut [i64] {
+        let unit = event_ms.div_euclid(self.unit_ms);
+        self.gathered.row(Moment(unit, Key::new(item, label)))
+    }
+
+    /// The counts of no item, which every event adds to.
+    fn gather_every(&mut self, event_ms: i64, label: u32) -> &mut [i64] {
+        let moment = Moment(event_ms.div_euclid(self.unit_ms), Key::new(EVERY, label));
+        let at = match self.last {
+            Some((last, at)) if last == moment => at,
+            _ => self.gathered.place(moment),
+        };
+        self.last = Some((moment, at));
+        let width = self.gathered.width;
+        &mut self.gathered.counts[at..at + width]
+    }
+
+    /// An item is shown.
+    pub fn shown(&mut self, dimensions: &Dimensions, change: &ItemShown) {
+        let label = self.labels.of(dimensions, change.segment);
+        let places = self.places;
+        let reached = match change.position {
+            0 => self.spec.cutoffs.len(),
+            position => self.spec.cutoffs.partition_point(|k| *k < position),
+        };
+        let row = self.gather(change.event_ms, label, change.item.item);
+        row[Places::SHOWN] += 1;
+        for at in reached..places.cutoffs {
+            row[places.top(at)] += 1;
+        }
+        if change.item.category != NONE {
+            let row = self.gather(change.event_ms, label, change.item.category);
+            row[Places::CATEGORY] += 1;
+        }
+        let every = self.gather_every(change.event_ms, label);
+        every[Places::SHOWN] += 1;
+        every[Places::CATEGORY] += i64::from(change.item.category != NONE);
+    }
+
+    /// An impression of an item is clicked, or is not any more.
+    pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &Outcome) {
+        let label = self.labels.of(dimensions, change.segment);
+        self.gather(change.event_ms, label, item)[Places::CLICKED] += change.clicked;
+    }
+
+    /// A list is shown as it is now, or is not any more.
+    pub fn listed(&mut self, dimensions: &Dimensions, change: &Listed) {
+        let Slate {
+            event_ms,
+            segment,
+            sign,
+            ..
+        } = change.slate;
+        let label = self.labels.of(dimensions, segment);
+        let places = self.places;
+        for at in 0..places.cutoffs {
+            let shown = change.items.len().min(self.spec.cutoffs[at] as usize);
+            let weight = (WEIGHT_UNIT as f64 / (shown as f64).sqrt()).round_ties_even() as i64;
+            let excess = shown as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
+            for item in &change.items[..shown] {
+                let row = self.gather(event_ms, label, item.item);
+                row[places.weight(at)] += sign * weight;
+            }
+            let row = self.gather_every(event_ms, label);
+            row[places.weight(at)] += sign;
+            row[places.excess(at)] += sign * excess;
+        }
+    }
+
+    /// Brings what was gathered into the panes; forgets old panes, and items beyond the bound.
+    pub fn fold(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.last = None;
+        let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
+        for (Moment(unit, key), counts) in gathered.iter() {
+            for number in 0..self.spec.rings.len() {
+                let ring = self.spec.rings[number];
+                let pane = (unit * self.unit_ms).div_euclid(ring.pane_ms);
+                if pane >= ring.oldest(stream_ms) {
+                    self.add(number, pane, key, counts)?;
+                }
+            }
+        }
+        gathered.clear();
+        self.gathered = gathered;
+        self.expire(stream_ms);
+        for number in 0..self.spec.rings.len() {
+            self.bound(number);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, ring: usize, pane: i64, key: Key, counts: &[i64]) -> Result<(), Overflow> {
+        let number = (ring as u64 + 1) << PANE_BITS | pane as u64;
+        let pane = self.panes.entry(number).or_insert_with(|| Pane {
+            rows: Rows::new(self.places.width()),
+            bits: self.bits[ring],
+            is_changed: false,
+        });
+        if !key.is_in_sample(pane.bits) {
+            return Ok(());
+        }
+        if !std::mem::replace(&mut pane.is_changed, true) {
+            self.changed.push(number);
+        }
+        for (sum, amount) in pane.rows.row(key).iter_mut().zip(counts) {
+            *sum += amount;
+            if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
+                return Err(Overflow);
+            }
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, stream_ms: i64) {
+        let oldest: Vec<i64> = self
+            .spec
+            .rings
+            .iter()
+            .map(|x| x.oldest(stream_ms))
+            .collect();
+        if oldest != self.oldest {
+            let is_live = |number: &u64| {
+                let pane = number & ((1 << PANE_BITS) - 1);
+                let ring = (number >> PANE_BITS) as usize - 1;
+                oldest.get(ring).is_some_and(|first| pane as i64 >= *first)
+            };
+            self.panes.retain(|number, _| is_live(number));
+            self.changed.retain(is_live);
+            self.oldest = oldest;
+        }
+    }
+
+    /// Beyond the bound of rows of a ring half of the items stay, and half of those, until they fit;
+    /// where few are left, new panes hold more again.
+    fn bound(&mut self, ring: usize) {
+        let is_of = |number: &u64| (number >> PANE_BITS) as usize == ring + 1;
+        loop {
+            let of_ring = self.panes.iter().filter(|(number, _)| is_of(number));
+            let rows: usize = of_ring.map(|(_, pane)| pane.rows.places.len()).sum();
+            if rows <= self.spec.limit {
+                if rows < self.spec.limit / 8 {
+                    self.bits[ring] = self.bits[ring].saturating_sub(1);
+                }
+                return;
+            }
+            self.bits[ring] += 1;
+            let bits = self.bits[ring];
+            for (number, pane) in self.panes.iter_mut().filter(|(number, _)| is_of(number)) {
+                if pane.bits < bits {
+                    pane.bits = bits;
+                    pane.rows.retain(|key| key.is_in_sample(bits));
+                    if !std::mem::replace(&mut pane.is_changed, true) {
+                        self.changed.push(*number);
+                    }
+                }
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> usize {
+        let panes: usize = self.panes.values().map(|pane| pane.rows.bytes()).sum();
+        panes + self.gathered.bytes()
+    }
+
+    /// Rows of all panes.
+    pub fn len(&self) -> usize {
+        self.panes.values().map(|pane| pane.rows.places.len()).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether any pane holds a sample of its items.
+    pub fn is_sampled(&self) -> bool {
+        self.panes.values().any(|pane| pane.bits > 0)
+    }
+}
+
+impl PaneStore for ItemCounts {
+    fn take_changed(&mut self) -> Vec<u64> {
+        let mut changed = std::mem::take(&mut self.changed);
+        for number in &changed {
+            if let Some(pane) = self.panes.get_mut(number) {
+                pane.is_changed = false;
+            }
+        }
+        changed.sort_unstable();
+        changed
+    }
+
+    fn live(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.panes.keys().copied().collect();
+        numbers.sort_unstable();
+        numbers
+    }
+
+    fn dump(&self, numbers: &[u64]) -> Columns {
+        let mut columns = Columns::default();
+        for number in numbers {
+            let Some(pane) = self.panes.get(number) else {
+                continue;
+            };
+            let mut push = |code: u64, value: i64| {
+                if value != 0 {
+                    columns.pane.push(*number as i64);
+                    columns.code.push(code as i64);
+                    columns.value.push(value);
+                }
+            };
+            push(SAMPLE_PLACE, i64::from(pane.bits));
+            let mut rows: Vec<_> = pane.rows.iter().collect();
+            rows.sort_unstable_by_key(|(key, _)| *key);
+            for (key, counts) in rows {
+                for (place, count) in (0..).zip(counts) {
+                    push(key.0 << PLACE_BITS | place, *count);
+                }
+            }
+        }
+        columns
+    }
+
+    fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
+        let ring = (number >> PANE_BITS) as usize;
+        let width = self.places.width();
+        let mut pane = Pane {
+            rows: Rows::new(width),
+            bits: 0,
+            is_changed: false,
+        };
+        for (code, value) in codes.iter().zip(values) {
+            let (key, place) = (Key(*code as u64 >> PLACE_BITS), *code as u64 & SAMPLE_PLACE);
+            if place == SAMPLE_PLACE {
+                pane.bits = *value as u32;
+            } else if let Some(count) = pane.rows.row(key).get_mut(place as usize) {
+                *count = *value;
+            }
+        }
+        if let Some(bits) = ring.checked_sub(1).and_then(|at| self.bits.get_mut(at)) {
+            *bits = pane.bits.max(*bits);
+        }
+        self.panes.insert(number, pane);
+        Ok(())
+    }
+}
