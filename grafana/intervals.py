@@ -18,6 +18,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Scores": ("calibration_ratio", "log_loss", "mse", "rmse", "mae"),
     "Scores as a classifier": ("classifier_precision_ratio", "classifier_recall_ratio"),
     "Other policies": (*("ips_ratio", "snips_ratio", "doubly_robust_ratio", "mean_weight_ratio"),),
+    "Diversity": ("intra_list_diversity_ratio",),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -30,6 +31,7 @@ _NARROWED = {
     "definition": 'definition="$definition"',
     "threshold": 'threshold="$threshold"',
     "policy": 'policy="$policy"',
+    "k": 'k="$k"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -52,6 +54,7 @@ class Intervals(Windowed):
         rated = f"{PREFIX}positive_rate_ratio{{{JOB}}}"
         classified = f"{PREFIX}classifier_recall_ratio{{{JOB}}}"
         estimated = f"{PREFIX}ips_ratio{{{JOB}}}"
+        listed = f"{PREFIX}intra_list_diversity_ratio{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
@@ -59,6 +62,7 @@ class Intervals(Windowed):
             panels.label_variable("definition", rated, "docs"),
             panels.label_variable("threshold", classified, self._first_threshold()),
             panels.label_variable("policy", estimated, self._first_policy()),
+            panels.label_variable("k", listed, str(self._settings.metrics.k[0])),
         ]
 
     def _first_threshold(self) -> str:

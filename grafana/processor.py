@@ -171,6 +171,7 @@ class Processor:
             self._graph("join_gap_total"),
             self._graph("settled_moved_total"),
             self._graph("user_sample_ratio"),
+            self._graph("item_sample_ratio"),
             self._graph("users_behind_seconds"),
         ]
 

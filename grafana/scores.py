@@ -1,4 +1,5 @@
-"""The page *scores*: the model's scores against clicks, over all impressions together."""
+"""The page *scores*: the model's scores against clicks, over all impressions together; and how much
+of the catalogue is shown, how diverse."""
 
 from __future__ import annotations
 
@@ -37,6 +38,15 @@ ROWS: dict[str, tuple[tuple[str, int], ...]] = {
             ("window_clipped_impressions", 8),
         ),
         *(("window_off_policy_impressions", 12), ("window_doubly_robust_impressions", 12)),
+    ),
+    "Coverage of the catalogue": (("catalog_coverage_ratio", 12), ("window_items", 12)),
+    "Diversity of lists (family diversity)": (
+        *(("intra_list_diversity_ratio", 12), ("window_category_lists", 12)),
+        *(("inter_list_diversity_ratio", 12), ("window_lists", 12)),
+    ),
+    "Diversity of items (family diversity)": (
+        *(("novelty_ratio", 8), ("serendipity_ratio", 8), ("exposure_gini", 8)),
+        *(("diversity_loss", 12), ("user_coverage_ratio", 12)),
     ),
 }
 """Metrics without prefix, and the widths of their panels."""

@@ -3,10 +3,22 @@ core's."""
 
 from __future__ import annotations
 
-from streamer._core import PANE_BITS, STAT_BITS, USER_GROUP_BITS, USER_STAT_BITS
+from streamer._core import (
+    ITEM_LABEL_BITS,
+    ITEM_PLACE_BITS,
+    PANE_BITS,
+    STAT_BITS,
+    USER_GROUP_BITS,
+    USER_STAT_BITS,
+)
 from streamer.encoding.arrays import I64
 
 _STATS = 1 << STAT_BITS
+_ITEM_LABELS = 1 << ITEM_LABEL_BITS
+ITEM_BITS = 63 - ITEM_PLACE_BITS - ITEM_LABEL_BITS
+"""Bits of an item's hash in codes."""
+SAMPLE_PLACE = (1 << ITEM_PLACE_BITS) - 1
+"""The place at which a pane of items has its sample bits, under no item."""
 
 
 def pane_number(ring: int, pane: int) -> int:
@@ -38,3 +50,24 @@ def parts_of_user_key(key: I64) -> tuple[I64, I64, I64]:
     stat = key & ((1 << USER_STAT_BITS) - 1)
     group = (key >> USER_STAT_BITS) & ((1 << USER_GROUP_BITS) - 1)
     return key >> (USER_STAT_BITS + USER_GROUP_BITS), group, stat
+
+
+def segment_code(segment: I64, stat: I64) -> I64:
+    """What ``segment_and_stat`` takes apart."""
+    return segment << STAT_BITS | stat
+
+
+def parts_of_item_code(code: I64) -> tuple[I64, I64, I64]:
+    """(item, label, place) of counts of items."""
+    key = code >> ITEM_PLACE_BITS
+    return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1), code & SAMPLE_PLACE
+
+
+def item_key(item: I64, label: I64) -> I64:
+    """One number for an item under a label."""
+    return item << ITEM_LABEL_BITS | label
+
+
+def parts_of_item_key(key: I64) -> tuple[I64, I64]:
+    """What ``item_key`` was given."""
+    return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1)

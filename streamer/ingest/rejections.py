@@ -28,7 +28,11 @@ _LABEL = "1 to 64 of A-Za-z0-9_.:-"
 EXPECTED: Mapping[str, str] = {
     "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text with an offset",
     **dict.fromkeys(
-        ("user_id", "event_id", "request_id", "item_id", "session_id", "held_out"), _ID
+        (
+            *("user_id", "event_id", "request_id", "item_id", "session_id", "held_out"),
+            "item_category",
+        ),
+        _ID,
     ),
     "position": f"an integer from 1 to {limits.MAX_POSITION}",
     "score": f"a number from -{limits.MAX_SCORE:g} to {limits.MAX_SCORE:g}",

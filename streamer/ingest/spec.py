@@ -15,6 +15,8 @@ import msgspec
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics import (
     engagement,
+    item_counts,
+    list_sums,
     off_policy_sums,
     ranking,
     score_sums,
@@ -82,6 +84,7 @@ def core_spec(
             },
             "scores": score_sums.core_spec(settings),
             "off_policy": off_policy_sums.SUMS.core_spec(settings),
+            "items": _items(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -194,6 +197,16 @@ def _slates(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     }
 
 
+def _items(settings: Settings) -> dict[str, Any]:
+    """What is counted of items and lists."""
+    category = settings.items.category
+    return {
+        "counts": item_counts.core_spec(settings),
+        "lists": list_sums.SUMS.core_spec(settings),
+        "category": None if category is None else settings.dimension_names.index(category),
+    }
+
+
 def _alerts(settings: Settings, catalogue: Catalogue) -> dict[str, Any]:
     measures = catalogue.alert_measures
     return {
@@ -226,7 +239,7 @@ def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
         return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
     if name.startswith("slates."):
         return {"slates": name.removeprefix("slates.")}
-    for sums in (score_sums.SUMS, off_policy_sums.SUMS):
+    for sums in (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS):
         if sums.has(name):
             return sums.core_component(name, settings)
     if name in measures.slate_sums:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from streamer.metrics.rings import Ring
 from streamer.settings import limits
@@ -39,6 +40,7 @@ class AlertSeries:
     dimensions: tuple[str, ...]
     lag_ms: int
     is_by_time: bool = False
+    max_labels: ClassVar[int] = limits.MAX_ALERT_LABELS
 
     @property
     def pane_ms(self) -> int:

@@ -7,6 +7,8 @@ import fnmatch
 from streamer.errors import SettingsError
 from streamer.metrics import (
     calibration,
+    coverage,
+    diversity,
     engagement,
     intervals,
     off_policy,
@@ -17,6 +19,7 @@ from streamer.metrics import (
     users,
 )
 from streamer.metrics.definition import Family, Metric
+from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
 from streamer.settings.model import Settings
@@ -29,6 +32,8 @@ FAMILIES: tuple[Family, ...] = (
     scoring.FAMILY,
     calibration.FAMILY,
     scores.FAMILY,
+    coverage.FAMILY,
+    diversity.FAMILY,
     off_policy.FAMILY,
     intervals.FAMILY,
 )
@@ -37,7 +42,7 @@ PREFIX = "streamer_"
 
 _USERS = [metric.name for metric in users.METRICS]
 _ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
-OF_USERS = frozenset([*_USERS, *_ENDS])
+OF_USERS = frozenset([*_USERS, *_ENDS, diversity.USER_COVERAGE])
 """Metrics that count users, and the ends of their intervals."""
 
 
@@ -54,6 +59,7 @@ class Catalogue:
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
         self.metrics = self._shown()
+        self.item_counts = item_counts(settings)
         self.has_users = True
         """Whether metrics of users are shown."""
         self.experiment_measures = ExperimentMeasures(settings)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from streamer.encoding.arrays import I64, Bools
 from streamer.encoding.limbs import joined
+from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.layout import Stat
 from streamer.settings import limits
 
@@ -55,6 +56,25 @@ class Sums(Protocol):
     def by_value(self, name: str, horizon_ms: int | None) -> Mapping[str, I64]:
         """Of the total: each dimension, and a statistic by those of its values that are kept;
         over mature panes only where a horizon is given. Nothing in other rollups."""
+        ...
+
+    def items(self, horizon_ms: int | None = None) -> Mapping[int, ItemTable]:
+        """Row → the items of its segment, over mature panes only where a horizon is given. Nothing
+        where they are not counted by these dimensions, or no pane is mature."""
+        ...
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        """The segments, of which each has a row."""
+        ...
+
+    @property
+    def all_items(self) -> ItemTable | None:
+        """All items of the longest window; None where they are not counted."""
+        ...
+
+    def users_of_longest(self, stat: int) -> I64:
+        """``users`` over the longest window, of the same segments."""
         ...
 
     @property

@@ -16,14 +16,21 @@ users, too wide for means of values between 0 and 1. All are of level 0.95.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
-from streamer.metrics import off_policy, off_policy_sums, score_ratios, score_sums
+from streamer.metrics import (
+    diversity,
+    list_sums,
+    off_policy,
+    off_policy_sums,
+    score_ratios,
+    score_sums,
+)
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, RatioBy, maturities, read
@@ -41,7 +48,7 @@ _QUANTITIES = (
     *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
 )
 _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
-_NAMED = (score_sums.SUMS, off_policy_sums.SUMS)
+_NAMED = (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS)
 """Quantities that have a statistic by group of their own."""
 
 
@@ -138,7 +145,7 @@ def of_users(share: F64, users: I64, sample_ratio: float) -> Interval:
 metric = Declarations()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
 _EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
-_FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF
+_FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF | diversity.FAMILY_OF
 
 
 def _ends_of(of: Ratio | RatioBy) -> Ends:
@@ -153,6 +160,8 @@ def _ends_of(of: Ratio | RatioBy) -> Ends:
                 if x is not None and y is not None:
                     above = ratio.above
                     found = of_groups(x, y, above.unit, ratio.is_share, above.is_signed)
+                    if ratio.most is not None:
+                        found = replace(found, upper=np.minimum(found.upper, ratio.most))
                     yield variant | labels, found
 
     return ends
@@ -207,7 +216,11 @@ def name_of(base: str, end: str) -> str:
 for each in RATIOS:
     _declare_ends(each.name, _ends_of(each), each.unit, each.labels)
 _IF_ON = f"{_EMPTY}, and where the metric's family is off"
-for of_family in (*score_ratios.RATIOS, *score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY):
+_OF_FAMILIES = (
+    *score_ratios.RATIOS,
+    *(*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF),
+)
+for of_family in _OF_FAMILIES:
     its_ends = _ends_of(of_family)
     _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, _IF_ON)
 _MSE = score_ratios.MSE

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import off_policy, ranking, score_ratios, scoring
+from streamer.metrics import diversity, off_policy, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
 from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio, RatioBy
@@ -73,7 +73,8 @@ _FAMILIES: dict[str, SlateFamily] = {
     "scoring": scoring.slate_metric,
 }
 _BY_LABEL: dict[str, RatioBy] = {
-    each.name: each for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY)
+    each.name: each
+    for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF)
 }
 _POSITIVE = "positive_rate_ratio"
 

@@ -130,6 +130,8 @@ class Ratio:
     brief: Brief | None = None
     is_weighted: bool = False
     """Whether events count with weights: it is no share of them."""
+    most: float | None = None
+    """What it cannot be above, other than a share."""
 
     @property
     def is_share(self) -> bool:

@@ -20,6 +20,11 @@ class Ring:
     pane_ms: int
     panes: int
 
+    @property
+    def span_ms(self) -> int:
+        """Length of the window, in milliseconds."""
+        return self.pane_ms * self.panes
+
     def oldest(self, stream_ms: int) -> int:
         """Index of the oldest pane that the window at ``stream_ms`` still covers.
 

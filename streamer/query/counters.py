@@ -30,6 +30,8 @@ class Known:
     watched: Sequence[Watched] = ()
     keyed: Mapping[str, bool] = field(default_factory=dict)
     """Kind → whether its topic is keyed by user."""
+    item_samples: Mapping[str, float] = field(default_factory=dict)
+    """Window → the share of the items that is counted, where items are counted."""
 
 
 Sample = tuple[tuple[str, ...], int | float]
@@ -179,6 +181,18 @@ def _user_sample(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
+    *("item_sample_ratio", "window"),
+    formula="share of the items, by hash",
+    unit="ratio",
+    empty="absent where no family counts items",
+)
+def _item_sample(known: Known) -> Iterator[Sample]:
+    """Share of the items that metrics of items are computed from; 1: all of them."""
+    for label, ratio in known.item_samples.items():
+        yield (label,), ratio
+
+
+@_declare(
     "users_behind_seconds",
     formula="stream time since the metrics of users were brought up to date",
     unit="seconds",
@@ -197,7 +211,8 @@ def _users_behind(known: Known) -> Iterator[Sample]:
 )
 def _identity(known: Known) -> Iterator[Sample]:
     """1 while all numbers are exact: no bound was hit, no record lost and no join missed."""
-    exact = not topics_not_by_user(known.settings, known.keyed) and all(
+    is_sampled = any(ratio < 1 for ratio in known.item_samples.values())
+    exact = not (is_sampled or topics_not_by_user(known.settings, known.keyed)) and all(
         h.join_gap == 0
         and h.settled_moved == 0
         and h.dropped == 0

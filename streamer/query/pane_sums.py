@@ -9,12 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import segment_and_stat
-from streamer.state.snapshot import View
 
 Pane = tuple[I64, I64]
 """Codes (``segment_and_stat``) and values."""
@@ -55,6 +55,15 @@ class _Kept:
     used: bool = True
 
 
+class HasPanes(Protocol):
+    """What panes are of: a commit of a partition, or a part of it."""
+
+    @property
+    def panes(self) -> Mapping[int, Pane]:
+        """By ``pane_number``."""
+        ...
+
+
 @dataclass
 class PaneSums:
     """Sums of ranges of panes over all partitions, by what asked for them."""
@@ -62,9 +71,11 @@ class PaneSums:
     _kept: dict[tuple[int, str], _Kept] = field(default_factory=dict)
     _maps: list[I64] = field(default_factory=list)
     _shape: tuple[int, int] = (0, 0)
-    _views: Sequence[View] = ()
+    _views: Sequence[HasPanes] = ()
 
-    def begin(self, views: Sequence[View], maps: Sequence[I64], segments: int, size: int) -> None:
+    def begin(
+        self, views: Sequence[HasPanes], maps: Sequence[I64], segments: int, size: int
+    ) -> None:
         """Another readout: sums are brought up to date, those that the last one did not ask for are
         dropped. Where partitions' segments have other numbers than before, all is added up again.
         """

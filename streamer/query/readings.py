@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.alerts import Watched, watched
 from streamer.query.counters import COUNTERS, Known
 from streamer.query.experiments import stored_experiments
+from streamer.query.item_sums import ItemSums
 from streamer.query.pane_sums import PaneSums
 from streamer.query.windows import Numbering, Rolled, Window
 from streamer.settings.model import Settings
@@ -100,12 +101,20 @@ class Readout:
         }
 
 
+@dataclass
+class KeptSums:
+    """Sums of the readout before, of the same reader."""
+
+    panes: PaneSums = field(default_factory=PaneSums)
+    items: ItemSums = field(default_factory=ItemSums)
+
+
 def readout(
     settings: Settings,
     catalogue: Catalogue,
     views: Sequence[View],
     now_ms: int | None = None,
-    kept: PaneSums | None = None,
+    kept: KeptSums | None = None,
     keyed: Mapping[str, bool] = MappingProxyType({}),
 ) -> Readout:
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives).
@@ -123,19 +132,50 @@ def readout(
         if catalogue.has_users
     ]
     alerts = watched(settings, catalogue.alert_measures, views, at_ms)
-    known = Known(settings, [v.header for v in views], stream_ms, experiments, alerts, keyed)
+    windows = _windows(settings, catalogue, views, at_ms, KeptSums() if kept is None else kept)
+    samples = {
+        label: items.sample_ratio
+        for label, window in (windows["window"] if stream_ms else ())
+        if (items := window.items(None)) is not None
+    }
+    headers = [view.header for view in views]
+    known = Known(settings, headers, stream_ms, experiments, alerts, keyed, samples)
     blocks = list(_counters(known))
-    numbering = Numbering(settings, views)
-    kept = PaneSums() if kept is None else kept
-    kept.begin(views, numbering.maps, numbering.size, catalogue.layout.size)
-    totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms, kept)
-    blocks += _shown(settings, catalogue, "total", [("", totals)])
-    windows = [
-        (ring.label, Window(settings, catalogue.layout, views, numbering, i, ring, at_ms, kept))
-        for i, ring in enumerate(rings_of(settings), 1)
-    ]
-    blocks += _shown(settings, catalogue, "window", windows)
+    for scope, found in windows.items():
+        blocks += _shown(settings, catalogue, scope, found)
     return Readout(stream_ms, blocks, alerts)
+
+
+def _windows(
+    settings: Settings,
+    catalogue: Catalogue,
+    views: Sequence[View],
+    at_ms: int,
+    kept: KeptSums,
+) -> dict[str, list[tuple[str, Window]]]:
+    """Scope → label and window: the totals, and the windows."""
+    numbering, layout = Numbering(settings, views), catalogue.layout
+    kept.panes.begin(views, numbering.maps, numbering.size, layout.size)
+    items = None
+    if catalogue.item_counts is not None:
+        items = kept.items
+        shown = dict(zip(settings.dimension_names, numbering.shown, strict=True))
+        items.begin(catalogue.item_counts, views, shown)
+    totals = Window(settings, layout, views, numbering, 0, None, at_ms, kept.panes)
+    windows = {
+        ring: Window(settings, layout, views, numbering, i, ring, at_ms, kept.panes, items)
+        for i, ring in enumerate(rings_of(settings), 1)
+    }
+    longest = max(windows, key=lambda ring: ring.span_ms)
+    with_items = [ring for ring in windows if ring.label in settings.item_windows]
+    longest_of_items = max(with_items, key=lambda ring: ring.span_ms)
+    for window in windows.values():
+        window.longest = windows[longest]
+        window.longest_of_items = windows[longest_of_items]
+    return {
+        "total": [("", totals)],
+        "window": [(ring.label, window) for ring, window in windows.items()],
+    }
 
 
 def _shown(

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.readings import readout
@@ -37,6 +38,8 @@ class _Full:
     ) -> None:
         self.settings, self._layout, self._ring = settings, layout, ring
         self._dimensions = () if rollup else settings.dimension_names
+        is_window = ring is not None and ring.label in settings.item_windows
+        self._is_counted = is_window and set(rollup) <= set(settings.items.dimensions)
         self.memo: dict[str, Any] = {}
 
     def __call__(self, name: str) -> I64:
@@ -47,15 +50,38 @@ class _Full:
         first: I64 = self(name)[0]
         return first
 
+    @property
+    def rows(self) -> Sequence[str]:
+        return [""]
+
+    @property
+    def all_items(self) -> ItemTable | None:
+        declared = item_counts(self.settings)
+        if declared is None:
+            return None
+        counts = np.full((2, declared.places), 2, np.int64)
+        return ItemTable(np.arange(2), counts, counts[0])
+
+    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+        is_held = self._is_counted and (horizon_ms is None or self._is_old(horizon_ms))
+        return {0: self.all_items} if is_held and self.all_items is not None else {}
+
+    def users_of_longest(self, stat: int) -> I64:
+        return self.users(stat)
+
     def users(self, stat: int) -> I64:
         return np.ones(1, np.int64)
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        return self(name) if self._is_old(horizon_ms) else None
+
+    def _is_old(self, horizon_ms: int) -> bool:
+        """Whether a pane is mature."""
         if self._ring is None:
-            return None
+            return False
         bound_ms = _LATE_MS - horizon_ms - self.settings.time.max_lateness_ms
         newest = bound_ms // self._ring.pane_ms - 1
-        return self(name) if newest >= self._ring.oldest(_LATE_MS) else None
+        return newest >= self._ring.oldest(_LATE_MS)
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         if horizon_ms is not None and self.mature(name, horizon_ms) is None:

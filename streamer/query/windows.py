@@ -11,9 +11,11 @@ import numpy as np
 from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
+from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import USERS, users_stats
+from streamer.query.item_sums import ItemSums, ItemWindow
 from streamer.query.pane_sums import PaneSums
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -29,7 +31,7 @@ class Numbering:
     """Segments of all partitions, numbered together; values beyond the bound are ``other``."""
 
     def __init__(self, settings: Settings, views: Sequence[View]) -> None:
-        self._shown = values_shown(settings, views)
+        self.shown = values_shown(settings, views)
         self.segments: list[Segment] = []
         self._numbers: dict[Segment, int] = {}
         self._raw: dict[Segment, int] = {}
@@ -58,7 +60,7 @@ class Numbering:
             if number is None:
                 segment = tuple(
                     text if text in shown else OTHER
-                    for text, shown in zip(texts, self._shown, strict=True)
+                    for text, shown in zip(texts, self.shown, strict=True)
                 )
                 number = self._raw[texts] = self._numbers.setdefault(segment, len(self.segments))
                 if number == len(self.segments):
@@ -107,9 +109,12 @@ class Window:
         ring: Ring | None,
         now_ms: int,
         kept: PaneSums,
+        items: ItemSums | None = None,
     ) -> None:
         self.settings, self.layout, self.now_ms, self._kept = settings, layout, now_ms, kept
-        self._views, self.numbering, self._ring = views, numbering, ring
+        self._views, self.numbering, self._ring, self._item_sums = views, numbering, ring, items
+        self.longest: Window = self
+        self.longest_of_items: Window = self
         self._number = number if ring else TOTAL_RING
         self._oldest = ring.oldest(now_ms) if ring else 0
         sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
@@ -118,6 +123,7 @@ class Window:
         self.segments = [numbering.segments[i] for i in self._held.tolist()]
         self.matrix = sums[self._held]
         self._mature: dict[int, I64 | None] = {}
+        self._items: dict[int | None, ItemWindow | None] = {}
         self._rolled_up: dict[tuple[str, ...], Rolled] = {}
 
     def _sum(self, newest: int, what: str) -> I64:
@@ -144,6 +150,29 @@ class Window:
         total: I64 = self.matrix.sum(axis=0)
         return total
 
+    def items(self, horizon_ms: int | None) -> ItemWindow | None:
+        """Counts of items, over mature panes only where a horizon is given; None where they are not
+        counted, or no pane is mature."""
+        if horizon_ms not in self._items:
+            self._items[horizon_ms] = self._item_window(horizon_ms)
+        return self._items[horizon_ms]
+
+    def _item_window(self, horizon_ms: int | None) -> ItemWindow | None:
+        if self._item_sums is None or self._ring is None or not self._item_sums.has(self._ring):
+            return None
+        what, newest = "all", self.now_ms // self._ring.pane_ms
+        if horizon_ms is not None:
+            what, newest = f"mature {horizon_ms}", self._newest_mature(horizon_ms, self._ring)
+        if newest < self._oldest:
+            return None
+        return self._item_sums.window(self._ring, self._oldest, newest, what)
+
+    @cached_property
+    def all_items(self) -> ItemTable | None:
+        """All items of the window."""
+        items = self.items(None)
+        return items.by([]).get(()) if items is not None else None
+
     def mature(self, horizon_ms: int) -> I64 | None:
         """Sums over mature panes only; None where the window has none that holds anything."""
         if horizon_ms not in self._mature:
@@ -153,12 +182,15 @@ class Window:
     def _mature_sum(self, horizon_ms: int) -> I64 | None:
         if self._ring is None:
             return None
-        bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
-        newest = bound_ms // self._ring.pane_ms - 1
+        newest = self._newest_mature(horizon_ms, self._ring)
         if newest < self._oldest:
             return None
         sums = self._sum(newest, f"mature {horizon_ms}")[self._held]
         return sums if sums.any() else None
+
+    def _newest_mature(self, horizon_ms: int, ring: Ring) -> int:
+        bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
+        return bound_ms // ring.pane_ms - 1
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
         """The window by the dimensions of ``rollup``; all others are ``all``."""
@@ -171,7 +203,7 @@ class Rolled:
     """A window under one rollup: dimensions outside it are ``all``. Is the metrics' ``Sums``."""
 
     def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
-        self.window = window
+        self.window, self._rollup = window, rollup
         names = window.settings.dimension_names
         kept = [name in rollup for name in names]
         self._is_total = not any(kept)
@@ -187,7 +219,7 @@ class Rolled:
         for segment, number in known.items():
             if window.users[USERS, number]:
                 groups.setdefault(segment, len(groups))
-        self.segments = list(groups)
+        self.segments, self._rows = list(groups), groups
         self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
         self._matrix = self._grouped(window.matrix)
         self._mature: dict[int, I64 | None] = {}
@@ -231,6 +263,39 @@ class Rolled:
         if not self.window.users.shape[1]:
             return np.zeros(len(self.segments), np.int64)
         return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
+
+    def users_of_longest(self, stat: int) -> I64:
+        """A sum over users of the longest window, of the same segments."""
+        longest = self.window.longest.rolled_up(self._rollup)
+        sums = dict(zip(longest.segments, longest.users(stat).tolist(), strict=True))
+        return np.array([sums.get(segment, 0) for segment in self.segments], np.int64)
+
+    @property
+    def rows(self) -> Sequence[Segment]:
+        """The segments."""
+        return self.segments
+
+    @property
+    def all_items(self) -> ItemTable | None:
+        """All items of the longest window; None where they are not counted."""
+        return self.window.longest_of_items.all_items
+
+    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+        """Row → the items of its segment; nothing where items are not counted by these dimensions,
+        or no pane is mature."""
+        counted = [n for n in self.settings.dimension_names if n in self.settings.items.dimensions]
+        items = self.window.items(horizon_ms) if set(self._rollup) <= set(counted) else None
+        if items is None:
+            return {}
+        places = [i for i, name in enumerate(counted) if name in self._rollup]
+        names = [counted[place] for place in places]
+        found = {}
+        for values, table in items.by(places).items():
+            of = dict(zip(names, values, strict=True))
+            segment = tuple(of.get(name, ALL) for name in self.settings.dimension_names)
+            if segment in self._rows:
+                found[self._rows[segment]] = table
+        return found
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
         """The statistic over mature panes; None where the window has none."""

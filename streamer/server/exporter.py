@@ -12,8 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from streamer.errors import CodecError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.pane_sums import PaneSums
-from streamer.query.readings import Readout, readout
+from streamer.query.readings import KeptSums, Readout, readout
 from streamer.server.failures import place_of
 from streamer.server.lag import Standstill, lag_records
 from streamer.server.processor import (
@@ -55,7 +54,7 @@ class Exporter:
         self.at_ms = 0
         """Time at which windows were read last."""
         self._turns = SingleFlight()
-        self._sums = PaneSums()
+        self._sums = KeptSums()
 
     async def refresh(self) -> None:
         """Bring what is known of the store up to date; StreamerError where it cannot be read."""

@@ -8,7 +8,8 @@ from functools import cached_property
 from streamer.errors import SettingsError
 from streamer.settings import limits
 
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+HOUR_MS = 3_600_000
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": HOUR_MS, "d": 86_400_000}
 _DURATION = re.compile(r"^(\d+)(ms|s|m|h|d)$")
 
 

@@ -43,6 +43,7 @@ ITEM_FIELDS: list[tuple[str, Any, Any]] = [
     ("score", Score, None),
     ("propensity", Propensity, None),
     ("reward_estimate", Probability, None),
+    ("item_category", Id | None, None),
 ]
 Reference = Annotated[list[Id], Meta(min_length=1, max_length=limits.MAX_ITEMS)] | None
 FIELDS: dict[str, list[tuple[str, Any, Any]]] = {

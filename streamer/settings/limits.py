@@ -109,6 +109,15 @@ MAX_OPEN_FEEDBACK = 2_000_000
 MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 45 bytes each."""
+MAX_ITEM_ROWS = 100_000
+"""(item, values of dimensions, pane) of one window, with the counts of each: 100 bytes with one
+cut-off, 24 more for each further one. Beyond it a sample of the items: of the 50,000 that then stay
+at least, counts of distinct items have a standard error of half a percent."""
+MAX_ITEM_LABELS = 1000
+"""Combinations of values by which items are counted in a partition; more are `other`. They have ten
+bits of a code."""
+MAX_CATALOG = 1_000_000_000
+"""Items of a catalogue, and users: as many as there are people."""
 MAX_USER_DAYS = 4_000_000
 """(user, day, values of dimensions) within the days of each experiment, each with the sums that
 metrics need; and as many (user, time) of who is not exposed yet, within ``max_lateness``. Beyond it

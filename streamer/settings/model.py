@@ -8,7 +8,7 @@ import msgspec
 
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.durations import duration_ms, in_ms
+from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
 from streamer.settings.policies import Policy
@@ -164,10 +164,10 @@ class Metrics(Section, frozen=True):
     """Largest weight of an impression in estimates of other policies, 1 to 1000: larger ones are
     clipped to it."""
     families: tuple[str, ...] = (
-        *("traffic", "engagement", "ranking", "scoring", "calibration", "intervals"),
+        *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
     )
-    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`, and
-    `off_policy`, which needs `[[policies]]`."""
+    """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`,
+    `diversity`, and `off_policy`, which needs `[[policies]]`."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -177,6 +177,23 @@ class Metrics(Section, frozen=True):
     detailed: tuple[tuple[str, ...], ...] | None = None
     """Those of `rollups` in which every metric is shown. Default: the total. The others show the
     series marked *brief* in metrics.md, of ranking and scoring for at most one dimension."""
+
+
+class Items(Section, frozen=True):
+    """[items]: what metrics of the families `coverage` and `diversity` know of items."""
+
+    dimensions: tuple[str, ...] = ()
+    """Dimensions by which items are counted. Without any, metrics of items are shown for the total
+    only; with them, for those of `metrics.detailed` that have no others."""
+    windows: tuple[str, ...] | None = None
+    """Those of `windows.lengths` for which items are counted. Default: those of an hour or more, or
+    the longest."""
+    catalog_size: int = 0
+    """How many items there are to show; 0: as many as the longest of these windows shows."""
+    users: int = 0
+    """How many users there are, for `user_coverage_ratio`; 0: those of the longest window."""
+    category: str | None = None
+    """The dimension that is the category of items. Without it, the field `item_category` is."""
 
 
 class Events(Section, frozen=True):
@@ -250,6 +267,9 @@ class Limits(Section, frozen=True):
     user_days: int = limits.MAX_USER_DAYS
     """Rows of a partition for what users did on each day of each experiment, and as many for events
     of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
+    items: int = limits.MAX_ITEM_ROWS
+    """(item, values of `items.dimensions`, pane) of one window in a partition; beyond it items are
+    sampled."""
     event_ids: int = limits.MAX_EVENT_IDS
     """Event ids remembered for a topic-partition."""
 
@@ -261,6 +281,7 @@ class Settings(Section, frozen=True):
     windows: Windows = Windows()
     attribution: Attribution = Attribution()
     metrics: Metrics = Metrics()
+    items: Items = Items()
     events: Events = Events()
     time: Time = Time()
     experiments: tuple[Experiment, ...] = ()
@@ -305,6 +326,15 @@ class Settings(Section, frozen=True):
     def gains(self) -> tuple[float, ...]:
         """The distinct positive gains, ascending: grades above 0."""
         return tuple(sorted({gain for gain in self.metrics.feedback.values() if gain > 0}))
+
+    @property
+    def item_windows(self) -> tuple[str, ...]:
+        """The windows for which items are counted."""
+        if self.items.windows is not None:
+            return self.items.windows
+        lengths_ms = self.windows.lengths_ms
+        least_ms = min(HOUR_MS, max(lengths_ms.values()))
+        return tuple(label for label, ms in lengths_ms.items() if ms >= least_ms)
 
     @property
     def feedback_horizon_ms(self) -> int:

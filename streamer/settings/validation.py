@@ -60,6 +60,7 @@ def validate(s: Settings) -> None:
             f"metrics.feedback.{kind}: 1 to 64 of A-Za-z0-9_.:- and not all or other",
         )
     _validate_ranking(s.metrics)
+    _validate_items(s)
     _validate_experiments(s)
     _validate_alerts(s)
     _validate_limits(s.limits)
@@ -87,6 +88,32 @@ def _validate_limits(bounds: Limits) -> None:
         bounds.flush_ms <= limits.MAX_FLUSH_MS,
         f"limits.flush_ms = {bounds.flush_ms}: at most {limits.MAX_FLUSH_MS}",
     )
+
+
+def _validate_items(s: Settings) -> None:
+    names, items = s.dimension_names, s.items
+    there = ", ".join(names) or "none"
+    for key, dimensions in (("dimensions", items.dimensions), ("category", (items.category,))):
+        for name in dimensions:
+            _require(
+                name is None or name in names,
+                f"items.{key}: {name!r} is none of the dimensions: {there}",
+            )
+    _require(
+        len(set(items.dimensions)) == len(items.dimensions),
+        f"items.dimensions = {list(items.dimensions)}: each once",
+    )
+    known = s.windows.lengths
+    _require(
+        0 < len(s.item_windows) == len(set(s.item_windows)) and set(s.item_windows) <= set(known),
+        f"items.windows = {list(s.item_windows)}: some of windows.lengths, each once: "
+        f"{', '.join(known)}",
+    )
+    for key, value in (("catalog_size", items.catalog_size), ("users", items.users)):
+        _require(
+            0 <= value <= limits.MAX_CATALOG,
+            f"items.{key} = {value}: 0 to {limits.MAX_CATALOG}",
+        )
 
 
 def _validate_kafka(kafka: Kafka) -> None:

@@ -22,6 +22,7 @@ from streamer.ingest.spec import Counted, core_spec
 from streamer.kafka.chunk import Batches, Records
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
@@ -109,10 +110,10 @@ class TopicLog:
 
 @dataclass(frozen=True)
 class Series:
-    """One alert series of a partition. ``since_ms``: stream time from which on it is counted."""
+    """An alert series of a partition, or its counts of items."""
 
     number: int
-    declared: AlertSeries
+    declared: AlertSeries | ItemCounts
     names: Sequence[str]
     core: Core
 
@@ -142,10 +143,12 @@ class Partition:
         counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
         self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted))
         self.logs = {kind: TopicLog(kind, self.core) for kind in KINDS}
-        names = self.settings.dimension_names
+        names, items = self.settings.dimension_names, self.catalogue.item_counts
+        declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]
+        declared += [] if items is None else [items]
         self.series = [
-            Series(i, declared, [n for n in names if n in declared.dimensions], self.core)
-            for i, declared in enumerate(self.catalogue.alert_measures.series)
+            Series(i, one, [n for n in names if n in one.dimensions], self.core)
+            for i, one in enumerate(declared)
         ]
         self.series_since_ms = [0] * len(self.series)
 
@@ -249,7 +252,7 @@ class Partition:
         ids = sum(topic["evicted_early"] for topic in counters["topics"].values())
         early = sum(counters["evicted_early"].values())
         labels = sum(
-            len(series.labels) > limits.MAX_ALERT_LABELS
+            len(series.labels) > series.declared.max_labels
             for series in self.series
             if not series.declared.is_by_time
         )

@@ -1,0 +1,287 @@
+"""Diversity: how different lists are, within and among each other, and how novel what they show is.
+
+With c_i the impressions of an item in the window, C_i those in the longest window, N their sum, and
+m the click of an impression:
+
+    novelty       Σ c_i u_i / Σ c_i, where u_i = -log2(C_i / N) / log2(items of the catalogue)
+    serendipity   Σ m u_i over impressions / impressions
+    exposure Gini Σ (2 rank_i - n - 1) c_i / (n Σ c_i), over the catalogue, ranks ascending
+
+A list is a slate, cut off at k, as a unit vector of its items; over pairs of lists the mean cosine
+follows from the sum S of the vectors: of N lists it is (|S|² - N) / (N (N - 1)). Sources: P the
+recommender-evaluation primer, J Jurity's metric page. Counts of items: see ``metrics.coverage``.
+
+Two lists of two items share one; the second has items of one category:
+
+    >>> from streamer.testing.readings import value_of
+    >>> category = {"a": "x", "b": "y", "c": "y"}
+    >>> def shown(user, items):
+    ...     items = [{"item_id": i, "item_category": category[i]} for i in items]
+    ...     return {"type": "impression", "user_id": user, "items": items}
+    >>> events = [shown("u", "ab"), shown("v", "bc")]
+    >>> settings = {"metrics": {"families": ["diversity"]}}
+    >>> def read(name, **labels):
+    ...     return round(value_of(events, name, settings, **labels), 6)
+    >>> read("inter_list_diversity_ratio", k="10"), read("intra_list_diversity_ratio", k="10")
+    (0.5, 0.5)
+
+One impression in four shows a category of its own: two of them differ with 2 · 1/4 · 3/4. Items a
+and c have two bits, b has one, and log2(3) are 1.585; the counts are 1, 1 and 2:
+
+    >>> read("diversity_loss"), read("novelty_ratio"), read("exposure_gini")
+    (-0.375, 0.946395, 0.166667)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamer.encoding.arrays import F64, I64
+from streamer.metrics.coverage import at_rows, catalog_size, each
+from streamer.metrics.definition import Declarations, Family, Series, Sums, count
+from streamer.metrics.item_counts import (
+    CATEGORY,
+    CLICKED,
+    SHOWN,
+    WEIGHT_UNIT,
+    ItemTable,
+    item_counts,
+)
+from streamer.metrics.list_sums import DIVERSITY, LISTS, UNIT, name_of, stats
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy, maturities
+from streamer.metrics.user_sums import USERS
+
+metric = Declarations()
+_HORIZON = "click_ms"
+_WITHOUT = "absent without impressions"
+_BELOW_TWO = "absent without impressions, and below two items in the catalogue"
+
+
+@dataclass(frozen=True)
+class ByCutoff(RatioBy):
+    """A mean over lists for each of ``metrics.k``."""
+
+    label: ClassVar[str] = "k"
+    setting: ClassVar[str] = "metrics.k"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.label,)
+
+    def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
+        for k in settings.metrics.k:
+            yield {self.label: str(k)}, self.at(k)
+
+    def at(self, k: int) -> Ratio:
+        """The mean at one cut-off."""
+        lists, diversity = name_of(LISTS, k), name_of(DIVERSITY, k)
+        below = Quantity(lists, "lists with two items that have a category", (lists,))
+        above = Quantity(diversity, "their diversities", (diversity,), UNIT)
+        name, title = (f"{text}@{k}" for text in (self.name, self.title))
+        return Ratio(name, title, above, below, self.doc, is_weighted=True, most=1.0)
+
+
+INTRA_LIST = ByCutoff(
+    *("intra_list_diversity_ratio", "Diversity within lists"),
+    "Mean over slates of the share of the pairs of their first k items whose categories differ."
+    " Items without a category are left out.",
+    "mean over slates of pairs of different categories / pairs",
+    "absent without slates that have two items with a category",
+)
+BY_CUTOFF = (INTRA_LIST,)
+FAMILY_OF = {INTRA_LIST.name: "diversity"}
+"""Metric → its family."""
+
+metric(
+    INTRA_LIST.name,
+    formula=INTRA_LIST.formula,
+    unit=INTRA_LIST.unit,
+    empty=INTRA_LIST.empty,
+    source="P",
+    labels=INTRA_LIST.labels,
+    doc=INTRA_LIST.doc,
+)(INTRA_LIST.series)
+
+
+USER_COVERAGE = "user_coverage_ratio"
+
+
+@metric(
+    "inter_list_diversity_ratio",
+    formula="1 - mean cosine over all pairs of lists",
+    unit="ratio",
+    empty="absent without two slates",
+    source="J",
+    labels=("k",),
+)
+def inter_list_diversity(w: Sums) -> Iterator[Series]:
+    """How different slates are from each other, as their first k items. Vectors are rounded:
+    its error is at most 2e-7. It has no interval."""
+    declared = item_counts(w.settings)
+    if declared is None:
+        return
+    for k in declared.cutoffs:
+        place, excess_at = declared.weight(k), declared.excess(k)
+
+        def diversity(
+            table: ItemTable, place: int = place, excess_at: int = excess_at
+        ) -> float | None:
+            lists = int(table.every[place])
+            if lists < 2:
+                return None
+            parts = table.of(place) / WEIGHT_UNIT
+            squares = lists + int(table.every[excess_at]) / WEIGHT_UNIT**2
+            cosines = float(parts @ parts) / table.sample_ratio - squares
+            return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
+
+        yield each(w, diversity, k=str(k))
+
+
+@metric(
+    "window_lists",
+    formula="slates with an item",
+    unit="slates",
+    empty="absent where it is 0",
+)
+def window_lists(w: Sums) -> Iterator[Series]:
+    """Support of inter_list_diversity_ratio."""
+    declared = item_counts(w.settings)
+    if declared is not None:
+        place = declared.weight(declared.cutoffs[0])
+        yield each(w, lambda table: int(table.every[place]) or None)
+
+
+@metric(
+    "window_category_lists",
+    formula="slates with two items that have a category, among the first k",
+    unit="slates",
+    empty="absent where it is 0",
+    labels=("k",),
+)
+def window_category_lists(w: Sums) -> Iterator[Series]:
+    """Support of intra_list_diversity_ratio."""
+    for k in w.settings.metrics.k:
+        yield count(w(name_of(LISTS, k)), None, k=str(k))
+
+
+def _surprise(w: Sums, items: I64) -> F64 | None:
+    """The self-information of items by their share of the impressions of the longest window, 1 for
+    an item of the catalogue that is shown as often as the others; None where there is no other."""
+    known, size = w.all_items, catalog_size(w)
+    if known is None or size < 2 or not known.every[SHOWN]:
+        return None
+    shown = np.maximum(known.at(items, SHOWN), 1)
+    surprise: F64 = np.log2(known.every[SHOWN] / shown) / np.log2(size)
+    return surprise
+
+
+@metric(
+    "novelty_ratio",
+    formula="mean over impressions of -log2(item's share of impressions in the longest window) /"
+    " log2(items of the catalogue)",
+    unit="ratio",
+    empty=_BELOW_TWO,
+    source="P",
+)
+def novelty(w: Sums) -> Iterator[Series]:
+    """Mean self-information of what is shown: 0 where one item gets all impressions, 1 where all
+    get as many, above 1 where it is rarer than that. It has no interval."""
+
+    def mean(table: ItemTable) -> float | None:
+        surprise, shown = _surprise(w, table.items), table.of(SHOWN)
+        if surprise is None or not shown.any():
+            return None
+        return float(shown @ surprise) / float(shown.sum())
+
+    yield each(w, mean)
+
+
+@metric(
+    "serendipity_ratio",
+    formula="sum over clicked impressions of the item's self-information, as in novelty_ratio /"
+    " impressions",
+    unit="ratio",
+    empty=_BELOW_TWO,
+    source="P",
+    labels=("maturity",),
+)
+def serendipity(w: Sums) -> Iterator[Series]:
+    """Mean over impressions of relevance (clicked) times unexpectedness (self-information). It has
+    no interval."""
+
+    def mean(table: ItemTable) -> float | None:
+        surprise, shown = _surprise(w, table.items), table.of(SHOWN)
+        if surprise is None or not shown.any():
+            return None
+        return float(table.of(CLICKED) @ surprise) / float(shown.sum())
+
+    for labels, horizon_ms in maturities(w, _HORIZON):
+        tables = w.items(horizon_ms)
+        if tables or horizon_ms is None:
+            yield at_rows(w, tables, mean, **labels)
+
+
+@metric(
+    "exposure_gini",
+    formula="Gini coefficient of impressions over the items of the catalogue",
+    unit="Gini coefficient",
+    empty=_WITHOUT,
+)
+def exposure_gini(w: Sums) -> Iterator[Series]:
+    """How unevenly impressions are spread: 0 where all items have as many, near 1 where few have
+    them all. Items of the catalogue that are not shown count with 0. It has no interval."""
+    size = catalog_size(w)
+
+    def gini(table: ItemTable) -> float | None:
+        shown = np.sort(table.of(SHOWN)[table.of(SHOWN) > 0]).astype(np.float64)
+        if not len(shown):
+            return None
+        n = max(round(size * table.sample_ratio), len(shown))
+        ranks = np.arange(n - len(shown) + 1, n + 1)
+        return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
+
+    yield each(w, gini)
+
+
+@metric(
+    "diversity_loss",
+    formula="-sum over pairs of different categories of the product of their shares",
+    unit="probability, negated",
+    empty="absent without impressions that have a category",
+    source="P",
+)
+def diversity_loss(w: Sums) -> Iterator[Series]:
+    """Minus the probability that two impressions, drawn with replacement, have different
+    categories: the primer's loss with a dissimilarity of 1 between categories. It has no
+    interval."""
+
+    def loss(table: ItemTable) -> float | None:
+        total = float(table.every[CATEGORY])
+        if not total:
+            return None
+        shares = table.of(CATEGORY) / total
+        return float(shares @ shares) / table.sample_ratio - 1.0
+
+    yield each(w, loss)
+
+
+@metric(
+    USER_COVERAGE,
+    formula="users with an impression / users with an impression in the longest window",
+    unit="ratio",
+    empty="absent without users in the longest window",
+)
+def user_coverage(w: Sums) -> Iterator[Series]:
+    """Share of the known users that are shown something; of `items.users`, where that is set."""
+    users = w.users(USERS)
+    known = w.settings.items.users
+    every = np.full(len(users), known) if known else w.users_of_longest(USERS)
+    present = (users > 0) & (every > 0)
+    yield Series({}, np.divide(users, every, out=np.zeros(len(users)), where=present), present)
+
+
+FAMILY = Family("diversity", stats, tuple(metric.metrics))

@@ -1,0 +1,114 @@
+"""Counts of each item by window pane: declared once for the core, the store and readers.
+
+A pane holds integers by item, label (values of the dimensions of ``[items]``) and place. Under the
+item 0 stand those of no item: lists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.metrics.rings import Ring, rings_of
+from streamer.settings import limits
+from streamer.settings.model import Settings
+
+SHOWN, CLICKED, CATEGORY = range(3)
+"""Places: impressions, clicked ones, and impressions of a category (whose hash stands for the
+item)."""
+WEIGHT_UNIT = 1 << 28
+"""Units of a list's length that is 1."""
+FAMILIES = frozenset({"coverage", "diversity"})
+"""Those that need items to be counted."""
+
+
+@dataclass(frozen=True)
+class ItemCounts:
+    """What is counted of items, under the values of some dimensions; ``cutoffs``: ascending."""
+
+    dimensions: tuple[str, ...]
+    cutoffs: tuple[int, ...]
+    rings: tuple[Ring, ...]
+    is_by_time: ClassVar[bool] = False
+    max_labels: ClassVar[int] = limits.MAX_ITEM_LABELS
+
+    @property
+    def shape(self) -> str:
+        """What the counts depend on; they are stored under it."""
+        windows = tuple(ring.label for ring in self.rings)
+        return repr(("items", self.dimensions, self.cutoffs, windows))
+
+    @property
+    def places(self) -> int:
+        """How many counts an item has."""
+        return 3 + 3 * len(self.cutoffs)
+
+    def top(self, k: int) -> int:
+        """The place of impressions at a position up to k."""
+        return 3 + self.cutoffs.index(k)
+
+    def weight(self, k: int) -> int:
+        """Of an item: its part of lists cut off at k; of all items: these lists."""
+        return self.top(k) + len(self.cutoffs)
+
+    def excess(self, k: int) -> int:
+        """Of all items: by how much the squared lengths of lists are above 1."""
+        return self.top(k) + 2 * len(self.cutoffs)
+
+
+@dataclass(frozen=True)
+class ItemTable:
+    """Items of a window under some values of dimensions: ascending hashes, with a row of counts
+    each. ``every``: the counts of no item; ``sample_ratio``: share of the items that are here."""
+
+    items: I64
+    counts: I64
+    every: I64
+    sample_ratio: float = 1.0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it holds anything."""
+        return bool(self.counts.any() or self.every.any())
+
+    def of(self, place: int) -> I64:
+        """One count of each item."""
+        column: I64 = self.counts[:, place]
+        return column
+
+    def distinct(self, place: int) -> float:
+        """How many items have a count that is not 0, scaled to all items."""
+        return float(np.count_nonzero(self.of(place))) / self.sample_ratio
+
+    def at(self, items: I64, place: int) -> I64:
+        """A count of some items; 0 for those that are not here."""
+        if not len(self.items):
+            return np.zeros(len(items), np.int64)
+        at = np.minimum(np.searchsorted(self.items, items), len(self.items) - 1)
+        return np.where(self.items[at] == items, self.of(place)[at], 0)
+
+
+def item_counts(settings: Settings) -> ItemCounts | None:
+    """What is counted of items; None where no family needs it."""
+    if not FAMILIES & set(settings.metrics.families):
+        return None
+    dimensions = tuple(n for n in settings.dimension_names if n in settings.items.dimensions)
+    rings = tuple(ring for ring in rings_of(settings) if ring.label in settings.item_windows)
+    return ItemCounts(dimensions, tuple(sorted(settings.metrics.k)), rings)
+
+
+def core_spec(settings: Settings) -> dict[str, Any] | None:
+    """The core's spec of it."""
+    counts, names = item_counts(settings), settings.dimension_names
+    if counts is None:
+        return None
+    return {
+        "dimensions": [i for i, name in enumerate(names) if name in counts.dimensions],
+        "rings": [{"pane_ms": ring.pane_ms, "panes": ring.panes} for ring in counts.rings],
+        "cutoffs": counts.cutoffs,
+        "labels": limits.MAX_ITEM_LABELS,
+        "limit": settings.limits.items,
+    }

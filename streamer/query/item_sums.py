@@ -1,0 +1,185 @@
+"""Counts of items over windows, of all partitions together, kept from readout to readout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.encoding.packed import (
+    ITEM_BITS,
+    SAMPLE_PLACE,
+    item_key,
+    pane_number,
+    parts_of_item_code,
+    parts_of_item_key,
+    segment_code,
+)
+from streamer.metrics.item_counts import ItemCounts, ItemTable
+from streamer.metrics.rings import Ring
+from streamer.query.pane_sums import PaneSums
+from streamer.state.panes import Pane
+from streamer.state.snapshot import SeriesView, View
+
+_SPARE_SLOTS = 10_000
+"""Slots of items that no window has any more: with more than so many, all are given out again."""
+
+Values = tuple[str, ...]
+"""The values of the dimensions of ``[items]``."""
+
+
+@dataclass
+class _Slots:
+    """Numbers of keys (item and label), given out once: the keys ascending, the number of each."""
+
+    keys: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+    numbers: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def of(self, keys: I64) -> I64:
+        """The numbers of keys."""
+        wanted, place = np.unique(keys, return_inverse=True)
+        new = np.setdiff1d(wanted, self.keys, assume_unique=True)
+        if len(new):
+            known = np.concatenate([self.keys, new])
+            numbers = np.concatenate([self.numbers, len(self.keys) + np.arange(len(new))])
+            order = np.argsort(known)
+            self.keys, self.numbers = known[order], numbers[order]
+        found: I64 = self.numbers[np.searchsorted(self.keys, wanted)][place]
+        return found
+
+    def in_order(self) -> I64:
+        """The keys by their numbers."""
+        keys = np.empty_like(self.keys)
+        keys[self.numbers] = self.keys
+        return keys
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The panes of one partition, with slots in place of items, and the sample bits of each."""
+
+    series: SeriesView
+    labels: tuple[int, ...]
+    panes: Mapping[int, Pane]
+    bits: Mapping[int, int]
+
+
+_NOTHING = SeriesView(0, [], {})
+
+
+class ItemSums:
+    """Sums of counts of items over ranges of panes."""
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self._sums, self._slots = PaneSums(), _Slots()
+        self._parts: list[_Part] = []
+        self._labels: dict[Values, int] = {}
+        self._rings: Sequence[Ring] = ()
+        self._used = 0
+
+    def begin(
+        self, declared: ItemCounts, views: Sequence[View], shown: Mapping[str, set[str]]
+    ) -> None:
+        """Another readout. ``shown``: the values of each dimension that do not count as other."""
+        if len(self._slots.keys) > 2 * self._used + _SPARE_SLOTS:
+            self._forget()
+        self._rings = declared.rings
+        old = {id(part.series): part for part in self._parts}
+        found = [view.alert_series.get(declared.shape, _NOTHING) for view in views]
+        last = [*self._parts, *[None] * len(views)]
+        self._parts = [
+            self._part(
+                series, self._numbers(declared, series, shown), old.get(id(series)) or before
+            )
+            for series, before in zip(found, last, strict=False)
+        ]
+        slots = np.arange(len(self._slots.keys))
+        self._sums.begin(self._parts, [slots] * len(views), len(slots), declared.places)
+        self._keys = self._slots.in_order()
+
+    def _numbers(
+        self, declared: ItemCounts, series: SeriesView, shown: Mapping[str, set[str]]
+    ) -> tuple[int, ...]:
+        """The number of each label of a partition."""
+        names = declared.dimensions
+        return tuple(
+            self._labels.setdefault(
+                tuple(label[n] if label[n] in shown[n] else "other" for n in names),
+                len(self._labels),
+            )
+            for label in series.labels
+        )
+
+    def _part(self, series: SeriesView, labels: tuple[int, ...], old: _Part | None) -> _Part:
+        if old is not None and old.series is series and old.labels == labels:
+            return old
+        is_same = old is not None and labels[: len(old.labels)] == old.labels
+        panes, bits = {}, {}
+        for number, (codes, values) in series.panes.items():
+            known = old.series.panes.get(number) if old is not None and is_same else None
+            if old is not None and known is not None and known[0] is codes:
+                panes[number], bits[number] = old.panes[number], old.bits[number]
+            else:
+                panes[number], bits[number] = self._pane(codes, values, labels)
+        return _Part(series, labels, panes, bits)
+
+    def _pane(self, codes: I64, values: I64, labels: tuple[int, ...]) -> tuple[Pane, int]:
+        item, label, place = parts_of_item_code(codes)
+        is_count = place != SAMPLE_PLACE
+        bits = int(values[~is_count].sum())
+        own = np.array(labels, np.int64)[label[is_count]]
+        slot = self._slots.of(item_key(item[is_count], own))
+        return (segment_code(slot, place[is_count]), values[is_count]), bits
+
+    def has(self, ring: Ring) -> bool:
+        """Whether items are counted for a window."""
+        return ring in self._rings
+
+    def window(self, ring: Ring, oldest: int, newest: int, what: str) -> ItemWindow:
+        """The items of a ring's panes from ``oldest`` to ``newest``; ``what``: of which panes."""
+        number = self._rings.index(ring) + 1
+        first, last = pane_number(number, max(oldest, 0)), pane_number(number, newest)
+        sums = self._sums.sum((number, what), first, last)
+        bits = max(
+            (b for part in self._parts for n, b in part.bits.items() if first <= n <= last),
+            default=0,
+        )
+        held = np.flatnonzero(sums.any(axis=1))
+        self._used = max(self._used, len(held))
+        item, label = parts_of_item_key(self._keys[held])
+        is_kept = item >> (ITEM_BITS - bits) == 0 if bits else np.ones(len(item), bool)
+        labels = list(self._labels)
+        return ItemWindow(item[is_kept], label[is_kept], sums[held[is_kept]], labels, 2.0**-bits)
+
+
+@dataclass(frozen=True)
+class ItemWindow:
+    """Items of a window, each under the number of its label; ``labels``: the values of each."""
+
+    items: I64
+    label: I64
+    counts: I64
+    labels: Sequence[Values]
+    sample_ratio: float
+
+    def by(self, places: Sequence[int]) -> dict[Values, ItemTable]:
+        """The items under the values of some of the dimensions, by their places."""
+        groups: dict[Values, list[int]] = {}
+        for number, values in enumerate(self.labels):
+            groups.setdefault(tuple(values[place] for place in places), []).append(number)
+        found = {values: self._table(numbers) for values, numbers in groups.items()}
+        return {values: table for values, table in found.items() if table.is_held}
+
+    def _table(self, labels: Sequence[int]) -> ItemTable:
+        chosen = np.isin(self.label, labels) if len(self.labels) > len(labels) else slice(None)
+        items, place = np.unique(self.items[chosen], return_inverse=True)
+        counts = np.zeros((len(items), self.counts.shape[1]), np.int64)
+        np.add.at(counts, place, self.counts[chosen])
+        is_every = items == 0
+        every = counts[is_every].sum(axis=0)
+        return ItemTable(items[~is_every], counts[~is_every], every, self.sample_ratio)
