@@ -6,7 +6,7 @@ import pytest
 
 from streamer.metrics import calibration
 from streamer.metrics import scores as score_metrics
-from tests.conformance import off_policy, scores
+from tests.conformance import diversity, lists, off_policy, scores
 from tests.conformance.__main__ import PAGE, main
 from tests.conformance.cases import five_users
 from tests.conformance.comparisons import (
@@ -94,6 +94,13 @@ def test_jurity_has_the_same_off_policy_estimates(metric: str, number: int) -> N
     expected = off_policy.theirs(number, metric)
     assert 0 < expected < 1
     assert off_policy.readings(number)[metric] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("case", lists.cases())
+@pytest.mark.parametrize("of", diversity.COMPARISONS, ids=lambda of: of.metric)
+def test_libraries_have_the_same_diversity(of: diversity.Comparison, case: str) -> None:
+    ours = diversity.readings(case)[of.metric] * of.unit
+    assert ours == pytest.approx(of.theirs(case), rel=1e-6)
 
 
 def test_libraries_left_to_themselves_disagree() -> None:

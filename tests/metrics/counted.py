@@ -12,14 +12,23 @@ import numpy as np
 
 from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
-from streamer.encoding.packed import ring_and_pane, segment_and_stat
+from streamer.encoding.packed import (
+    ITEM_BITS,
+    parts_of_item_code,
+    ring_and_pane,
+    segment_and_stat,
+)
 from streamer.encoding.segments import segment_texts
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
+from streamer.state.partition import Partition
 from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.siphash import siphash13
 
 SEGMENTS, EMPTY = 12, 2
 """Segments, of which the last ones have nothing."""
@@ -30,7 +39,7 @@ SETTINGS: Settings = parse(
         "dimensions": [{"name": "variant", "values": [f"v{i}" for i in range(SEGMENTS)]}],
         "windows": {"lengths": ["24h"]},
         "metrics": {
-            "families": [*Metrics().families, "scores", "off_policy"],
+            "families": [*Metrics().families, "scores", "off_policy", "diversity"],
             "thresholds": [0.2, 0.5],
             "max_weight": 3,
             "feedback": {"click": 1, "like": 3},
@@ -43,12 +52,19 @@ SETTINGS: Settings = parse(
                 "kendall_tau": ["tau_b"],
             },
         },
+        "items": {"dimensions": ["variant"]},
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.3]},
         ],
     }
 )
+_IDS = [*(f"i{i}" for i in range(400)), *(f"c{i}" for i in range(5)), "lone"]
+ITEMS = np.sort([0, *(siphash13(FIXED_KEY, text.encode()) >> 64 - ITEM_BITS for text in _IDS)])
+"""No item, and the items and categories of the logs, as codes have them."""
+_DECLARED = item_counts(SETTINGS)
+assert _DECLARED is not None
+NO_ITEMS = np.zeros((SEGMENTS, len(ITEMS), _DECLARED.places), np.int64)
 T0 = 1_700_000_000_000
 MONTH_MS = 31 * 86_400_000
 VISITS = 250
@@ -61,18 +77,46 @@ class CountedSums:
 
     user_sample_ratio = 1.0
 
-    def __init__(self, catalogue: Catalogue, matrix: I64, young: I64, people: I64) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        matrix: I64,
+        young: I64,
+        people: I64,
+        of_items: tuple[I64, I64] | None = None,
+    ) -> None:
+        """``of_items``: counts of all and of young items, (segments, items, places)."""
         self.catalogue, self.settings = catalogue, catalogue.settings
         self.matrix, self.young, self.people = matrix, young, people
+        self.of_items = of_items or (NO_ITEMS, NO_ITEMS)
         self.memo: dict[str, Any] = {}
 
     def __add__(self, other: CountedSums) -> CountedSums:
         matrix, young = self.matrix + other.matrix, self.young + other.young
-        return CountedSums(self.catalogue, matrix, young, self.people + other.people)
+        every, late = (a + b for a, b in zip(self.of_items, other.of_items, strict=True))
+        people = self.people + other.people
+        return CountedSums(self.catalogue, matrix, young, people, (every, late))
 
     @cached_property
     def nothing(self) -> CountedSums:
         return CountedSums(self.catalogue, 0 * self.matrix, 0 * self.young, 0 * self.people)
+
+    @property
+    def rows(self) -> range:
+        return range(SEGMENTS)
+
+    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+        every, young = self.of_items
+        found = every if horizon_ms is None else every - young
+        return {row: _table(counts) for row, counts in enumerate(found) if counts.any()}
+
+    @property
+    def all_items(self) -> ItemTable:
+        return _table(self.of_items[0].sum(axis=0))
+
+    def users_of_longest(self, stat: int) -> I64:
+        longest: I64 = 2 * self.people[stat] + self.people[HITS]
+        return longest
 
     def _pick(self, matrix: I64, name: str) -> I64:
         picked = matrix[..., self.catalogue.layout.span(name)]
@@ -101,12 +145,19 @@ class CountedSums:
 
 def sums(catalogue: Catalogue, seed: int, scope: str = "window") -> CountedSums:
     """Of random logs; for totals what is settled."""
-    old, young = (_counted(catalogue, 2 * seed + i, scope) for i in range(2))
-    return CountedSums(catalogue, old + young, young, _people(np.random.default_rng(seed)))
+    (old, shown), (young, late) = (_counted(catalogue, 2 * seed + i, scope) for i in range(2))
+    people = _people(np.random.default_rng(seed))
+    of_items = (shown + late, late) if scope == "window" else None
+    return CountedSums(catalogue, old + young, young, people, of_items)
 
 
-def _counted(catalogue: Catalogue, seed: int, scope: str) -> I64:
-    """(segments, statistics) of one log: of its one window, or of the totals."""
+def _table(counts: I64) -> ItemTable:
+    """Of (items, places), of which the first is that of no item."""
+    return ItemTable(ITEMS[1:], counts[1:], counts[0])
+
+
+def _counted(catalogue: Catalogue, seed: int, scope: str) -> tuple[I64, I64]:
+    """(segments, statistics) of one log: of its one window, or of the totals; and its items."""
     engines = Engines(SETTINGS, 1)
     for chunk in chunks_of(_log(Random(seed)), 1000):
         engines.feed(chunk)
@@ -118,7 +169,20 @@ def _counted(catalogue: Catalogue, seed: int, scope: str) -> I64:
     numbers = [int(variant.removeprefix("v")) for (variant,) in segment_texts(core.dimensions())]
     segment, stat = segment_and_stat(code)
     np.add.at(matrix, (np.array(numbers)[segment], stat), value)
-    return matrix
+    return matrix, _items_of(engines.partitions[0])
+
+
+def _items_of(partition: Partition) -> I64:
+    """(segments, items, places) of one log."""
+    series = partition.series[-1]
+    _, code, value = partition.core.dump_panes(
+        partition.core.live_panes(series.number), series.number
+    )
+    item, label, place = parts_of_item_code(code)
+    numbers = [int(label["variant"].removeprefix("v")) for label in series.labels]
+    found = NO_ITEMS.copy()
+    np.add.at(found, (np.array(numbers)[label], np.searchsorted(ITEMS, item), place), value)
+    return found
 
 
 def _log(dice: Random) -> list[LogRecord]:
@@ -142,9 +206,10 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
     variant = f"v{dice.randrange(SEGMENTS - EMPTY)}"
     base = {"user_id": f"u{number}", "variant": variant}
     asked = base | {"request_id": f"r{number}"}
-    items = [f"i{i}" for i in dice.sample(range(40), SIZE)]
+    items = [f"i{i}" for i in dice.sample(range(400), SIZE)]
     shown = [
         {"item_id": item, "position": dice.choice((place, 60))}
+        | ({"item_category": f"c{int(item[1:]) % 5}"} if dice.random() < 0.9 else {})
         | ({"score": _score(dice)} if dice.random() < 0.9 else {})
         | ({field: 1 - dice.random() for field in FIELDS} if dice.random() < 0.9 else {})
         for place, item in enumerate(items, 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from streamer.metrics import ranking, scoring
+from streamer.metrics import coverage, diversity, ranking, scoring
 from streamer.metrics.definition import Metric
 from streamer.metrics.intervals import _of_groups
+from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
 from streamer.metrics.user_sums import USERS, positive_users
 from tests.metrics.counted import CountedSums
 
@@ -34,6 +36,7 @@ OF_GROUPS = {
     "snips": "off_policy.weight",
     "doubly_robust": "off_policy.estimated",
     "mean_weight": "off_policy.impressions",
+    "intra_list_diversity": "lists.lists",
 }
 """Metric with an interval → what its denominator counts."""
 WITHOUT = {
@@ -58,6 +61,7 @@ OF_POLICIES = {
         "off_policy.weight_square"
     ),
 }
+OF_ITEMS = {m.name for m in (*coverage.FAMILY.metrics, *diversity.FAMILY.metrics)}
 _POPULATIONS = {
     p.name: (family.slate_metric, i)
     for family in (ranking, scoring)
@@ -91,11 +95,13 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
         if "predicted" in name:
             name = f"{name}@{labels['threshold']}"
-        if "policy" in labels:
-            name = f"{name}@{labels['policy']}"
+        if "policy" in labels or "k" in labels:
+            name = f"{name}@{labels.get('policy', labels.get('k'))}"
         found = _of_groups(sums, name, 0 if is_mature else None)
         assert found is not None
         return (found > 0).sum(axis=1) >= 8
+    if metric.name in OF_ITEMS:
+        return _of_items(said, sums, labels)
     if "policy" in labels:
         return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
@@ -107,6 +113,29 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         known = [s for s in sums.catalogue.layout.at if s.startswith(name)]
         return np.sum([sums(s) for s in known], axis=0) > 0
     return stat(WITHOUT[said.removeprefix("absent without ")]) > 0
+
+
+def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
+    """What metrics of items need: of all impressions, or of those with a category, and of lists."""
+    if "with a category" in said or "that have a category" in said:
+        if "slates" in said:
+            return sums(f"lists.lists@{labels['k']}") > 0
+        return _each(sums, lambda table: table.every[CATEGORY] > 0)
+    declared = item_counts(sums.settings)
+    assert declared is not None
+    if said == "absent without two slates":
+        place = declared.weight(int(labels["k"]))
+        return _each(sums, lambda table: table.every[place] > 1)
+    assert said.startswith("absent without impressions")
+    is_mature = labels.get("maturity") == "mature"
+    return _each(sums, lambda table: table.every[SHOWN] > 0, 0 if is_mature else None)
+
+
+def _each(
+    sums: CountedSums, holds: Callable[[ItemTable], bool], horizon_ms: int | None = None
+) -> Any:
+    tables = sums.items(horizon_ms)
+    return np.array([row in tables and bool(holds(tables[row])) for row in sums.rows])
 
 
 def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:

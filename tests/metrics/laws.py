@@ -21,12 +21,15 @@ ADDITIVE = {
 BEYOND_1 = {
     *("ctr_ratio", "cvr_ratio", "ctr_position_ratio", "coec_ratio"),
     *("ips_ratio", "snips_ratio", "doubly_robust_ratio"),
+    *("novelty_ratio", "serendipity_ratio"),
 }
 """Ratios whose parts count by their own times, or with weights; and the ends of their intervals."""
 NO_MEANS = {
     *("coec_ratio", "window_coec_expected_clicks", "auc_ratio", "auc_error_ratio", "pearson_r"),
     *("normalized_entropy", "expected_calibration_error", "fairness_loss"),
     "effective_sample_size",
+    *("catalog_coverage_ratio", "window_items", "exposure_gini", "novelty_ratio"),
+    *("serendipity_ratio", "diversity_loss", "inter_list_diversity_ratio"),
 }
 """What a union has depends on more than what its parts have."""
 Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -58,7 +61,8 @@ def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSum
 
 
 def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
-    least = -1.0 if metric.unit in ("correlation", "as kendall_tau", "as spearman_rho") else 0.0
+    signed = ("correlation", "as kendall_tau", "as spearman_rho", "probability, negated")
+    least = -1.0 if metric.unit in signed else 0.0
     if metric.name == "log_likelihood" or metric.name.startswith("doubly_robust"):
         least = -math.inf
     base = metric.name.replace("_lower", "").replace("_upper", "")
@@ -99,7 +103,7 @@ def double_is_twice_or_the_same(metric: Metric, a: CountedSums, b: CountedSums) 
     once, twice = read(metric, a), read(metric, a + a)
     for key, (values, present) in once.items():
         doubled = twice[key][0][present]
-        if _is_end(metric):
+        if _is_end(metric) or metric.name == "inter_list_diversity_ratio":
             continue
         if metric.name.endswith("_stderr"):
             above = values[present] > 0

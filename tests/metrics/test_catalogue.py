@@ -12,6 +12,7 @@ from streamer.errors import SettingsError
 from streamer.metrics import intervals, users
 from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import Family, Metric
+from streamer.metrics.diversity import USER_COVERAGE
 from streamer.metrics.layout import MAX_BLOCKS, merge
 from streamer.query.readings import family_of
 from streamer.settings.load import parse
@@ -34,6 +35,7 @@ RATIOS_BEYOND_1 = {
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
     *("ips_ratio", "ips_lower_ratio", "ips_upper_ratio", "snips_upper_ratio"),
     *("doubly_robust_ratio", "doubly_robust_lower_ratio", "doubly_robust_upper_ratio"),
+    *("novelty_ratio", "serendipity_ratio"),
 }
 """Ratios whose parts count by their own times: clicks may be in a window without their
 impressions; several clicks may join one impression. Or impressions have weights. All others are
@@ -43,7 +45,7 @@ NO_SHARES = {
     *("mean_weight_ratio", "mean_weight_lower_ratio", "mean_weight_upper_ratio"),
 }
 """Ratios that have a unit of their own."""
-LEAST = {"correlation": -1, "nats in all": -np.inf}
+LEAST = {"correlation": -1, "nats in all": -np.inf, "probability, negated": -1}
 """Unit → least value, where it is not 0."""
 OF_PARTITIONS = {
     # What waits depends on the clocks of its partition, and a bound of values on what is in it.
@@ -56,7 +58,7 @@ OF_PARTITIONS = {
 def is_of_users(name: str) -> bool:
     """Whose ``other`` counts a user once for each value that only the reader folds into it."""
     ends = {intervals.name_of(m.name, end) for m in users.METRICS for end in ("lower", "upper")}
-    return name.removeprefix(PREFIX) in {metric.name for metric in users.METRICS} | ends
+    return name.removeprefix(PREFIX) in {m.name for m in users.METRICS} | ends | {USER_COVERAGE}
 
 
 def settings_of(family: Family) -> object:
@@ -96,7 +98,7 @@ def test_statistics_fit_a_column_and_say_their_unit(family: Family) -> None:
     stats = family.stats(settings)
     assert all(stat.unit and stat.largest > 0 and stat.width > 0 for stat in stats)
     layout = merge([stats])
-    assert layout.size <= MAX_BLOCKS * 64
+    assert not stats or layout.size <= MAX_BLOCKS * 64
     spans = sorted((layout.span(s.name).start, layout.span(s.name).stop) for s in stats)
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
 

@@ -12,6 +12,8 @@ import pytest
 from streamer.metrics import (
     by_position,
     calibration,
+    coverage,
+    diversity,
     engagement,
     off_policy,
     ranking,
@@ -56,6 +58,8 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "calibration": calibration.FAMILY.metrics,
     "scores": scores.FAMILY.metrics,
     "off_policy": off_policy.FAMILY.metrics,
+    "coverage": coverage.FAMILY.metrics,
+    "diversity": diversity.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

@@ -40,11 +40,13 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
                    ("impression", "p_new", [-0.5, 1.0001, "half", True, [0.5]])],
     "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
                         ("impression", "q_new", [-1e-9, 2, "x", False])],
+    "item_category": [("impression", "item_category", ["", 7, ["c"], "c" * 257])],
     "items": [("slate", "items", [
         [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
         [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],
         [{"item_id": "i1", "score": -1_000_001}], [{"item_id": "i1"}] * 1001,
         [{"item_id": "i1", "reward_estimate": 1.5}], [{"item_id": "i1", "propensity": 0}],
+        [{"item_id": "i1", "item_category": ""}],
     ]), ("impression", "items", [[{"item_id": "i1"}]])],
     "feedback": [("click", "feedback", ["", "li ke", "x" * 65, 1, "like\n"])],
     "dwell": [("click", "dwell_ms", [-1, 86_400_001, 1.5, "9"]),

@@ -63,6 +63,9 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         "conversions": lambda: conversion(event, get),
         "sessions": lambda: session(event, get),
     }[topic]()
+    if settings.items.category is not None:
+        category = event.dims[settings.dimension_names.index(settings.items.category)]
+        event.shown = [replace(shown, category=category) for shown in event.shown]
     return event
 
 
@@ -201,12 +204,13 @@ def impression(event: Event, get: Get, settings: Settings) -> None:
     items = get("items")
     score = scored(get("score"), "score")  # beside ``items`` it has no meaning
     said = said_of_policies(get, fields_of_policies(settings))  # nor have these
+    category = optional_identity(get("item_category"), "item_category")
     shown_at = position(get("position"))
     event.reference = reference(get("reference"))
     event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
         event.item_id = identity(get("item_id"), "item_id")
-        event.shown = [Shown(event.item_id, shown_at, score, said)]
+        event.shown = [Shown(event.item_id, shown_at, score, said, category)]
         return
     if get("item_id") is not None:
         broken("items")
@@ -222,7 +226,7 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         broken("items")
     shown = []
     names, of_policies = settings.events.fields, fields_of_policies(settings)
-    fields = ("item_id", "position", "score", *of_policies)
+    fields = ("item_id", "position", "score", "item_category", *of_policies)
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
@@ -232,7 +236,9 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         item_id = identity(part["item_id"], "items")
         said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
         score = scored(part["score"], "items")
-        shown.append(Shown(item_id, position(part["position"], "items"), score, said))
+        category = optional_identity(part["item_category"], "items")
+        at = position(part["position"], "items")
+        shown.append(Shown(item_id, at, score, said, category))
     return shown
 
 
@@ -277,9 +283,14 @@ def session(event: Event, get: Get) -> None:
 
 # A name that is said more than once -----------------------------------------------------------
 
-TEXT_FIELDS = ("user_id", "event_id", "request_id", "item_id", "session_id", "held_out")
+TEXT_FIELDS = (
+    *("user_id", "event_id", "request_id", "item_id", "session_id", "held_out", "item_category"),
+)
 FIELDS = {
-    "impressions": (*("item_id", "position", "score", "items", "reference", "held_out"),),
+    "impressions": (
+        *("item_id", "position", "score", "items", "reference", "held_out"),
+        "item_category",
+    ),
     "clicks": ("item_id", "position", "feedback", "dwell_ms", "start_ts", "end_ts"),
     "conversions": ("item_id", "value"),
     "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
 
-from . import off_policy, scores
+from . import items, off_policy, scores
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .joining import Joins, join
@@ -294,7 +294,7 @@ def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     """
     if metric in RATIOS:
         return RATIOS[metric]
-    of_rows = scores.ratios(settings) | off_policy.ratios(settings)
+    of_rows = scores.ratios(settings) | off_policy.ratios(settings) | items.ratios(settings)
     if metric in of_rows:
         return of_rows[metric]
     base, _, kind = metric.partition(".")

@@ -99,7 +99,7 @@ ODD = (*NUMBERS, *TEXTS, *MOMENTS, *OTHERS)
 FIELDS = (
     *("ts", "user_id", "event_id", "request_id", "item_id", "position", "score", "propensity"),
     *("items", "feedback", "dwell_ms", "start_ts", "end_ts", "value", "session_id", "action"),
-    *("reference", "held_out", "reward_estimate"),
+    *("reference", "held_out", "reward_estimate", "item_category"),
     *("type", "note", "", "TS", "\\u0074s", "\\u0069tem_id", "\\ud800", "n" * 5000),
 )
 
@@ -244,6 +244,7 @@ class Fuzzer:
         payload.pop("item_id", None)
         fields = [
             *("item_id", "position", "score", "propensity", "reward_estimate", "note"),
+            "item_category",
             *self.settings.policy_fields,
         ]
         elements = []

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from streamer.settings.model import Settings
 
-from . import off_policy, scores
+from . import items, off_policy, scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .sink import Sink
@@ -127,6 +127,7 @@ class Intervals:
         horizons = self.settings.attribution
         whole = self.cells(facts, lambda event_ms: True)
         for segment, cell in whole.items():
+            self.put_lists(out, segment, cell)
             for ratio in RATIOS:
                 self.put(out, ratio, segment, cell)
         for horizon_ms in {horizons.click_ms, horizons.conversion_ms}:
@@ -168,6 +169,12 @@ class Intervals:
             ratio = named(text, above, below, off_policy.unit_of(metric))
             signed = replace(ratio, is_signed=name.startswith("doubly"))
             self.put(out, signed, segment, cell, maturity=maturity, policy=policy)
+
+    def put_lists(self, out: Sink, segment: Segment, cell: Cell) -> None:
+        for metric, (above, below) in items.ratios(self.settings).items():
+            name, _, k = metric.partition("@")
+            weighted = named(name.replace("_ratio", "_*_ratio"), above, below, items.MILLION)
+            self.put(out, weighted, segment, cell, k=k)
 
     def put_ends(
         self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str

@@ -14,7 +14,7 @@ from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, 
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 
-from . import off_policy, scores
+from . import items, off_policy, scores
 from .acceptance import accept
 from .dimensions import Kept
 from .experiments import RATIOS
@@ -98,7 +98,8 @@ def metrics_of(settings: Settings) -> Iterator[Spellings]:
     for name in RATIOS:
         if ("engagement" if name in ENGAGEMENT else "traffic") in families:
             yield (name,)
-    for name in (*scores.ratios(settings), *off_policy.ratios(settings)):
+    of_rows = (scores.ratios, off_policy.ratios, items.ratios)
+    for name in (name for ratios in of_rows for name in ratios(settings)):
         yield (name,)
     if "engagement" in families:
         for kind in settings.user_feedback_kinds:

@@ -22,6 +22,12 @@ def probability(draw: float) -> float:
     return (2 * draw) ** 8 if draw < 0.5 else 2 * draw - 1
 
 
+def category(item: str, n: int) -> Payload:
+    """One of three, not always the same of an item; some items have none."""
+    number = int(item.removeprefix("i")) if item != NEVER_SHOWN else 0
+    return {"item_category": f"c{(number + n) % 3}"} if number % 4 else {}
+
+
 class Slates:
     """Shows of requests, one after the other; ``items``: all that there are."""
 
@@ -47,7 +53,7 @@ class Slates:
                 element["position"] = position
             if score is not None:
                 element["score"] = score
-            element |= self.said(propensities)
+            element |= self.said(propensities) | category(item, len(items))
             found.append(element)
         return found
 

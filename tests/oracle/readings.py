@@ -15,6 +15,7 @@ from .dimensions import Kept, Segment
 from .engagement import Engagement
 from .experiment_readings import read_experiments
 from .intervals import Intervals
+from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
@@ -59,7 +60,12 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         read_alerts(out, verdict, joins, settings)
         engagement = Engagement(verdict.events, joins, kept, settings)
         engagement.read_totals(out, verdict, joins, settings)
-        slates = SlateReadings(slates_of(joins, settings), kept, settings)
+        all_slates = slates_of(joins, settings)
+        slates = SlateReadings(all_slates, kept, settings)
+        items = ItemReadings(joins, all_slates, kept, settings)
+        lengths_ms = settings.windows.lengths_ms
+        of_items = max(settings.item_windows, key=lambda label: lengths_ms[label])
+        longest = max(lengths_ms, key=lambda label: lengths_ms[label])
         facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
         for label in settings.windows.lengths:
             window = Window(label, stream_ms, verdict, joins, kept, settings)
@@ -70,6 +76,8 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             slates.read(out, window.span, stream_ms)
             ScoreReadings(joins, kept, settings).read(out, window.span, stream_ms)
             OffPolicyReadings(joins, kept, settings).read(out, window.span, stream_ms)
+            known, every = (span_of(x, stream_ms, settings) for x in (of_items, longest))
+            items.read(out, window.span, known, every, stream_ms)
     return briefly(out.readings, settings)
 
 

@@ -18,6 +18,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "score": {"score": None},
     "propensity": {"propensity": None},
     "reward_estimate": {"reward_estimate": None},
+    "item_category": {"item_category": None},
     "reference": {"reference": None},
     "held_out": {"held_out": None},
     "feedback": {"feedback": None},

@@ -42,6 +42,7 @@ class Shown:
     score: float | None = None
     said: dict[str, float] = field(default_factory=dict, compare=False)
     """Field about policies → its value, where there is one."""
+    category: str | None = None
 
 
 @dataclass

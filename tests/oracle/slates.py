@@ -48,7 +48,12 @@ class Slate:
     @cached_property
     def event(self) -> Event:
         """The event of the earliest member: its time and dimensions are the slate's."""
-        return min((m.row for m in self.members), key=lambda row: row.newness).event
+        return self.earliest.event
+
+    @property
+    def earliest(self) -> Row:
+        """The earliest member's row."""
+        return min((m.row for m in self.members), key=lambda row: row.newness)
 
     @cached_property
     def grades(self) -> tuple[float, ...]:

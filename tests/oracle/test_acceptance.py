@@ -186,7 +186,7 @@ def test_random_logs_have_every_complication() -> None:
         *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),
         *("item_id", "request_id", "position", "score", "propensity", "items", "feedback"),
         *("dwell", "value", "session_id", "action", "dimension", "future", "reference", "held_out"),
-        "reward_estimate",
+        *("reward_estimate", "item_category"),
     }
     assert len(result.rejects) < 1000
     assert min(len(result.late), len(result.duplicates), len(result.unsettled)) > 0

@@ -125,13 +125,13 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
             assert shown(more, reader.views, series, 2) == by_day(wanted, alert)
             assert shown(more, reader.views, measures.weeks_of(alert)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
-    assert len(reader.views[0].alert_series) == 8
+    assert len(reader.views[0].alert_series) == 9
 
 
 def test_panes_leave_when_no_comparison_needs_them() -> None:
     settings = with_alerts("defaults", ALERTS[:1])
     engines = run_engines(settings, 1, [], 1)
-    users, weeks = engines.partitions[0].series
+    users, weeks, _ = engines.partitions[0].series
     day_ms = 86_400_000
     for day in range(430):
         line = b'{"ts":%d,"user_id":"u","item_id":"i"}' % (10**12 + day * day_ms)

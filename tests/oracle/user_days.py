@@ -13,7 +13,7 @@ from itertools import chain
 
 from streamer.settings.model import Settings
 
-from . import off_policy, scores
+from . import items, off_policy, scores
 from .acceptance import Acceptance
 from .dimensions import Dims, Kept
 from .dwell import dwells_of
@@ -45,7 +45,11 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
         for component, amount in counted(event, settings):
             yield Fact(user_of(event), event.event_ms, dims, component, amount)
     yield from attributed(joins)
-    of_rows = chain(scores.added(joins, settings), off_policy.added(joins, settings))
+    of_rows = chain(
+        scores.added(joins, settings),
+        off_policy.added(joins, settings),
+        items.added(slates_of(joins, settings), settings),
+    )
     for row, component, amount in of_rows:
         yield Fact(user_of(row.event), row.event.event_ms, row.event.dims, component, amount)
     yield from dwelt(verdict.events, joins, settings)

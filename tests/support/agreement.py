@@ -27,7 +27,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "device", "max_values": 1},
         ],
         "metrics": {
-            "families": [*Metrics().families, "scores", "off_policy"],
+            "families": [*Metrics().families, "scores", "off_policy", "diversity"],
             "thresholds": [0.1, 0.5],
             "max_weight": 20,
             "feedback": {"click": 1.0, "like": 1.0},
@@ -53,6 +53,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "classifier_precision_ratio@0.1"},
                     {"name": "snips_ratio@new"},
                     {"name": "doubly_robust_ratio@new"},
+                    {"name": "intra_list_diversity_ratio@3"},
                 ],
             }
         ],
@@ -62,7 +63,13 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
+            {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
         ],
+        "items": {
+            "dimensions": ["surface", "variant"],
+            "catalog_size": 30,
+            "windows": ["5m", "24h"],
+        },
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
@@ -72,7 +79,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "dimensions": [],
         "windows": {"lengths": ["30s", "5m", "2h"]},
         "metrics": {
-            "families": [f for f in Metrics().families if f != "calibration"],
+            "families": [f for f in Metrics().families if f not in ("calibration", "coverage")],
             "k": [2, 3, 1],
             "conventions": {
                 "precision_ratio": ["shown"],
@@ -91,7 +98,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "families": [
                 "scores",
                 "off_policy",
-                *(f for f in Metrics().families if f != "calibration"),
+                "diversity",
+                *(f for f in Metrics().families if f not in ("calibration", "coverage")),
             ],
             "feedback": {"click": 0.5, "like": 0.0, "star": 5.0, "conversion": 2.0},
             "margin": 0.25,
@@ -117,6 +125,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             },
         ],
         "windows": {"lengths": ["7s", "24h"]},
+        "items": {"category": "country", "dimensions": ["country"], "users": 100},
     },
 }
 """Settings files, as TOML documents."""
@@ -124,7 +133,7 @@ SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.i
 SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
 """The metrics that are estimates: within 1 %."""
 
-DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r")
+DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r", "streamer_exposure_gini")
 """Made of differences, in which digits are lost."""
 
 
@@ -196,6 +205,8 @@ def _agree(name: str, a: int | float | None, b: int | float | None) -> bool:
         return abs(a - b) <= 1e-9 * abs(b) + 1e-12
     if name in DIFFERENCES:
         return abs(a - b) <= 1e-9 * abs(b) + 1e-14
+    if name == "streamer_inter_list_diversity_ratio":  # vectors of lists are rounded
+        return abs(a - b) <= 2e-7
     if isinstance(b, float):
         return abs(a - b) <= 1e-12 * abs(b)
     return a == b

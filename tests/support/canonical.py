@@ -13,11 +13,13 @@ import numpy as np
 
 from streamer.encoding.packed import (
     first_user_key,
+    parts_of_item_code,
     parts_of_user_key,
     ring_and_pane,
     segment_and_stat,
 )
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
 from streamer.settings.event_fields import KINDS
 from streamer.state.partition import Partition, Series
@@ -168,11 +170,21 @@ def _series(
     """Sums by (pane, label as it is now, statistic)."""
     kept = dict(zip(partition.settings.dimension_names, dimensions["values"], strict=True))
     labels = [_shown(kept, label) for label in series.labels]
+    if isinstance(series.declared, ItemCounts):
+        return _summed(_of_items(series, labels))
     return _summed(
         ((pane, labels[label], stat), value)
         for pane, (codes, values) in panes_of(series).items()
         for label, stat, value in _sums(codes, values)
     )
+
+
+def _of_items(series: Series, labels: Sequence[tuple[str, ...]]) -> Iterator[tuple[Any, int]]:
+    """Counts by (pane, item, label, place)."""
+    for pane, (codes, values) in panes_of(series).items():
+        columns = (*parts_of_item_code(codes), values)
+        for item, label, place, value in zip(*(c.tolist() for c in columns), strict=True):
+            yield (pane, item, labels[label], place), value
 
 
 def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:

@@ -1,0 +1,95 @@
+"""Coverage and diversity beside Jurity and RecTools."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from math import log2
+from pathlib import Path
+
+import pandas as pd
+from jurity.recommenders import InterListDiversity
+
+from streamer.settings.load import parse
+from streamer.sources.files import Line
+from streamer.sources.replay import Replay
+from tests.conformance.cases import START_MS
+from tests.conformance.lists import ITEMS, K, cases, category_of
+
+RECTOOLS: Mapping[str, Mapping[str, float]] = json.loads(
+    Path(__file__).with_name("rectools.json").read_text(encoding="utf-8")
+)
+"""Case → metric of RecTools 0.19.0 → value: see ``rectools_values``."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``unit``: what ours is multiplied by to have the library's unit."""
+
+    metric: str
+    library: str
+    theirs: Callable[[str], float]
+    unit: float = 1.0
+
+
+def _jurity(case: str) -> float:
+    rows = [(user, item, 1.0) for user, some in enumerate(cases()[case]) for item in some]
+    lists = pd.DataFrame(rows, columns=["user_id", "item_id", "score"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that it takes all users
+        return float(InterListDiversity("score", K).get_score(lists, lists))
+
+
+def _rectools(name: str) -> Callable[[str], float]:
+    return lambda case: RECTOOLS[case][name]
+
+
+COMPARISONS = (
+    Comparison("inter_list_diversity_ratio", "Jurity: `InterListDiversity`", _jurity),
+    Comparison(
+        "intra_list_diversity_ratio",
+        "RecTools: `IntraListDiversity`, Hamming distance of the category",
+        _rectools("IntraListDiversity"),
+    ),
+    Comparison(
+        "catalog_coverage_ratio", "RecTools: `CatalogCoverage`", _rectools("CatalogCoverage")
+    ),
+    Comparison(
+        "novelty_ratio",
+        "RecTools: `MeanInvUserFreq` of impressions by a user each, / log2(items)",
+        _rectools("MeanInvUserFreq"),
+        log2(ITEMS),
+    ),
+)
+
+
+def _log(lists: list[list[int]]) -> Iterator[Line]:
+    for user, some in enumerate(lists):
+        items = [{"item_id": f"i{item}", "item_category": f"c{category_of(item)}"} for item in some]
+        event = {"type": "impression", "ts": START_MS + user, "user_id": f"u{user}", "items": items}
+        yield "impressions", START_MS + user, json.dumps(event).encode()
+
+
+@cache
+def readings(case: str) -> dict[str, float]:
+    """Metric → its value over all lists."""
+    settings = parse(
+        {
+            "dimensions": [],
+            "windows": {"lengths": ["1h"]},
+            "metrics": {"families": ["coverage", "diversity"], "k": [K]},
+            "items": {"catalog_size": ITEMS},
+        }
+    )
+    replay = Replay(settings)
+    replay.feed(list(_log(cases()[case])))
+    replay.finish()
+    found = replay.readout().readings
+    return {
+        r.name.removeprefix("streamer_"): r.value
+        for r in found
+        if r.labels.get("k", str(K)) == str(K) and r.labels.get("maturity") != "mature"
+    }

@@ -1,0 +1,144 @@
+"""Counts of items in the core: the bound of their rows, and what a sample still says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
+from streamer.ingest.hash_key import FIXED_KEY
+from streamer.settings.load import parse
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.oracle.siphash import siphash13
+from tests.support.agreement import read_engines
+
+T0, MINUTE_MS = 1_700_000_000_000, 60_000
+ITEMS, LISTS = 3000, 1500
+
+
+def settings(limit: int, **more: Any) -> Any:
+    return parse(
+        {
+            "dimensions": [{"name": "variant"}],
+            "windows": {"lengths": ["1h"]},
+            "metrics": {"families": ["coverage", "diversity", "engagement"], "k": [2, 5]},
+            "limits": {"items": limit},
+            **more,
+        }
+    )
+
+
+def log(seed: int) -> list[LogRecord]:
+    """Lists of five of many items, over half an hour: two partitions see different shares."""
+    dice, found = Random(seed), []
+    for number in range(LISTS):
+        items = dice.sample(range(ITEMS), 5)
+        at_ms = T0 + number * MINUTE_MS // 50
+        shown = [{"item_id": f"i{i}", "item_category": f"c{i % 9}"} for i in items]
+        event = {"type": "impression", "ts": at_ms, "user_id": f"u{number}", "items": shown}
+        value = json.dumps(event | {"variant": f"v{number % 2}"}).encode()
+        partition = int(number % 5 == 0)
+        offset = number // 5 if partition else number - number // 5 - 1
+        found.append(LogRecord("impressions", partition, offset, at_ms, value))
+    return found
+
+
+def read(limit: int, size: int = 200, **more: Any) -> dict[str, float]:
+    """Metric → its value over the hour; with k = 5 or all."""
+    engines = Engines(settings(limit, **more), 2)
+    for chunk in chunks_of(log(1), size, 3):
+        engines.feed(chunk)
+    engines.finish()
+    wanted: tuple[dict[str, str], ...] = ({"k": "all"}, {"k": "5"}, {"maturity": "provisional"}, {})
+    return {
+        name.removeprefix("streamer_"): value
+        for name, labels in read_engines(engines)
+        for value in [read_engines(engines)[name, labels]]
+        if {k: v for k, v in labels if k not in ("window", "variant")} in wanted
+    }
+
+
+def test_within_the_bound_everything_is_exact() -> None:
+    found = read(100_000)
+    counts = Counter(
+        item["item_id"]
+        for record in log(1)
+        if record.value is not None
+        for item in json.loads(record.value)["items"]
+    )
+    assert found["window_items"] == len(counts)
+    assert (found["item_sample_ratio"], found["identity_exact"]) == (1.0, 1)
+
+
+def test_beyond_the_bound_a_sample_of_the_items_says_nearly_the_same() -> None:
+    exact, sampled = read(100_000), read(2_000)
+    assert sampled["item_sample_ratio"] in (0.25, 0.125, 0.0625)
+    assert sampled["identity_exact"] == 0
+    n = exact["window_items"] * sampled["item_sample_ratio"]
+    for name, within in (
+        ("window_items", 4 / n**0.5),
+        ("novelty_ratio", 0.02),
+        ("exposure_gini", 0.1),
+        ("intra_list_diversity_ratio", 0.0),
+    ):
+        assert sampled[name] == pytest.approx(exact[name], rel=within + 1e-12), name
+
+
+def test_those_items_stay_whose_hashes_are_smallest() -> None:
+    engines = Engines(settings(2_000), 2)
+    for chunk in chunks_of(log(1), 100, 3):
+        engines.feed(chunk)
+    engines.finish()
+    sampled = []
+    for number, partition in enumerate(engines.partitions):
+        series = partition.series[-1]
+        panes = partition.core.live_panes(series.number)
+        _, code, value = partition.core.dump_panes(panes, series.number)
+        item, _, place = parts_of_item_code(code)
+        bits = max([0, *value[place == SAMPLE_PLACE].tolist()])
+        shown = [json.loads(r.value or b"")["items"] for r in log(1) if r.partition == number]
+        names = {name for some in shown for one in some for name in one.values()}
+        hashes = {siphash13(FIXED_KEY, name.encode()) >> 64 - ITEM_BITS for name in names}
+        least = {hash for hash in hashes if hash >> (ITEM_BITS - bits) == 0}
+        assert set(item.tolist()) - {0} == least
+        sampled.append(bits)
+    assert max(sampled) > 0
+
+
+def test_counting_goes_on_as_it_was_after_a_restart() -> None:
+    whole = Engines(settings(2_000), 2)
+    halves = Engines(settings(2_000), 2)
+    chunks = list(chunks_of(log(1), 100, 3))
+    for number, chunk in enumerate(chunks):
+        whole.feed(chunk)
+        halves.feed(chunk)
+        if number == len(chunks) // 2:
+            for at, partition in enumerate(halves.partitions):
+                series = partition.series[-1]
+                fresh = Engines(settings(2_000), 2).partitions[at].core
+                for pane in partition.core.live_panes(series.number):
+                    _, codes, values = partition.core.dump_panes([pane], series.number)
+                    fresh.load_pane(pane, codes, values, series.number)
+                    _, again, counts = fresh.dump_panes([pane], series.number)
+                    assert (again.tolist(), counts.tolist()) == (codes.tolist(), values.tolist())
+    assert read_engines(whole) == read_engines(halves)
+
+
+@pytest.mark.parametrize(
+    ("items", "said"),
+    [
+        ({"dimensions": ["region"]}, "items.dimensions: 'region' is none of the dimensions"),
+        ({"dimensions": ["variant", "variant"]}, "items.dimensions = .*: each once"),
+        ({"category": "kind"}, "items.category: 'kind' is none of the dimensions"),
+        ({"catalog_size": -1}, "items.catalog_size = -1: 0 to"),
+        ({"windows": ["2h"]}, "items.windows = .*: some of windows.lengths"),
+        ({"windows": []}, "items.windows = .*: some of windows.lengths"),
+    ],
+)
+def test_settings_of_items_that_cannot_be(items: dict[str, Any], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        settings(1000, items=items)
