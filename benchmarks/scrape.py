@@ -25,8 +25,7 @@ import numpy as np
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.pane_sums import PaneSums
-from streamer.query.readings import readout
+from streamer.query.readings import KeptSums, readout
 from streamer.server.scrape import Bodies, Form
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -142,7 +141,7 @@ async def main(arguments: argparse.Namespace) -> int:
         await cluster.feed(arguments.impressions, now_ms, now_ms + minutes * 60_000, every)
         now_ms += minutes * 60_000
     garbage_collector.calm()  # as the exporter does
-    reader, bodies, kept = Reader(store), Bodies(), PaneSums()
+    reader, bodies, kept = Reader(store), Bodies(), KeptSums()
     changed = every if arguments.changed is None else arguments.changed
     seconds: list[list[float]] = []
     for _ in range(arguments.scrapes + 1):
