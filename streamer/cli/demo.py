@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import heapq
 import itertools
+import json
 import os
 import sys
 import tempfile
@@ -37,9 +39,9 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
-from streamer.settings.model import Settings
+from streamer.settings.model import Metrics, Settings
 from streamer.sources import open_bandit
-from streamer.sources.moved import Leg, replay
+from streamer.sources.moved import Event, Leg, replay
 from streamer.state.redis.store import RedisStore
 from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
 from streamer.worker import garbage_collector
@@ -79,6 +81,10 @@ group = "streamer-demo"
 url = "{redis_url}"
 [metrics]
 detailed = [[], ["variant"]]
+families = {json.dumps([*Metrics().families, "off_policy", "diversity"])}
+[[policies]]
+name = "bts"
+propensity = "p_bts"
 [[experiments]]
 name = "{EXPERIMENT}"
 dimension = "variant"
@@ -122,7 +128,8 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
         f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
         f"            event times are moved to now: once over the past 24 h, then {rate:g} events/s"
-        " live.\n            User ids, click times, dwell, conversions and sessions are synthetic.",
+        " live.\n            User ids, click times, dwell, conversions and sessions are synthetic,\n"
+        f"            as are a few slates that test a retrieval (`{open_bandit.RETRIEVAL_TEST}`).",
         flush=True,
     )
 
@@ -178,12 +185,17 @@ async def _produce(settings: Settings, rate: float) -> None:
 
 def _legs(now_ms: int, rate: float) -> Iterator[Leg]:
     """The past day, then laps of ``rate`` events per second, each begun when it is asked for."""
-    log = open_bandit.events(0)
+    log = _log(0)
     span_ms = log[-1]["ts"] - log[0]["ts"]
     yield Leg(log, now_ms - DAY_MS, span_ms / DAY_MS)
     for lap in itertools.count(1):
         speed = span_ms / (len(log) / rate * 1000)
-        yield Leg(open_bandit.events(lap), int(time.time() * 1000), speed)
+        yield Leg(_log(lap), int(time.time() * 1000), speed)
+
+
+def _log(lap: int) -> list[Event]:
+    both = open_bandit.events(lap), open_bandit.retrieval_tests(lap)
+    return list(heapq.merge(*both, key=lambda event: event["ts"]))
 
 
 async def _wait_until(ms: int) -> None:
@@ -212,7 +224,10 @@ async def _show(exporter: Exporter, stop: asyncio.Event, traffic: asyncio.Task[N
                 screen.update(table_of(result))
             else:
                 print(line_of(result), flush=True)
-    console.print(table_of(await exporter.read()))
+    result = await exporter.read()
+    console.print(table_of(result))
+    for note in notes_of(result):
+        console.print(note, soft_wrap=True, highlight=False)
 
 
 def _value(result: Readout, name: str, **labels: str) -> float | None:
@@ -261,6 +276,29 @@ def table_of(result: Readout) -> Table:
             )
         table.add_section()
     return table
+
+
+def notes_of(result: Readout) -> Iterator[str]:
+    """What else the past day says: off-policy, and retrieval tests."""
+    of_random = {"window": "24h", "variant": "random", "surface": "all", "maturity": "provisional"}
+    estimated, low, high = (
+        _value(result, f"snips{end}_ratio", policy="bts", **of_random)
+        for end in ("", "_lower", "_upper")
+    )
+    had = _value(result, "ctr_attributed_ratio", **of_random | {"variant": "bts"})
+    if estimated is not None:
+        yield (
+            f"24h, off-policy: by what `random` showed, `bts` would have {_percent(estimated)}"
+            f" ({_percent(low)} to {_percent(high)}); it had {_percent(had)}"
+        )
+    tests = {"window": "24h", "variant": open_bandit.RETRIEVAL_TEST, "surface": "all"}
+    names = ("hit_sampled_ratio", "ndcg_sampled_ratio", "index_recall_ratio")
+    hit, ndcg, recall = (_value(result, name, **tests) for name in names)
+    if hit is not None:
+        yield (
+            f"24h, retrieval tests: hit@10 {_percent(hit)}, NDCG@10 {_percent(ndcg)}, index recall"
+            f" {_percent(recall)} among {open_bandit.TESTED_AMONG + 1} items"
+        )
 
 
 def line_of(result: Readout) -> str:

@@ -1,8 +1,9 @@
 """A real A/B test, packaged: 60,000 impressions and 287 clicks of the Open Bandit Dataset.
 
 Real: time, policy (``variant``), campaign (``surface``), item, position, propensity, whether it
-was clicked. Synthetic, with a fixed seed, for the data set has none of it: user and request ids,
-the moment of a click, dwell, conversions and their value, visits. See ``data/ATTRIBUTION.md``.
+was clicked. Computed from it: ``p_bts``. Synthetic, with a fixed seed, for the data set has none of
+it: user and request ids, the moment of a click, dwell, conversions and their value, visits. See
+``data/ATTRIBUTION.md``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from importlib import resources
 from random import Random
 
@@ -41,12 +44,34 @@ END_SHARE = 0.7
 """Visits that end with an ``end``; the others by the gap."""
 STAY_MS = (500, 10 * 60_000)
 CONVERSION_DELAY_MS = (10_000, 12 * 3_600_000)
+TESTED_EVERY, TESTED_AMONG = 20, 20
+"""Of the clicks each so many-th is a retrieval test, among so many other items."""
+RETRIEVAL_TEST = "retrieval-test"
+"""The variant of these tests."""
+Place = tuple[str, int]
+"""Item (with its campaign) and position."""
 
 
 def rows() -> Iterator[dict[str, str]]:
     """The rows of the packaged file, in time order."""
     packed = resources.files("streamer.sources").joinpath("data/open_bandit.csv.gz").read_bytes()
     return csv.DictReader(io.StringIO(gzip.decompress(packed).decode()))
+
+
+def _item_of(row: dict[str, str]) -> str:
+    return f"{row['campaign']}-{row['item_id']}"
+
+
+@cache
+def bts_probabilities() -> dict[Place, float]:
+    """How likely Bernoulli Thompson sampling shows an item at a position, from the propensities
+    that it logged with n of its impressions: n / Σ(1 / propensity). Their plain mean is wrong:
+    probable items are in it more often."""
+    logged: dict[Place, list[float]] = defaultdict(list)
+    for row in rows():
+        if row["policy"] == "bts":
+            logged[_item_of(row), int(row["position"])].append(float(row["propensity_score"]))
+    return {place: len(p) / sum(1 / x for x in p) for place, p in logged.items()}
 
 
 def events(lap: int = 0) -> list[Event]:
@@ -69,7 +94,8 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
     features = "-".join(row[f"uf{k}"] for k in range(4))
     number = 2 * random.randrange(USERS_PER_COMBINATION) + POLICIES.index(row["policy"])
     user = {"user_id": f"u{features}-{number}"}
-    keys = {**user, "request_id": f"r{name}", "item_id": f"{row['campaign']}-{row['item_id']}"}
+    keys = {**user, "request_id": f"r{name}", "item_id": _item_of(row)}
+    place = (keys["item_id"], int(row["position"]))
     impression = {
         "type": "impression",
         "ts": shown_ms,
@@ -77,6 +103,7 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
         **keys,
         "position": int(row["position"]),
         "propensity": float(row["propensity_score"]),
+        "p_bts": bts_probabilities().get(place, 0.0),
         "variant": row["policy"],
         "surface": SURFACES[row["campaign"]],
     }
@@ -104,6 +131,41 @@ def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
             }
         )
     return log
+
+
+def retrieval_tests(lap: int = 0) -> list[Event]:
+    """Offline tests of a retrieval by popularity, a slate each: would it have found the item that
+    was clicked (``held_out``) among others of the campaign? The slate is in the order of clicks,
+    that of the tested click left out; ``reference`` in the order of smoothed click rates."""
+    random, shown, clicks = Random(SEED), Counter[str](), Counter[str]()
+    clicked = []
+    for row in rows():
+        shown[_item_of(row)] += 1
+        if row["click"] == "1":
+            clicks[_item_of(row)] += 1
+            clicked.append(row)
+    found = []
+    for number, row in enumerate(clicked[::TESTED_EVERY]):
+        wanted = _item_of(row)
+        known = clicks - Counter([wanted])
+        others = [x for x in sorted(shown) if x.startswith(f"{row['campaign']}-") and x != wanted]
+        candidates = [wanted, *random.sample(others, TESTED_AMONG)]
+        rates = {item: (known[item] + 1) / (shown[item] + 200) for item in candidates}
+        name = f"t{lap}-{number}"
+        found.append(
+            {
+                "type": "impression",
+                "ts": int(row["ts_ms"]),
+                **dict.fromkeys(("event_id", "request_id", "user_id"), name),
+                "variant": RETRIEVAL_TEST,
+                "items": [
+                    {"item_id": item} for item in sorted(candidates, key=lambda x: (-known[x], x))
+                ],
+                "held_out": wanted,
+                "reference": sorted(candidates, key=lambda item: (-rates[item], item)),
+            }
+        )
+    return found
 
 
 def _visit(impression: Event, click: Event | None, random: Random) -> list[Event]:

@@ -15,7 +15,7 @@ from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.off_policy_sums import names
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
-from streamer.sources.open_bandit import SURFACES, events, rows
+from streamer.sources.open_bandit import SURFACES, Place, events, rows
 from streamer.sources.replay import Replay
 
 TARGETS = ("p_bts", "p_wrong")
@@ -29,34 +29,27 @@ SETTINGS: dict[str, Any] = {
     "policies": [{"name": name, "propensity": name} for name in TARGETS],
 }
 PAGE = Path(__file__).parents[2] / "docs/off-policy.md"
-Place = tuple[str, int]
-"""Item (with its campaign) and position."""
 Values = dict[str, float]
 
 
-def probabilities() -> dict[str, dict[Place, float]]:
-    """How likely Bernoulli Thompson sampling shows an item at a position, from the propensities
-    that it logged with n of its impressions: n / Σ(1 / propensity). Their plain mean is wrong:
-    probable items are in it more often."""
+def wrong_probabilities() -> dict[Place, float]:
+    """How likely `bts` shows an item at a position, by the plain mean of what it logged."""
     logged: dict[Place, list[float]] = defaultdict(list)
     for row in rows():
         if row["policy"] == "bts":
             place = (f"{row['campaign']}-{row['item_id']}", int(row["position"]))
             logged[place].append(float(row["propensity_score"]))
-    return {
-        "p_bts": {place: len(p) / sum(1 / x for x in p) for place, p in logged.items()},
-        "p_wrong": {place: sum(p) / len(p) for place, p in logged.items()},
-    }
+    return {place: sum(p) / len(p) for place, p in logged.items()}
 
 
 @cache
 def logged() -> list[dict[str, Any]]:
     """Impressions of the packaged log that carry both targets' probabilities, and its clicks."""
-    known, found = probabilities(), []
+    wrong, found = wrong_probabilities(), []
     for event in events():
         if event["type"] == "impression":
             place = (event["item_id"], event["position"])
-            found.append({**event, **{name: known[name].get(place, 0.0) for name in TARGETS}})
+            found.append({**event, "p_wrong": wrong.get(place, 0.0)})
         elif event["type"] == "click":
             found.append(event)
     return found
