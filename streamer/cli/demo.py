@@ -127,9 +127,10 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
         f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
         f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
         f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
-        f"            event times are moved to now: once over the past 24 h, then {rate:g} events/s"
-        " live.\n            User ids, click times, dwell, conversions and sessions are synthetic,\n"
-        f"            as are a few slates that test a retrieval (`{open_bandit.RETRIEVAL_TEST}`).",
+        "            event times are moved to now: once over the past 24 h, then"
+        f" {rate:g} events/s live.\n"
+        "            User ids, click times, dwell, conversions and sessions are synthetic, as\n"
+        f"            are a few slates that test a retrieval (`{open_bandit.RETRIEVAL_TEST}`).",
         flush=True,
     )
 

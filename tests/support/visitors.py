@@ -40,7 +40,7 @@ def _visit(
     items = [f"i{number}" for number in dice.sample(range(300), SLATE)]
     segment = {"variant": variant, "surface": surface}
     same = {"user_id": user, "request_id": request}
-    shown = [{"item_id": item} for item in items]
+    shown = [{"item_id": item, "score": int(item[1:]) % 60 / 150} for item in items]
     yield {"type": "impression", "ts": ts, **same, **segment, "items": shown}
     for position, item in enumerate(items):
         if dice.random() < rate * 1.6 * 0.85**position:

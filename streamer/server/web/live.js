@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { byId, element, keep, setNote, setOptions } from "./dom.js";
+import { Calibration } from "./calibration.js";
 import { MoreMetrics } from "./more.js";
 import { queryOf, segmentsOf } from "./segments.js";
 import { showTable } from "./table.js";
@@ -10,6 +11,7 @@ const TOGETHER = "-";
 
 /** The section of live windows. `onChange` is called when another window or split is chosen. */
 export class LiveWindows {
+  #calibration = new Calibration();
   #more = new MoreMetrics();
   #wanted = choiceOf(new URLSearchParams(location.search));
   #shown = "";
@@ -57,6 +59,7 @@ export class LiveWindows {
     const caption = `The last ${window}${split.dimensions.length ? `, by ${split.text}` : ""}`;
     showTable(found, split.dimensions.join(", ") || "segment", caption);
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
+    this.#calibration.show(every);
     this.#more.show(every);
     this.#announce(window, split);
   }

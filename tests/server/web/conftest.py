@@ -52,7 +52,7 @@ def settings_of(redis: EmbeddedRedis, prefix: str, **more: Any) -> Settings:
         "metrics": every(
             *("variant", "surface"),
             k=[5, 10],
-            families=["traffic", "engagement", "ranking", "intervals"],
+            families=["traffic", "engagement", "ranking", "scores", "intervals"],
         ),
     }
     return parse({"redis": {"url": redis.url, "prefix": prefix}, **few, **more})

@@ -160,6 +160,42 @@ _MORE = """return [...document.querySelectorAll("#more-table tbody tr")].map(
   (row) => [...row.cells].map((cell) => cell.textContent))"""
 
 
+def test_the_calibration_curve_is_that_of_the_segment(shown: Browser, site: Site) -> None:
+    page = shown
+    readings = site.get("/api/readings?window=24h&variant=B&surface=all")["readings"]
+    values: dict[str, dict[str, float]] = {}
+    for reading in readings:
+        labels = reading["labels"]
+        if "bin" in labels and labels["maturity"] == "provisional":
+            values.setdefault(labels["bin"], {})[reading["name"].removeprefix("streamer_")] = (
+                reading["value"]
+            )
+    page.run("document.querySelector('#calibration summary').click()")
+    page.run(
+        "const s = document.querySelector('#calibration-segment'); s.value = '[\"B\"]';"
+        "s.dispatchEvent(new Event('change'))"
+    )
+    rows = page.until(lambda: page.run(_CURVE), "rows of the calibration curve")
+    assert len(rows) > 2
+    assert rows == [
+        [
+            f"up to {name}",
+            percent(of["calibration_predicted_ratio"]),
+            percent(of["calibration_observed_ratio"]),
+            count(of["window_calibration_impressions"]),
+        ]
+        for name, of in sorted(values.items(), key=lambda each: float(each[0]))
+        if "calibration_observed_ratio" in of
+    ]
+    assert page.run("return document.querySelectorAll('#calibration-curve circle').length") == len(
+        rows
+    )
+
+
+_CURVE = """return [...document.querySelectorAll("#calibration-table tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.textContent))"""
+
+
 def _is_column(reading: dict[str, Any]) -> bool:
     extra = {
         k: v for k, v in reading["labels"].items() if k not in ("window", "variant", "surface")
@@ -229,7 +265,9 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
 def test_a_chart_has_a_point_for_each_day(shown: Browser, site: Site) -> None:
     page = shown
     found = site.get("/api/experiments/ranker")
-    points = page.run("return document.querySelector('.chart .curve').getAttribute('points')")
+    points = page.run(
+        "return document.querySelector('#cards .chart .curve').getAttribute('points')"
+    )
     assert len(points.split()) == len(found["history"]) == 3
     assert page.text(".chart title").startswith("Lift of B over A, Click-through rate")
     last = found["history"][-1]["metrics"]["ctr_ratio"]["B"]

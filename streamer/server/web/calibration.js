@@ -1,0 +1,103 @@
+// The calibration curve of one segment: predicted against observed clicks, by bins of the score.
+
+import { byId, element, keep, setOptions, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+import { PREFIX } from "./columns.js";
+
+const [OBSERVED, PREDICTED, IMPRESSIONS] = [
+  "calibration_observed_ratio",
+  "calibration_predicted_ratio",
+  "window_calibration_impressions",
+].map((name) => PREFIX + name);
+const MATURITY = "provisional";
+const SIZE = 260;
+const EDGE = 44;
+
+/** The disclosure below the table; it is hidden where no segment has a curve. */
+export class Calibration {
+  #segments = [];
+  #chosen = "";
+
+  constructor() {
+    const draw = () => this.#draw();
+    byId("calibration").addEventListener("toggle", draw);
+    byId("calibration-segment").addEventListener("change", () => {
+      this.#chosen = byId("calibration-segment").value;
+      draw();
+    });
+  }
+
+  /** Offer those of these segments that have a curve; the chosen one stays chosen. */
+  show(segments) {
+    this.#segments = segments.filter((segment) => binsOf(segment).length);
+    byId("calibration").hidden = !this.#segments.length;
+    this.#draw();
+  }
+
+  #draw() {
+    if (!byId("calibration").open || !this.#segments.length) {
+      return;
+    }
+    const segment = this.#segments.find((s) => s.key === this.#chosen) ?? this.#segments[0];
+    const options = this.#segments.map((s) => ({ value: s.key, text: s.title }));
+    setOptions(byId("calibration-segment"), options, segment.key);
+    const bins = binsOf(segment);
+    const table = byId("calibration-table");
+    setText(table.caption, `Predicted and observed clicks of ${segment.title}, by score`);
+    keep(table.tBodies[0], bins, ({ bin }) => bin, rowView);
+    byId("calibration-curve").replaceChildren(curve(bins));
+  }
+}
+
+/** The bins that have impressions, by ascending score. */
+function binsOf(segment) {
+  const found = segment.readings.filter(
+    ({ name, labels }) => name === OBSERVED && labels.maturity === MATURITY,
+  );
+  return found
+    .map(({ labels, value }) => ({
+      bin: labels.bin,
+      observed: value,
+      predicted: segment.value(PREDICTED, labels),
+      impressions: segment.value(IMPRESSIONS, labels) ?? 0,
+    }))
+    .filter(({ predicted }) => predicted !== undefined)
+    .sort((a, b) => Number(a.bin) - Number(b.bin));
+}
+
+function rowView({ bin }) {
+  const cells = [0, 1, 2].map(() => element("td", { class: "number" }));
+  const head = element("th", { scope: "row" }, `up to ${bin}`);
+  return {
+    root: element("tr", {}, head, ...cells),
+    update({ predicted, observed, impressions }) {
+      const texts = [format.percent(predicted), format.percent(observed), format.count(impressions)];
+      texts.forEach((text, i) => setText(cells[i], text));
+    },
+  };
+}
+
+/** On the diagonal the scores are right; below it they promise too much. The table has its numbers. */
+function curve(bins) {
+  const most = Math.max(...bins.flatMap(({ predicted, observed }) => [predicted, observed]), 1e-9);
+  const length = SIZE - 2 * EDGE;
+  const x = (share) => EDGE + (share / most) * length;
+  const y = (share) => SIZE - EDGE - (share / most) * length;
+  const places = bins.map(({ predicted, observed }) => `${x(predicted)},${y(observed)}`).join(" ");
+  const text = (words, at) => shape("text", { "text-anchor": "middle", ...at }, words);
+  const middle = SIZE / 2;
+  return shape(
+    "svg",
+    { "aria-hidden": "true", width: SIZE, height: SIZE, viewBox: `0 0 ${SIZE} ${SIZE}` },
+    shape("line", { class: "zero", x1: x(0), y1: y(0), x2: x(most), y2: y(0) }),
+    shape("line", { class: "zero", x1: x(0), y1: y(0), x2: x(0), y2: y(most) }),
+    shape("line", { class: "margin", x1: x(0), y1: y(0), x2: x(most), y2: y(most) }),
+    shape("polyline", { class: "curve", points: places }),
+    ...bins.map(({ predicted, observed }) =>
+      shape("circle", { class: "now", cx: x(predicted), cy: y(observed), r: 3.5 }),
+    ),
+    text(format.percent(most), { x: x(most), y: y(0) + 18 }),
+    text("predicted", { x: middle, y: y(0) + 18 }),
+    text("observed", { x: 14, y: middle, transform: `rotate(-90 14 ${middle})` }),
+  );
+}
