@@ -80,6 +80,19 @@ pub enum WeighingOf {
     Clicked(i64),
 }
 
+/// The value of an event for a custom metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Valued {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    /// Its place in the settings.
+    pub metric: usize,
+    /// In `custom::UNIT`.
+    pub value: i64,
+    pub sign: i64,
+}
+
 /// A viewing: time spent on one item.
 #[derive(Clone, Copy, Debug)]
 pub struct Dwell {

@@ -2,6 +2,7 @@
 
 pub mod alert_series;
 pub mod components;
+pub mod custom;
 pub mod dimensions;
 pub mod groups;
 pub mod intervals;
@@ -23,6 +24,7 @@ use crate::changes::{
 };
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
+use crate::counting::custom::Filters;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::panes::{Overflow, Panes};
 use crate::counting::statistics::{Places, Statistics};
@@ -54,6 +56,7 @@ pub struct Counting {
     /// Place of conversions among the kinds of users' feedback.
     conversions_of_users: Option<usize>,
     statistics: Statistics,
+    filters: Filters,
     families: Vec<(u32, SlateFamily)>,
     context: SlateContext,
     amounts: Vec<i64>,
@@ -110,6 +113,7 @@ impl Counting {
                 .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(spec)?,
+            filters: Filters::new(&spec.custom),
             looks_at_slates: !families.is_empty(),
             families,
             context: SlateContext::new(tables, has_scoring),

@@ -145,17 +145,22 @@ impl Partition {
                 dwell_ms,
             } => {
                 let visit = (session, action);
+                counting.valued(
+                    event.custom.first(),
+                    (event.event_ms, at.segment, event.user),
+                    1,
+                );
                 take_visit(&mut self.sessions, counting, event, visit, at);
                 if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
                     view(counting, event, item, dwell_ms, at);
                 }
             }
             body => {
-                let feedback = feedback_of(event, &body, at);
+                let (feedback, values) = (feedback_of(event, &body, at), event.custom.first());
                 if feedback.is_conversion() {
-                    self.attribution.convert(feedback, counting);
+                    self.attribution.convert(feedback, values, counting);
                 } else {
-                    self.attribution.give(feedback, counting);
+                    self.attribution.give(feedback, values, counting);
                 }
             }
         }
@@ -302,6 +307,7 @@ fn show(
             segment: at.segment,
             score: item.score,
             weights: weights.get(index),
+            custom: event.custom.get(index),
             probe: if counting.looks_at_slates {
                 item.probe
             } else {

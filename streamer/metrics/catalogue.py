@@ -7,6 +7,7 @@ import fnmatch
 from streamer.errors import SettingsError
 from streamer.metrics import (
     calibration,
+    custom,
     engagement,
     intervals,
     off_policy,
@@ -30,12 +31,13 @@ FAMILIES: tuple[Family, ...] = (
     calibration.FAMILY,
     scores.FAMILY,
     off_policy.FAMILY,
+    custom.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"
 
 
-_USERS = [metric.name for metric in users.METRICS]
+_USERS = [*(metric.name for metric in users.METRICS), custom.PER_USER]
 _ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
 OF_USERS = frozenset([*_USERS, *_ENDS])
 """Metrics that count users, and the ends of their intervals."""
@@ -46,7 +48,7 @@ class Catalogue:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        wanted = settings.metrics.families
+        wanted = settings.families
         known = [f.name for f in FAMILIES]
         for name in wanted:
             if name not in known:

@@ -27,11 +27,12 @@ pub enum Reason {
     Reference,
     HeldOut,
     RewardEstimate,
+    Custom,
 }
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -56,6 +57,7 @@ impl Reason {
         Self::Reference,
         Self::HeldOut,
         Self::RewardEstimate,
+        Self::Custom,
     ];
 
     /// One word.
@@ -85,6 +87,7 @@ impl Reason {
             Self::Reference => "reference",
             Self::HeldOut => "held_out",
             Self::RewardEstimate => "reward_estimate",
+            Self::Custom => "custom",
         }
     }
 }

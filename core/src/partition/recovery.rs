@@ -12,6 +12,7 @@ use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
 use crate::counting::viewings::{Report, Viewing};
+use crate::custom::Values;
 use crate::decode::Topic;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
@@ -21,7 +22,7 @@ use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
-    weight_column,
+    custom_column, weight_column,
 };
 use crate::slates::NO_SLATE;
 use crate::weights::{MAX_POLICIES, Weight, Weights};
@@ -211,9 +212,11 @@ impl Partition {
         let row_at = FeedbackRow::reader(&versions.columns)?;
         let late_ms = self.time().max_lateness_ms;
         let newest = versions.newest()?.into_iter();
-        let mut rows: Vec<_> = newest.map(|at| (row_at(at), versions.epochs[at])).collect();
-        rows.sort_by_key(|(row, _)| (kind_of(row.kind) == Kind::Conversion, row.id));
-        for (stored, epoch) in rows {
+        let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
+        let found = newest.map(|at| (row_at(at), values_at(at), versions.epochs[at]));
+        let mut rows: Vec<_> = found.collect();
+        rows.sort_by_key(|(row, ..)| (kind_of(row.kind) == Kind::Conversion, row.id));
+        for (stored, values, epoch) in rows {
             let own_segment = Segment::from(stored.segment as u16);
             let own_position = u32::from(stored.position as u16);
             let feedback = Feedback {
@@ -238,7 +241,8 @@ impl Partition {
             self.attribution.next_id = self.attribution.next_id.max(stored.id + 1);
             let clock_ms = self.feedback_clock_ms(feedback.is_conversion());
             if stored.event_ms >= clock_ms - late_ms {
-                self.attribution.take_back(feedback, &mut self.counting);
+                self.attribution
+                    .take_back(feedback, &values, &mut self.counting);
             }
         }
         self.attribution.pending.begin(versions.end);
@@ -265,6 +269,24 @@ fn weights_reader(
             *weight = Weight::of_code(of_policy[at]);
         }
         weights
+    })
+}
+
+/// The custom values at each place of stored feedback.
+fn values_reader<'a>(
+    columns: &'a Columns,
+    metrics: &[usize],
+) -> Result<impl Fn(usize) -> Values + use<'a>, LoadError> {
+    let codes: Vec<(usize, &'a [i64])> = metrics
+        .iter()
+        .map(|metric| Ok((*metric, columns.get(&custom_column(*metric))?)))
+        .collect::<Result<_, LoadError>>()?;
+    Ok(move |at: usize| {
+        let mut values = Values::NONE;
+        for (metric, of_metric) in &codes {
+            values.set_code(*metric, of_metric[at]);
+        }
+        values
     })
 }
 

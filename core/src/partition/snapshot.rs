@@ -9,13 +9,14 @@ use crate::changes::Kind;
 use crate::columns::{Columns, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
+use crate::custom::Values;
 use crate::decode::Topic;
 use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
 use crate::partition::tables::{
     EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
-    weight_column,
+    custom_column, weight_column,
 };
 use crate::weights::Weights;
 
@@ -218,9 +219,12 @@ impl Partition {
     }
 
     fn feedback(&self, first: u32, end: u32) -> Columns {
-        let within = self.attribution.pending.iter().map(|(_, found)| found);
-        let changed = within.filter(|x| (first..end).contains(&x.epoch));
-        FeedbackRow::columns(changed.map(|row| FeedbackRow {
+        let (pending, values) = (&self.attribution.pending, &self.attribution.values);
+        let changed = || {
+            let all = pending.iter();
+            all.filter(|(_, x)| (first..end).contains(&x.epoch))
+        };
+        let mut columns = FeedbackRow::columns(changed().map(|(_, row)| FeedbackRow {
             id: row.id,
             kind: match row.kind {
                 Kind::Configured(place) => i16::from(place),
@@ -237,7 +241,15 @@ impl Partition {
             segment: row.own_segment as i16,
             position: row.own_position as i16,
             is_settled: row.is_settled,
-        }))
+        }));
+        for metric in &values.metrics {
+            let codes = changed().map(|(place, _)| {
+                let found = values.get(place).unwrap_or(&Values::NONE);
+                found.code(*metric)
+            });
+            columns.add(&custom_column(*metric), codes.collect());
+        }
+        columns
     }
 
     fn visits(&self, first: u32, end: u32) -> Columns {
