@@ -18,6 +18,22 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.canonical import Canonical, canonical
 
+CUSTOM: list[dict[str, Any]] = [
+    {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
+    {"name": "feedback_of_a", "kind": "clicks", "where": {"variant": ["A", "variant-5"]}},
+    {
+        "name": "spent",
+        "kind": "clicks",
+        "field": "dwell_ms",
+        "where": {"surface": ["surface-0", "surface-7"], "device": ["device-1"]},
+        "quantiles": True,
+    },
+    {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
+    {"name": "load", "kind": "sessions", "field": "load", "where": {"surface": ["surface-1"]}},
+    {"name": "depth", "kind": "clicks", "field": "depth"},
+    {"name": "depth_of_b", "kind": "clicks", "field": "depth", "where": {"variant": ["B"]}},
+]
+"""Custom metrics of every kind of events."""
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "few values": {
@@ -53,6 +69,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "classifier_precision_ratio@0.1"},
                     {"name": "snips_ratio@new"},
                     {"name": "doubly_robust_ratio@new"},
+                    {"name": "custom_mean@latency", "direction": "lower"},
+                    {"name": "custom_per_user@margin", "cap": 0.9},
+                    {"name": "custom_per_impression@spent"},
                 ],
             }
         ],
@@ -62,7 +81,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
+            {"name": "slow", "metric": "custom_mean@latency", "direction": "lower"},
+            {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
         ],
+        "custom": CUSTOM,
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
@@ -101,8 +123,25 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "k": [1, 5, 10],
         },
         "events": {
-            "fields": {"item_id": "sku", "user_id": "uid", "country": "geo", "p_a": "propensity_a"}
+            "fields": {
+                "item_id": "sku",
+                "user_id": "uid",
+                "country": "geo",
+                "p_a": "propensity_a",
+                "cost": "c",
+            }
         },
+        "custom": [
+            {
+                "name": "cost",
+                "kind": "clicks",
+                "field": "cost",
+                "where": {"variant": ["variant-1"]},
+            },
+            {"name": "score", "kind": "impressions", "field": "score", "quantiles": True},
+            {"name": "value", "kind": "conversions", "field": "value"},
+            {"name": "time", "kind": "sessions", "field": "dwell_ms"},
+        ],
         "policies": [{"name": "A", "propensity": "p_a"}, {"name": "B", "propensity": "p_b"}],
         "experiments": [
             {
@@ -121,7 +160,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 }
 """Settings files, as TOML documents."""
 SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
-SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
+SKETCHED = (
+    *("streamer_window_dwell_seconds", "streamer_window_session_length_seconds"),
+    "streamer_custom_quantile",
+)
 """The metrics that are estimates: within 1 %."""
 
 DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r")
