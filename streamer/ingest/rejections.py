@@ -95,8 +95,9 @@ class Explainer:
         self._moments = frozenset(map(self._name, MOMENTS))
         of_policies = dict.fromkeys(settings.policy_fields, _PROBABILITY)
         of_custom = {f: "custom" for fields in settings.custom_fields.values() for f in fields}
+        self._customs = settings.custom_fields
         self._named_here = settings.policy_fields | of_custom
-        expected = of_policies | dict.fromkeys(of_custom, _CUSTOM)
+        expected = of_policies | dict.fromkeys(("custom", *of_custom), _CUSTOM)
         self._expected_here: Mapping[str, str] = {**EXPECTED, **expected}
         self._numbers = _NUMBERS | expected.keys()
         self._types = {
@@ -179,7 +180,8 @@ class Explainer:
             return next(wrong, next(missing, "end_ts"))
         named = (f for f, why in self._named_here.items() if why == reason)
         wrong = (f for f in named if self._wrong(kind, f, value.get(self._name(f))))
-        return next(wrong, reason)
+        given_here = (f for f in self._customs.get(kind, ()) if self._name(f) in value)
+        return next(wrong, next(given_here, reason) if reason == "custom" else reason)
 
     def _wrong(self, kind: str, field: str, given: Any) -> tuple[str, Any] | None:
         """Where in a field's value something is of a wrong type or out of bounds, and what; None

@@ -12,6 +12,7 @@ import pytest
 from streamer.metrics import (
     by_position,
     calibration,
+    custom,
     engagement,
     off_policy,
     ranking,
@@ -56,6 +57,7 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "calibration": calibration.FAMILY.metrics,
     "scores": scores.FAMILY.metrics,
     "off_policy": off_policy.FAMILY.metrics,
+    "custom": custom.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

@@ -153,7 +153,7 @@ def test_users(logs: Logs) -> None:
 
 
 def test_partitions_keep_values_that_readers_fold() -> None:
-    lines = random_log(4, SETTINGS, 800)
+    lines = random_log(5, SETTINGS, 800)
     verdict = accept(records_of_log(lines, SETTINGS, partitions=3), SETTINGS)
     kept = Kept(verdict.events, SETTINGS)
     assert any(values - kept.overall[i] for (i, _), values in kept.by_partition.items())
