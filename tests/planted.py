@@ -65,6 +65,16 @@ BUGS = (
         "counted.index(name)",
         "tests/metrics",
     ),
+    Bug("metrics/custom_sums.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
+    Bug(
+        *("metrics/custom.py", "lambda custom: IMPRESSIONS", "events_of", "streamer/metrics"),
+    ),
+    Bug(
+        "settings/model.py",
+        "kept[dimension].update(dict.fromkeys(values))",
+        "pass",
+        "tests/metrics/test_custom.py tests/oracle/test_engine.py",
+    ),
     Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(
         "metrics/ratios.py",

@@ -8,8 +8,8 @@ from importlib.metadata import version
 
 import numpy as np
 
+from tests.conformance import custom, off_policy, scores
 from tests.conformance import libraries as by
-from tests.conformance import off_policy, scores
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
     COMPARISONS,
@@ -46,6 +46,7 @@ def page() -> str:
                 _random(),
                 _scores(),
                 _off_policy(),
+                _custom(),
                 _examples(),
             )
         ).rstrip("\n")
@@ -233,6 +234,21 @@ def _off_policy() -> str:
 
 {off_policy.N} impressions each, from a fixed seed, of items shown at *random*, and by a *greedy*
 policy. Jurity's targets choose one item each time. Weights are rounded to 1e-6.
+
+{table(head, rows)}"""
+
+
+def _custom() -> str:
+    rows = []
+    for metric, function in custom.FUNCTIONS.items():
+        values = [f"{custom.readings()[metric, of.name]:.6f}" for of in custom.cases()]
+        most = max(custom.apart(metric, of) for of in custom.cases())
+        rows.append([f"`{metric}`", f"NumPy: `{function}`", *values, bound(most)])
+    head = ("metric", "compared with", *(of.name for of in custom.cases()), "relative difference")
+    return f"""## Custom metrics
+
+{custom.N} values each, from a fixed seed: latencies, margins below and above 0, and shares. Values
+are rounded to 1e-6; quantiles are of a sketch, within 1 %.
 
 {table(head, rows)}"""
 

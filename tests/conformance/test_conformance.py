@@ -6,7 +6,7 @@ import pytest
 
 from streamer.metrics import calibration
 from streamer.metrics import scores as score_metrics
-from tests.conformance import off_policy, scores
+from tests.conformance import custom, off_policy, scores
 from tests.conformance.__main__ import PAGE, main
 from tests.conformance.cases import five_users
 from tests.conformance.comparisons import (
@@ -94,6 +94,12 @@ def test_jurity_has_the_same_off_policy_estimates(metric: str, number: int) -> N
     expected = off_policy.theirs(number, metric)
     assert 0 < expected < 1
     assert off_policy.readings(number)[metric] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("of", custom.cases(), ids=lambda of: of.name)
+@pytest.mark.parametrize("metric", custom.FUNCTIONS)
+def test_numpy_has_the_same_values_of_custom_metrics(metric: str, of: custom.Values) -> None:
+    assert custom.apart(metric, of) <= (0.01 if "quantile" in metric else 1e-6)
 
 
 def test_libraries_left_to_themselves_disagree() -> None:
