@@ -60,7 +60,7 @@ BUGS = (
     Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
     Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
     Bug(
-        "metrics/score_sums.py",
+        "metrics/named_sums.py",
         "counted.index(name) * GROUPS",
         "counted.index(name)",
         "tests/metrics",

@@ -11,10 +11,12 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from streamer._core import TABLES
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.custom_sums import BUCKETS, MIDDLE, UPPER, quantile
 from streamer.settings.load import parse
+from streamer.testing import Engines
 from streamer.testing.readings import START_MS, value_of
 
 LATENCY: dict[str, Any] = {"name": "x", "kind": "impressions", "field": "latency_ms"}
@@ -195,3 +197,19 @@ def test_what_alerts_cannot_compare(metric: str, said: str) -> None:
     settings = parse({"custom": [LATENCY], "alerts": [{"name": "a", "metric": metric}]})
     with pytest.raises(SettingsError, match=said):
         Catalogue(settings)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "columns"),
+    [((), []), (("impressions", "sessions"), []), (("impressions", "clicks"), ["custom_1"])],
+)
+def test_only_values_of_feedback_are_stored(kinds: Sequence[str], columns: list[str]) -> None:
+    custom = [{"name": kind, "kind": kind} for kind in kinds]
+    core = Engines(parse({"custom": custom}), 1).partitions[0].core
+    stored = {
+        table: [name for name in core.rows(table, 0, 1)[0] if name.startswith("custom")]
+        for table in TABLES
+    }
+    assert stored.pop("feedback") == columns
+    assert not any(stored.values())
+    assert core.sizes()["custom"] == 0
