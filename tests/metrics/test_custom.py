@@ -213,3 +213,10 @@ def test_only_values_of_feedback_are_stored(kinds: Sequence[str], columns: list[
     assert stored.pop("feedback") == columns
     assert not any(stored.values())
     assert core.sizes()["custom"] == 0
+
+
+def test_without_users_nothing_is_divided_by_them() -> None:
+    shown = {metric.name for metric in Catalogue(parse({"custom": [LATENCY]})).metrics}
+    rest = {m.name for m in Catalogue(parse({"custom": [LATENCY]})).without_users().metrics}
+    gone = {name for name in shown - rest if "custom" in name}
+    assert gone == {"custom_per_user", "custom_per_user_lower", "custom_per_user_upper"}

@@ -154,7 +154,7 @@ impl Draft {
             _ => return Err(Reason::Dwell),
         }
         self.check_dimensions(source)?;
-        self.value(topic, &source.rules.custom);
+        self.fill_custom(topic, &source.rules.custom);
         Ok(())
     }
 

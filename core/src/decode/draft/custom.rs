@@ -18,23 +18,21 @@ enum From {
 
 /// Which values of which topics are looked at.
 #[derive(Clone, Debug)]
-pub(in crate::decode) struct Sources(Vec<(Topic, From)>);
+pub(in crate::decode) struct Sources(Vec<(Option<Topic>, From)>);
 
 impl Sources {
     pub fn new(fields: &[CustomField]) -> Self {
         let mut found = Vec::new();
         for (metric, field) in fields.iter().enumerate().take(MAX_CUSTOM) {
-            let Some(topic) = Topic::of(&field.kind) else {
-                continue;
-            };
             let same =
                 |other: &CustomField| (&other.kind, &other.field) == (&field.kind, &field.field);
             let first = fields.iter().position(same).unwrap_or(metric);
+            let topic = Topic::of(&field.kind);
             let from = match (field.field.as_deref(), topic) {
                 (None, _) => From::One,
-                (Some("score"), Topic::Impressions) => From::Score,
-                (Some("dwell_ms"), Topic::Clicks | Topic::Sessions) => From::Dwell,
-                (Some("value"), Topic::Conversions) => From::Value,
+                (Some("score"), Some(Topic::Impressions)) => From::Score,
+                (Some("dwell_ms"), Some(Topic::Clicks | Topic::Sessions)) => From::Dwell,
+                (Some("value"), Some(Topic::Conversions)) => From::Value,
                 (Some(_), _) => From::Own(first),
             };
             found.push((topic, from));
@@ -49,7 +47,8 @@ impl Sources {
         fields: &'a [CustomField],
     ) -> impl Iterator<Item = (&'a str, usize)> {
         let numbered = self.0.iter().enumerate();
-        let own = numbered.filter(move |(metric, source)| **source == (topic, From::Own(*metric)));
+        let own =
+            numbered.filter(move |(metric, source)| **source == (Some(topic), From::Own(*metric)));
         own.filter_map(|(metric, _)| Some((fields[metric].field.as_deref()?, metric)))
     }
 
@@ -109,7 +108,7 @@ impl Custom {
 
 impl Draft {
     /// The values of a checked event: those of each item, or of the event.
-    pub(super) fn value(&mut self, topic: Topic, sources: &Sources) {
+    pub(super) fn fill_custom(&mut self, topic: Topic, sources: &Sources) {
         let Some(custom) = &mut self.custom else {
             return;
         };
@@ -118,7 +117,7 @@ impl Draft {
             let own = custom.items.get(at).filter(|_| self.has_list);
             let mut values = Values::NONE;
             for (metric, (of, from)) in sources.0.iter().enumerate() {
-                if *of != topic {
+                if *of != Some(topic) {
                     continue;
                 }
                 let found = match *from {
