@@ -10,7 +10,7 @@ from grafana.windowed import Windowed
 from streamer.metrics.catalogue import PREFIX
 
 ROWS: dict[str, tuple[tuple[str, int], ...]] = {
-    "Values": (("custom_mean", 9), ("custom_sum", 8), ("window_custom_events", 7)),
+    "Values": (("custom_mean", 9), ("window_custom_value", 8), ("window_custom_events", 7)),
     "Quantiles (where they are on)": (("custom_quantile", 24),),
     "Rates": (("custom_per_impression", 12), ("custom_per_user", 12)),
 }

@@ -12,7 +12,7 @@ Four impressions, of which three say how long they took; two are on the surface 
     >>> settings = {"custom": [{"name": "latency", **latency, "quantiles": True}, home]}
     >>> def read(name, **labels):
     ...     return round(value_of(shown, name, settings, **{"custom": "latency", **labels}), 1)
-    >>> read("custom_sum"), read("custom_mean"), read("window_custom_events")
+    >>> read("window_custom_value"), read("custom_mean"), read("window_custom_events")
     (600.0, 200.0, 3.0)
     >>> read("custom_per_impression"), read("custom_per_user")
     (150.0, 600.0)
@@ -104,14 +104,14 @@ metric = Declarations()
 
 
 @metric(
-    "custom_sum",
+    "window_custom_value",
     formula="sum of values",
     unit=f"{_UNIT} in all",
     empty="absent without events with a value",
     labels=(NAME,),
     brief=Brief(),
 )
-def custom_sum(w: Sums) -> Iterator[Series]:
+def window_custom_value(w: Sums) -> Iterator[Series]:
     """Sum of the field in the window, in whole millionths."""
     for custom in w.settings.custom:
         present = events_of(custom.name).total(w) != 0
@@ -172,7 +172,7 @@ def custom_quantile(w: Sums) -> Iterator[Series]:
     brief=Brief(),
 )
 def window_custom_events(w: Sums) -> Iterator[Series]:
-    """Support of custom_sum, custom_mean and custom_quantile."""
+    """Support of window_custom_value, custom_mean and custom_quantile."""
     for custom in w.settings.custom:
         yield count(events_of(custom.name).total(w), **{NAME: custom.name})
 

@@ -18,7 +18,7 @@ from tests.conformance.cases import START_MS
 N = 4000
 QUANTILES = {"0.5": 0.5, "0.9": 0.9, "0.99": 0.99}
 FUNCTIONS = {
-    "custom_sum": "sum",
+    "window_custom_value": "sum",
     "custom_mean": "mean",
     **{
         f'custom_quantile{{quantile="{label}"}}': f'quantile({q}, method="inverted_cdf")'
@@ -78,7 +78,7 @@ def readings() -> dict[tuple[str, str], float]:
 
 def theirs(metric: str, of: Values) -> float:
     """NumPy's value of a case."""
-    if metric == "custom_sum":
+    if metric == "window_custom_value":
         return float(np.sum(of.values))
     if metric == "custom_mean":
         return float(np.mean(of.values))

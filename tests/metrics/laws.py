@@ -59,7 +59,9 @@ def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSum
 
 def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     least = -1.0 if metric.unit in ("correlation", "as kendall_tau", "as spearman_rho") else 0.0
-    if metric.name == "log_likelihood" or metric.name.startswith(("doubly_robust", "custom")):
+    if metric.name == "log_likelihood" or (
+        "custom" in metric.name or metric.name.startswith("doubly_robust")
+    ):
         least = -math.inf
     base = metric.name.replace("_lower", "").replace("_upper", "")
     for values, present in read(metric, a).values():

@@ -44,7 +44,7 @@ def test_values_are_those_of_numpy(seed: int, sign: int) -> None:
     values = sign * dice.lognormal(3, 2, 400) + dice.normal(0, 1, 400)
     events = [shown(latency_ms=x, user_id=f"u{i % 7}") for i, x in enumerate(values.tolist())]
     metric = {**LATENCY, "quantiles": True}
-    assert read(events, "custom_sum", metric) == pytest.approx(values.sum(), rel=1e-6)
+    assert read(events, "window_custom_value", metric) == pytest.approx(values.sum(), rel=1e-6)
     assert read(events, "custom_mean", metric) == pytest.approx(values.mean(), rel=1e-6)
     assert read(events, "custom_per_user", metric) == pytest.approx(values.sum() / 7, rel=1e-6)
     for label, (numerator, denominator) in SHARES.items():
@@ -55,16 +55,16 @@ def test_values_are_those_of_numpy(seed: int, sign: int) -> None:
 
 def test_sums_of_the_largest_values_do_not_overflow() -> None:
     events = [shown(latency_ms=1e12, user_id=f"u{i}") for i in range(40)]
-    assert read(events, "custom_sum", LATENCY) == 4e13
+    assert read(events, "window_custom_value", LATENCY) == 4e13
     events += [shown(latency_ms=-1e12), shown(latency_ms=-0.5)]
-    assert read(events, "custom_sum", LATENCY) == 3.9e13 - 0.5
+    assert read(events, "window_custom_value", LATENCY) == 3.9e13 - 0.5
 
 
 def test_an_item_says_it_first_then_the_event() -> None:
     items = [{"item_id": "a", "latency_ms": 5}, {"item_id": "b"}, {"item_id": "c"}]
     slate = {"type": "impression", "items": items}
-    assert read([slate], "custom_sum", LATENCY) == 5
-    assert read([slate | {"latency_ms": 100}], "custom_sum", LATENCY) == 205
+    assert read([slate], "window_custom_value", LATENCY) == 5
+    assert read([slate | {"latency_ms": 100}], "window_custom_value", LATENCY) == 205
     assert read([slate | {"latency_ms": 100}], "window_custom_events", LATENCY) == 3
     nothing = [shown(), shown(latency_ms=None)]
     assert read(nothing, "custom_mean", LATENCY) is None
@@ -97,7 +97,7 @@ def test_fields_of_every_kind_of_events(kind: str, field: str | None, expected: 
         *(visit, visit | {"action": "dwell", "item_id": "a", "dwell_ms": 400}, visit),
     ]
     metric = {"name": "x", "kind": kind} | ({} if field is None else {"field": field})
-    assert read(events, "custom_sum", metric) == expected
+    assert read(events, "window_custom_value", metric) == expected
 
 
 # Segments -----------------------------------------------------------------------------------------
@@ -109,14 +109,15 @@ def test_feedback_counts_where_its_impression_was_and_moves_with_it() -> None:
     click = {"type": "click", "item_id": "a", "depth": 3, "ts": START_MS + 9000}
     home = shown(surface="home", ts=START_MS + 1000)
     search = shown(surface="search", ts=START_MS + 2000)
-    assert read([click], "custom_sum", AT_HOME) is None
-    assert read([home, click], "custom_sum", AT_HOME) == 3
-    assert read([click, home], "custom_sum", AT_HOME) == 3
+    assert read([click], "window_custom_value", AT_HOME) is None
+    assert read([home, click], "window_custom_value", AT_HOME) == 3
+    assert read([click, home], "window_custom_value", AT_HOME) == 3
     for events in ([home, search, click], [home, click, search], [click, search, home]):
-        assert read(events, "custom_sum", AT_HOME) is None
+        assert read(events, "window_custom_value", AT_HOME) is None
         everywhere = {**AT_HOME, "where": {}}
         by_surface = [
-            read(events, "custom_sum", everywhere, surface=name) for name in ("home", "search")
+            read(events, "window_custom_value", everywhere, surface=name)
+            for name in ("home", "search")
         ]
         assert by_surface == [None, 3]
 
@@ -187,7 +188,7 @@ def test_without_traffic_and_engagement_only_their_rates_are_missing() -> None:
 @pytest.mark.parametrize(
     ("metric", "said"),
     [
-        ("custom_sum@x", "none of"),
+        ("window_custom_value@x", "none of"),
         ("custom_mean", "@custom is one of custom: x"),
         ("custom_mean@y", "@custom is one of custom: x"),
         ("custom_per_user@x", "a mean over users"),

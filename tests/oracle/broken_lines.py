@@ -43,8 +43,7 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
                         ("impression", "q_new", [-1e-9, 2, "x", False])],
     "custom": [("impression", "latency_ms", ["fast", True, [1], 1_000_000_000_001, 10**400]),
-               ("conversion", "margin", [{}, -1e12 - 1, "1"]), ("click", "depth", ["", False]),
-               ("session", "load", [[], 1e13])],
+               ("conversion", "margin", [{}, -1e12 - 1, "1"]), ("click", "depth", ["", False])],
     "items": [("slate", "items", [
         [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
         [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],

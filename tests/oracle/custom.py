@@ -131,7 +131,7 @@ def read_values(out: Sink, labels: dict[str, str], some: list[int], has_quantile
     out.support("window_custom_events", labels, len(some))
     total = Fraction(sum(some), MICROS)
     if some:
-        out.put("custom_sum", labels, float(total))
+        out.put("window_custom_value", labels, float(total))
     out.ratio("custom_mean", labels, total, len(some))
     ranked = sorted(some)
     for text, q in QUANTILES.items() if some and has_quantiles else ():

@@ -26,14 +26,12 @@ CUSTOM: list[dict[str, Any]] = [
         "kind": "clicks",
         "field": "dwell_ms",
         "where": {"surface": ["surface-0", "surface-7"], "device": ["device-1"]},
-        "quantiles": True,
     },
     {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
-    {"name": "load", "kind": "sessions", "field": "load", "where": {"surface": ["surface-1"]}},
     {"name": "depth", "kind": "clicks", "field": "depth"},
     {"name": "depth_of_b", "kind": "clicks", "field": "depth", "where": {"variant": ["B"]}},
 ]
-"""Custom metrics of every kind of events."""
+"""Custom metrics: with and without a field, of one that two read, and of some segments only."""
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "few values": {
@@ -81,7 +79,6 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
-            {"name": "slow", "metric": "custom_mean@latency", "direction": "lower"},
             {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
         ],
         "custom": CUSTOM,
@@ -140,7 +137,13 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             },
             {"name": "score", "kind": "impressions", "field": "score", "quantiles": True},
             {"name": "value", "kind": "conversions", "field": "value"},
-            {"name": "time", "kind": "sessions", "field": "dwell_ms"},
+            {
+                "name": "load",
+                "kind": "sessions",
+                "field": "load",
+                "where": {"country": ["country-1"]},
+                "quantiles": True,
+            },
         ],
         "policies": [{"name": "A", "propensity": "p_a"}, {"name": "B", "propensity": "p_b"}],
         "experiments": [
