@@ -20,6 +20,7 @@ from grafana_foundation_sdk.models import table
 from grafana_foundation_sdk.models.dashboard import Dashboard, Panel
 
 from grafana.alerts import Alerts
+from grafana.custom import Custom
 from grafana.declared import declared
 from grafana.engagement import Engagement
 from grafana.experiments import Experiments
@@ -46,6 +47,7 @@ def pages(settings: Settings) -> dict[str, str]:
         "experiments.json": Experiments(series).build().build(),
         "intervals.json": Intervals(series, settings).build().build(),
         "ranking.json": Ranking(series, settings).build().build(),
+        "custom.json": Custom(series, settings).build().build(),
         "scores.json": Scores(series, settings).build().build(),
         "processor.json": Processor(series).build().build(),
     }

@@ -19,6 +19,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Scores as a classifier": ("classifier_precision_ratio", "classifier_recall_ratio"),
     "Other policies": (*("ips_ratio", "snips_ratio", "doubly_robust_ratio", "mean_weight_ratio"),),
     "Diversity": ("intra_list_diversity_ratio",),
+    "Custom": ("custom_mean", "custom_per_impression", "custom_per_user"),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -32,6 +33,7 @@ _NARROWED = {
     "threshold": 'threshold="$threshold"',
     "policy": 'policy="$policy"',
     "k": 'k="$k"',
+    "custom": 'custom="$custom"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -55,6 +57,7 @@ class Intervals(Windowed):
         classified = f"{PREFIX}classifier_recall_ratio{{{JOB}}}"
         estimated = f"{PREFIX}ips_ratio{{{JOB}}}"
         listed = f"{PREFIX}intra_list_diversity_ratio{{{JOB}}}"
+        customs = f"{PREFIX}window_custom_events{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
@@ -63,6 +66,7 @@ class Intervals(Windowed):
             panels.label_variable("threshold", classified, self._first_threshold()),
             panels.label_variable("policy", estimated, self._first_policy()),
             panels.label_variable("k", listed, str(self._settings.metrics.k[0])),
+            panels.label_variable("custom", customs, self._first_custom()),
         ]
 
     def _first_threshold(self) -> str:
@@ -70,6 +74,9 @@ class Intervals(Windowed):
 
     def _first_policy(self) -> str:
         return next((policy.name for policy in self._settings.policies), "")
+
+    def _first_custom(self) -> str:
+        return next((custom.name for custom in self._settings.custom), "")
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)

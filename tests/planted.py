@@ -79,10 +79,20 @@ BUGS = (
     Bug("metrics/calibration.py", "pairs.won + pairs.tied / 2", "pairs.won", "streamer/metrics"),
     Bug("metrics/scores.py", "score - UNIT * clicked", "score - clicked", "streamer/metrics"),
     Bug(
-        "metrics/score_sums.py",
+        "metrics/named_sums.py",
         "counted.index(name) * GROUPS",
         "counted.index(name)",
         "tests/metrics",
+    ),
+    Bug("metrics/custom_sums.py", "low * 101 // 99", "low * 11 // 9", "tests/metrics"),
+    Bug(
+        *("metrics/custom.py", "lambda custom: IMPRESSIONS", "events_of", "streamer/metrics"),
+    ),
+    Bug(
+        "settings/model.py",
+        "kept[dimension].update(dict.fromkeys(values))",
+        "pass",
+        "tests/metrics/test_custom.py tests/oracle/test_engine.py",
     ),
     Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(

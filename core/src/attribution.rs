@@ -25,6 +25,7 @@ pub mod pending;
 pub mod rejoining;
 pub mod retained;
 mod retaining;
+pub mod valuing;
 pub mod weighing;
 
 use crate::attribution::impressions::{Impression, Impressions};
@@ -32,9 +33,11 @@ use crate::attribution::items::ItemLogs;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
 use crate::attribution::retained::{Retained, RetainedImpressions};
+use crate::attribution::valuing::{PendingValues, place_of};
 use crate::attribution::weighing::WeightLogs;
 use crate::changes::{ItemOf, Kind, Segment, Shown, Slate as SlateChange};
 use crate::counting::Counting;
+use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::slates::{NO_SLATE, Slates};
@@ -100,6 +103,8 @@ pub struct ShownItem<'a> {
     pub probe: i16,
     /// None where there are no policies.
     pub weights: Option<&'a WeighedItem>,
+    /// None where there are no custom metrics.
+    pub custom: Option<&'a Values>,
 }
 
 /// What left before its time, because a bound of memory was hit.
@@ -120,6 +125,7 @@ pub struct Attribution {
     pub pending: Pending,
     pub weights: WeightLogs,
     pub items: ItemLogs,
+    pub values: PendingValues,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
     /// Settled feedback that moved to another segment since.
@@ -140,6 +146,7 @@ impl Attribution {
             pending: Pending::default(),
             weights: WeightLogs::new(spec.records.policies.policies.len()),
             items: ItemLogs::new(!spec.items.lists.is_empty()),
+            values: PendingValues::new(&spec.records.custom),
             unattributed: [0, 0],
             settled_moved: 0,
             evicted_early: EvictedEarly::default(),
@@ -162,6 +169,7 @@ impl Attribution {
         };
         counting.shown(&shown, self.stream_ms);
         ItemLogs::emit_shown(item, counting);
+        counting.valued(item.custom, (item.event_ms, item.segment, item.user), 1);
         if let Some(weights) = item.weights {
             self.weights.emit_shown(item, weights, counting);
         }
@@ -289,9 +297,15 @@ impl Attribution {
     // 2. Feedback of the clicks topic
 
     /// Takes in feedback of any kind but conversions; it has no id yet and joins nothing.
-    pub fn give(&mut self, mut feedback: Feedback, counting: &mut Counting) {
+    pub fn give(
+        &mut self,
+        mut feedback: Feedback,
+        values: Option<&Values>,
+        counting: &mut Counting,
+    ) {
         if feedback.kind == Kind::Other {
             counting.given(&feedback.given(1));
+            counting.valued(values, place_of(&feedback), 1);
             counting.dwell_of_feedback(&feedback);
             counting.settled(&feedback);
             return;
@@ -309,15 +323,20 @@ impl Attribution {
         if let Some(row) = row {
             feedback.joined = self.retain(row, feedback.user);
         }
-        self.take_in(feedback, counting);
+        self.take_in(feedback, values, counting);
     }
 
     // 3. Conversions
 
     /// Takes in a conversion, which has no id yet and joins nothing.
-    pub fn convert(&mut self, mut feedback: Feedback, counting: &mut Counting) {
+    pub fn convert(
+        &mut self,
+        mut feedback: Feedback,
+        values: Option<&Values>,
+        counting: &mut Counting,
+    ) {
         feedback.joined = self.converted(&feedback);
-        self.take_in(feedback, counting);
+        self.take_in(feedback, values, counting);
     }
 
     /// The impression that a conversion joins.

@@ -49,6 +49,12 @@ pub struct ItemOf {
     pub category: u64,
 }
 
+impl ItemOf {
+    pub fn new(item: u64, category: u64) -> Self {
+        Self { item, category }
+    }
+}
+
 /// The items of a slate in the order shown, under its time and segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Listed<'a> {
@@ -102,6 +108,19 @@ pub enum WeighingOf {
     Shown { is_clipped: bool, unclicked: i64 },
     /// It is clicked (1), or is not any more (-1).
     Clicked(i64),
+}
+
+/// The value of an event for a custom metric.
+#[derive(Clone, Copy, Debug)]
+pub struct Valued {
+    pub event_ms: i64,
+    pub segment: Segment,
+    pub user: u64,
+    /// Its place in the settings.
+    pub metric: usize,
+    /// In `custom::UNIT`.
+    pub value: i64,
+    pub sign: i64,
 }
 
 /// A viewing: time spent on one item.

@@ -2,6 +2,7 @@
 
 pub mod alert_series;
 pub mod components;
+pub mod custom;
 pub mod dimensions;
 pub mod groups;
 pub mod intervals;
@@ -25,6 +26,7 @@ use crate::changes::{
 };
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
+use crate::counting::custom::Filters;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::listing::Listing;
 use crate::counting::panes::{Overflow, Panes};
@@ -58,6 +60,7 @@ pub struct Counting {
     /// Place of conversions among the kinds of users' feedback.
     conversions_of_users: Option<usize>,
     statistics: Statistics,
+    filters: Filters,
     families: Vec<(u32, SlateFamily)>,
     context: SlateContext,
     amounts: Vec<i64>,
@@ -115,6 +118,7 @@ impl Counting {
                 .collect(),
             viewings: Viewings::new(gap_ms, lateness_ms, limits.open_sessions),
             statistics: Statistics::new(spec)?,
+            filters: Filters::new(&spec.custom),
             looks_at_slates: !families.is_empty(),
             families,
             context: SlateContext::new(tables, has_scoring),

@@ -9,7 +9,7 @@ pub mod rejected;
 mod settings;
 mod times;
 
-use draft::{Draft, Field, Source};
+use draft::{Draft, Field, Source, Sources};
 pub use event::{Action, Body, Dimensions, Event, Item, Topic};
 use names::Names;
 pub use reason::Reason;
@@ -48,6 +48,7 @@ struct Rules {
     feedback: Vec<String>,
     limits: RecordLimits,
     policies: Policies,
+    custom: Sources,
 }
 
 impl Decoder {
@@ -69,6 +70,11 @@ impl Decoder {
         feedback: &[String],
         settings: &RecordSettings,
     ) -> Self {
+        let custom = Sources::new(&settings.custom);
+        let of_custom = |topic: Topic| {
+            let own = custom.own(topic, &settings.custom);
+            own.map(move |(ours, i)| (settings.name_of(topic.name(), ours), Field::Custom(i)))
+        };
         let fields = Topic::ALL.map(|topic| {
             let kind = topic.name();
             let own = Field::of_topic(topic)
@@ -80,28 +86,33 @@ impl Decoder {
             let of_policies = of_policies(settings)
                 .into_iter()
                 .filter(|_| topic == Topic::Impressions);
-            Names::new(own.chain(others).chain(of_policies))
+            Names::new(own.chain(others).chain(of_policies).chain(of_custom(topic)))
         });
         let kind = Topic::Impressions.name();
         let of_items = Field::OF_ITEM.iter();
         let of_items = of_items.map(|field| (settings.name_of(kind, field.name()), *field));
-        let item_fields = Names::new(of_items.chain(of_policies(settings)));
+        let item_fields = Names::new(
+            of_items
+                .chain(of_policies(settings))
+                .chain(of_custom(Topic::Impressions)),
+        );
         let mut limits = settings.limits;
         limits.max_items = limits.max_items.min(MAX_RANK);
         let has_policies = !settings.policies.policies.is_empty();
+        let drafts = (0..BLOCK).map(|_| Draft::new(dimensions.len(), has_policies, &custom));
+        let drafts = drafts.collect();
         let rules = Rules {
             key,
             feedback: feedback.to_vec(),
             limits,
             policies: settings.policies.clone(),
+            custom,
         };
         Self {
             fields,
             item_fields,
             rules,
-            drafts: (0..BLOCK)
-                .map(|_| Draft::new(dimensions.len(), has_policies))
-                .collect(),
+            drafts,
         }
     }
 

@@ -7,6 +7,7 @@ pub mod attribution;
 pub mod changes;
 pub mod columns;
 pub mod counting;
+pub mod custom;
 pub mod decode;
 pub mod experiments;
 pub mod hash;

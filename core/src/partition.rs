@@ -4,6 +4,7 @@
 //! fed at a time, and restarts change nothing of what is stored in the end.
 
 pub mod admission;
+mod beside;
 pub mod event_ids;
 pub mod recovery;
 pub mod snapshot;
@@ -145,17 +146,22 @@ impl Partition {
                 dwell_ms,
             } => {
                 let visit = (session, action);
+                counting.valued(
+                    event.custom.first(),
+                    (event.event_ms, at.segment, event.user),
+                    1,
+                );
                 take_visit(&mut self.sessions, counting, event, visit, at);
                 if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
                     view(counting, event, item, dwell_ms, at);
                 }
             }
             body => {
-                let feedback = feedback_of(event, &body, at);
+                let (feedback, values) = (feedback_of(event, &body, at), event.custom.first());
                 if feedback.is_conversion() {
-                    self.attribution.convert(feedback, counting);
+                    self.attribution.convert(feedback, values, counting);
                 } else {
-                    self.attribution.give(feedback, counting);
+                    self.attribution.give(feedback, values, counting);
                 }
             }
         }
@@ -294,10 +300,7 @@ fn show(
         let shown = ShownItem {
             user: event.user,
             pair: mix(event.user, item.item),
-            item: ItemOf {
-                item: item.item,
-                category: category.unwrap_or(item.category),
-            },
+            item: ItemOf::new(item.item, category.unwrap_or(item.category)),
             slate_key,
             event_ms: event.event_ms,
             arrival_ms: at.arrival_ms,
@@ -307,11 +310,8 @@ fn show(
             segment: at.segment,
             score: item.score,
             weights: weights.get(index),
-            probe: if counting.looks_at_slates {
-                item.probe
-            } else {
-                0
-            },
+            custom: event.custom.get(index),
+            probe: item.probe * i16::from(counting.looks_at_slates),
         };
         attribution.show(&shown, counting);
     }

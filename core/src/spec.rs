@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::counting::components::Component;
+use crate::counting::custom::CustomSpec;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
@@ -37,10 +38,29 @@ pub struct Spec {
     /// What is added up for policies, in this order by group of users.
     pub off_policy: Vec<Named<PolicySum>>,
     pub items: Items,
+    #[serde(default)]
+    pub custom: CustomSpec,
     pub alerts: Alerts,
     pub slates: Slates,
     #[serde(default)]
     pub experiments: ExperimentsSpec,
+}
+
+impl Spec {
+    /// Whether a statistic is one of those that Python names freely.
+    pub fn is_sum(&self, name: &str) -> bool {
+        let of_scores = self.scores.sums.iter().map(|sum| &sum.statistic);
+        let of_policies = self.off_policy.iter().map(|sum| &sum.statistic);
+        let of_lists = self.items.lists.iter().map(|sum| &sum.statistic);
+        let of_custom = self.custom.sums.iter().map(|sum| &sum.statistic);
+        let sketches = self.custom.metrics.iter().filter_map(|x| x.sketch.as_ref());
+        let mut all = of_scores
+            .chain(of_policies)
+            .chain(of_lists)
+            .chain(of_custom)
+            .chain(sketches);
+        all.any(|other| other == name)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -18,7 +18,7 @@ import msgspec
 
 from streamer.cli import arguments, generated
 from streamer.cli.metrics import Entry, entries
-from streamer.settings import alerts, experiments, model, policies
+from streamer.settings import alerts, custom, experiments, model, policies
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -103,6 +103,7 @@ _EXAMPLES: dict[str, Section] = {
     ),
     "alerts": alerts.Alert(name=""),
     "policies": policies.Policy(name=""),
+    "custom": custom.Custom(name="", kind=""),
 }
 """Tables of which there are none by default."""
 
@@ -187,7 +188,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, experiments, alerts, policies)
+    modules = (model, experiments, alerts, policies, custom)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

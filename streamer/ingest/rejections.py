@@ -24,6 +24,7 @@ NOTHING = "nothing"
 """What is found where a field is missing."""
 _ID = f"text of 1 to {limits.MAX_ID_CHARS} characters"
 _PROBABILITY = "a number from 0 to 1"
+_CUSTOM = f"a number from -{limits.MAX_CUSTOM_VALUE:g} to {limits.MAX_CUSTOM_VALUE:g}"
 _LABEL = "1 to 64 of A-Za-z0-9_.:-"
 EXPECTED: Mapping[str, str] = {
     "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text with an offset",
@@ -97,8 +98,12 @@ class Explainer:
         self._ours = {theirs: ours for ours, theirs in self._names.items()}
         self._moments = frozenset(map(self._name, MOMENTS))
         of_policies = dict.fromkeys(settings.policy_fields, _PROBABILITY)
-        self._expected_here: Mapping[str, str] = {**EXPECTED, **of_policies}
-        self._numbers = _NUMBERS | settings.policy_fields.keys()
+        of_custom = {f: "custom" for fields in settings.custom_fields.values() for f in fields}
+        self._customs = settings.custom_fields
+        self._named_here = settings.policy_fields | of_custom
+        expected = of_policies | dict.fromkeys(("custom", *of_custom), _CUSTOM)
+        self._expected_here: Mapping[str, str] = {**EXPECTED, **expected}
+        self._numbers = _NUMBERS | expected.keys()
         self._types = {
             kind: {f.name: f.type for f in msgspec.structs.fields(event_type(kind, settings))}
             for kind in KINDS
@@ -177,14 +182,15 @@ class Explainer:
             wrong = (f for f, x in given.items() if x is not None and self._wrong(kind, f, x))
             missing = (f for f in ("start_ts", "end_ts") if given[f] is None)
             return next(wrong, next(missing, "end_ts"))
-        of_policies = (f for f, why in self._settings.policy_fields.items() if why == reason)
-        wrong = (f for f in of_policies if self._wrong(kind, f, value.get(self._name(f))))
-        return next(wrong, reason)
+        named = (f for f, why in self._named_here.items() if why == reason)
+        wrong = (f for f in named if self._wrong(kind, f, value.get(self._name(f))))
+        given_here = (f for f in self._customs.get(kind, ()) if self._name(f) in value)
+        return next(wrong, next(given_here, reason) if reason == "custom" else reason)
 
     def _wrong(self, kind: str, field: str, given: Any) -> tuple[str, Any] | None:
         """Where in a field's value something is of a wrong type or out of bounds, and what; None
         where nothing is."""
-        if kind not in self._types or given is None:
+        if field not in self._types.get(kind, ()) or given is None:
             return None
         if field in MOMENTS and is_in_seconds(given):
             return "", given

@@ -17,6 +17,7 @@ from streamer.settings.event_fields import (
     FIELDS,
     ITEM_FIELDS,
     LINE_TYPES,
+    CustomValue,
     Id,
     Probability,
 )
@@ -30,13 +31,14 @@ def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
     """The struct of one topic's events: required fields, optional ones, then the dimensions."""
     names = settings.events.fields
     line_type = next(line for line, k in LINE_TYPES.items() if k == kind)
-    fields: list[tuple[str, Any, Any]] = [*COMMON_FIELDS, *FIELDS[kind]]
+    of_custom = [(field, CustomValue, None) for field in settings.custom_fields[kind]]
+    fields: list[tuple[str, Any, Any]] = [*COMMON_FIELDS, *FIELDS[kind], *of_custom]
     if kind == "impressions":
         of_policies = [(field, Probability, None) for field in settings.policy_fields]
         fields += of_policies
         item = msgspec.defstruct(
             "Item",
-            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS, *of_policies],
+            [("item_id", Id, msgspec.NODEFAULT), *ITEM_FIELDS, *of_policies, *of_custom],
             rename=names,
             gc=False,
             kw_only=True,

@@ -14,6 +14,7 @@ import msgspec
 
 from streamer.ingest.hash_key import HashKey
 from streamer.metrics import (
+    custom_sums,
     engagement,
     item_counts,
     list_sums,
@@ -85,6 +86,7 @@ def core_spec(
             "scores": score_sums.core_spec(settings),
             "off_policy": off_policy_sums.SUMS.core_spec(settings),
             "items": _items(settings),
+            "custom": custom_sums.core_spec(settings),
             "slates": _slates(settings, catalogue),
             "alerts": _alerts(settings, catalogue),
             "experiments": _experiments(settings, catalogue, counted or Counted()),
@@ -95,10 +97,11 @@ def core_spec(
 def records_spec(settings: Settings) -> dict[str, Any]:
     """Where an event's fields stand in a record, and their bounds."""
     names = settings.events.fields
+    of_settings = (*settings.dimension_names, *settings.policy_fields)
     fields = {
         kind: {
             ours: names[ours]
-            for ours in (*field_names(kind), *settings.dimension_names, *settings.policy_fields)
+            for ours in (*field_names(kind), *of_settings, *settings.custom_fields[kind])
             if ours in names
         }
         for kind in KINDS
@@ -116,13 +119,15 @@ def records_spec(settings: Settings) -> dict[str, Any]:
         "max_score": limits.MAX_SCORE,
         "max_value": limits.MAX_VALUE,
         "max_dwell_ms": limits.MAX_DWELL_MS,
+        "max_custom": limits.MAX_CUSTOM_VALUE,
     }
     policies = [
         {"propensity": p.propensity, "estimate": p.estimate, "positions": p.positions}
         for p in settings.policies
     ]
     of_policies = {"max_weight": settings.metrics.max_weight, "policies": policies}
-    return {"fields": fields, "limits": bounds, "policies": of_policies}
+    custom = [{"kind": each.kind, "field": each.field} for each in settings.custom]
+    return {"fields": fields, "limits": bounds, "policies": of_policies, "custom": custom}
 
 
 def _times(settings: Settings) -> dict[str, dict[str, int]]:
@@ -239,7 +244,7 @@ def _component(settings: Settings, measures: UserMeasures, name: str) -> Any:
         return {"feedback": settings.feedback_kinds.index(name.removeprefix("feedback."))}
     if name.startswith("slates."):
         return {"slates": name.removeprefix("slates.")}
-    for sums in (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS):
+    for sums in (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS, custom_sums.SUMS):
         if sums.has(name):
             return sums.core_component(name, settings)
     if name in measures.slate_sums:

@@ -8,6 +8,7 @@ from streamer.errors import SettingsError
 from streamer.metrics import (
     calibration,
     coverage,
+    custom,
     diversity,
     engagement,
     intervals,
@@ -35,12 +36,13 @@ FAMILIES: tuple[Family, ...] = (
     coverage.FAMILY,
     diversity.FAMILY,
     off_policy.FAMILY,
+    custom.FAMILY,
     intervals.FAMILY,
 )
 PREFIX = "streamer_"
 
 
-_USERS = [metric.name for metric in users.METRICS]
+_USERS = [*(metric.name for metric in users.METRICS), custom.PER_USER]
 _ENDS = [intervals.name_of(name, end) for name in _USERS for end in ("lower", "upper")]
 OF_USERS = frozenset([*_USERS, *_ENDS, diversity.USER_COVERAGE])
 """Metrics that count users, and the ends of their intervals."""
@@ -51,7 +53,7 @@ class Catalogue:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        wanted = settings.metrics.families
+        wanted = settings.families
         known = [f.name for f in FAMILIES]
         for name in wanted:
             if name not in known:

@@ -24,6 +24,8 @@ import numpy as np
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics import (
+    custom,
+    custom_sums,
     diversity,
     list_sums,
     off_policy,
@@ -48,7 +50,7 @@ _QUANTITIES = (
     *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
 )
 _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
-_NAMED = (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS)
+_NAMED = (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS, custom_sums.SUMS)
 """Quantities that have a statistic by group of their own."""
 
 
@@ -223,6 +225,8 @@ _OF_FAMILIES = (
 for of_family in _OF_FAMILIES:
     its_ends = _ends_of(of_family)
     _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, _IF_ON)
+for of_custom in custom.BY_CUSTOM:
+    _declare_ends(of_custom.name, _ends_of(of_custom), of_custom.unit, of_custom.labels)
 _MSE = score_ratios.MSE
 _declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _IF_ON)
 
@@ -248,14 +252,24 @@ def _positive_rate(w: Sums) -> Found:
             yield labels, of_users(share, users, w.user_sample_ratio)
 
 
-def _clicks_per_user(w: Sums) -> Found:
+def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
     """Groups have as many users each, nearly; what is not so widens the interval."""
-    users = w.users(USERS)
-    first = _FIRST[CLICKS.name]
-    clicks = GROUPS * w(_STAT)[:, first : first + GROUPS]
-    equal = np.broadcast_to(users[:, None], clicks.shape)
-    found = of_groups(clicks, equal, 1.0, is_share=False)
-    yield {}, Interval(found.lower, found.upper, users >= LEAST_GROUPS)
+    users, sums = w.users(USERS), _of_quantity(w, of, None)
+    if sums is not None:
+        equal = np.broadcast_to(users[:, None], sums.shape)
+        found = of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
+        yield Interval(found.lower, found.upper, users >= LEAST_GROUPS)
+
+
+def _clicks_per_user(w: Sums) -> Found:
+    for found in _per_user(w, CLICKS):
+        yield {}, found
+
+
+def _custom_per_user(w: Sums) -> Found:
+    for name, mean in custom.per_user(w.settings).items():
+        for found in _per_user(w, mean.above):
+            yield {custom.NAME: name}, found
 
 
 _WITHOUT_USERS = "absent without users"
@@ -269,6 +283,11 @@ _declare_ends(
     _clicks_per_user,
     "clicks per user",
     (),
+    f"absent below {LEAST_GROUPS} users",
+)
+
+_declare_ends(
+    *(custom.PER_USER, _custom_per_user, "units of the field per user", (custom.NAME,)),
     f"absent below {LEAST_GROUPS} users",
 )
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from streamer.errors import SettingsError
-from streamer.metrics import diversity, off_policy, ranking, score_ratios, scoring
+from streamer.metrics import custom, diversity, off_policy, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
-from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, Ratio, RatioBy
+from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, PerUser, Ratio, RatioBy
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -57,14 +57,16 @@ def _of_ratio(of: Ratio) -> UserRatio:
     return UserRatio(of.name, of.title, of.form, *parts)
 
 
+def _of_mean(of: PerUser) -> UserRatio:
+    return UserRatio(of.name, of.title, "number", of.above.name, None, of.above.unit, of.above.high)
+
+
 def _of_events() -> Iterator[UserRatio]:
     """The ratios over events whose parts are summed by user."""
     for each in (*RATIOS, *score_ratios.RATIOS):
         if each.above.is_by_user and each.below.is_by_user:
             yield _of_ratio(each)
-    for mean in PER_USER:
-        of_mean = (mean.above.name, None, mean.above.unit, mean.above.high)
-        yield UserRatio(mean.name, mean.title, "number", *of_mean)
+    yield from map(_of_mean, PER_USER)
 
 
 _RATIOS = {ratio.name: ratio for ratio in _of_events()}
@@ -74,7 +76,12 @@ _FAMILIES: dict[str, SlateFamily] = {
 }
 _BY_LABEL: dict[str, RatioBy] = {
     each.name: each
-    for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF)
+    for each in (
+        *score_ratios.BY_THRESHOLD,
+        *off_policy.BY_POLICY,
+        *diversity.BY_CUTOFF,
+        *custom.BY_CUSTOM,
+    )
 }
 _POSITIVE = "positive_rate_ratio"
 
@@ -91,7 +98,7 @@ class _SlateSum:
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
     slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *_BY_LABEL, _POSITIVE, *slates]
+    return [*_RATIOS, *_BY_LABEL, custom.PER_USER, _POSITIVE, *slates]
 
 
 class UserMeasures:
@@ -124,6 +131,10 @@ class UserMeasures:
         base, _, rest = name.partition("@")
         if base in _BY_LABEL:
             return self._by_label(_BY_LABEL[base], rest, at)
+        if base == custom.PER_USER:
+            means = custom.per_user(self.settings)
+            self._require_value(custom.NAME, custom.NAME, rest, means, at)
+            return _of_mean(means[rest])
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
         base = base.split(".")[0]
         if base in _RATIOS and base == name:
@@ -144,9 +155,14 @@ class UserMeasures:
 
     def _by_label(self, of: RatioBy, value: str, at: str) -> UserRatio:
         known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
-        there = ", ".join(known) or "none"
-        self._require(value in known, at, f"@{of.label} is one of {of.setting}: {there}")
+        self._require_value(of.label, of.setting, value, known, at)
         return _of_ratio(known[value])
+
+    def _require_value(
+        self, label: str, setting: str, value: str, known: Iterable[str], at: str
+    ) -> None:
+        there = ", ".join(known) or "none"
+        self._require(value in known, at, f"@{label} is one of {setting}: {there}")
 
     def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
         kinds = self.settings.user_feedback_kinds

@@ -112,14 +112,16 @@ def expected_series(
 
 
 def _values(settings: Settings, seen: Sequence[set[str]] | None) -> Mapping[str, int]:
-    """Dimension → how many values it may have."""
+    """Dimension → how many values it may have. Those that only custom metrics name are not all."""
     found = {}
     for i, dimension in enumerate(settings.kept_dimensions):
-        if dimension.values:
-            n = len(dimension.values)
+        named = set(dimension.values)
+        of_custom = {x for custom in settings.custom for x in custom.where.get(dimension.name, ())}
+        if named - of_custom:
+            n = len(named)
         elif seen is not None and seen[i]:
-            n = len(seen[i] - set(BESIDES))
+            n = len(named | seen[i] - set(BESIDES))
         else:
-            n = dimension.max_values
+            n = dimension.max_values + len(named)
         found[dimension.name] = n + len(BESIDES)
     return found

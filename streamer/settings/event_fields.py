@@ -35,6 +35,7 @@ Propensity = Annotated[float, Meta(gt=0, le=1)] | None
 Probability = Annotated[float, Meta(ge=0, le=1)] | None
 Value = Annotated[float, Meta(ge=0, le=limits.MAX_VALUE)] | None
 Score = Annotated[float, Meta(ge=-limits.MAX_SCORE, le=limits.MAX_SCORE)] | None
+CustomValue = Annotated[float, Meta(ge=-limits.MAX_CUSTOM_VALUE, le=limits.MAX_CUSTOM_VALUE)] | None
 DwellMs = Annotated[int, Meta(ge=0, le=limits.MAX_DWELL_MS)] | None
 Label = Annotated[str, Meta(min_length=1, max_length=limits.MAX_LABEL_CHARS)]
 

@@ -26,7 +26,8 @@ def validate_fields(s: Settings) -> None:
             raise SettingsError(
                 f"policies: {field!r} is a field of events, or a dimension: use another name"
             )
-    known = (*_ALL_FIELDS, *s.dimension_names, *s.policy_fields)
+    of_custom = [field for fields in s.custom_fields.values() for field in fields]
+    known = (*_ALL_FIELDS, *s.dimension_names, *s.policy_fields, *of_custom)
     for ours, theirs in s.events.fields.items():
         at = f"events.fields.{ours}"
         if ours not in known:
@@ -72,7 +73,8 @@ def _validate_names(s: Settings) -> None:
     for kind in KINDS:
         taken: dict[str, str] = {}
         of_policies = s.policy_fields if kind == "impressions" else ()
-        for ours in (*field_names(kind), *s.dimension_names, *of_policies):
+        of_settings = (*s.dimension_names, *of_policies, *s.custom_fields[kind])
+        for ours in (*field_names(kind), *of_settings):
             theirs = s.events.fields.get(ours, ours)
             other = taken.setdefault(theirs, ours)
             if other != ours:

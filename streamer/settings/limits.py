@@ -59,6 +59,14 @@ MAX_POLICIES = 4
 policies, and four are stored for each."""
 MAX_POLICY_POSITIONS = 1000
 """Positions of which a policy's probability is in the settings: no slate is longer."""
+MAX_CUSTOM = 8
+"""Custom metrics: each event of their kind keeps a number for each."""
+MAX_CUSTOM_SKETCHES = 4
+"""Those with quantiles: a sketch takes 44 of the 256 blocks of a row."""
+MAX_CUSTOM_VALUES = 100
+"""Values of a dimension that a custom metric is restricted to."""
+MAX_CUSTOM_VALUE = 1e12
+"""Magnitude of a value of custom metrics: as that of money."""
 MAX_WEIGHT = 1000.0
 """Largest weight of one impression: sums of squares hold billions of them."""
 MAX_CUTOFF = 1000

@@ -8,6 +8,7 @@ import msgspec
 
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
@@ -167,7 +168,8 @@ class Metrics(Section, frozen=True):
         *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
     )
     """Families of metrics; `intervals` are those of rates and means. Off by default: `scores`,
-    `diversity`, and `off_policy`, which needs `[[policies]]`."""
+    `diversity`, and `off_policy`, which needs `[[policies]]`; `custom` is on where there is
+    `[[custom]]`."""
     hide: tuple[str, ...] = ()
     """Metrics not to show, by name without `streamer_`; `*` stands for anything: `["*_stderr"]`."""
     conventions: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
@@ -200,8 +202,8 @@ class Events(Section, frozen=True):
     """[events]: how events look on the wire."""
 
     fields: dict[str, str] = msgspec.field(default_factory=dict)
-    """Our name of a field = yours, also for dimensions and fields of policies. A name at the top of
-    the event, not a path into it; each of its own."""
+    """Our name of a field = yours, also for dimensions and fields of policies and custom metrics. A
+    name at the top of the event, not a path into it; each of its own."""
 
 
 class Time(Section, frozen=True):
@@ -287,6 +289,7 @@ class Settings(Section, frozen=True):
     experiments: tuple[Experiment, ...] = ()
     alerts: tuple[Alert, ...] = ()
     policies: tuple[Policy, ...] = ()
+    custom: tuple[Custom, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 
@@ -296,12 +299,16 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def kept_dimensions(self) -> tuple[Dimension, ...]:
-        """The dimensions, where arms of experiments are values that are always kept, too."""
-        arms = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
+        """The dimensions, where arms of experiments, and values that custom metrics are restricted
+        to, are always kept, too."""
+        kept = {d.name: dict.fromkeys(d.values) for d in self.dimensions}
         for experiment in self.experiments:
-            arms[experiment.dimension].update(dict.fromkeys(experiment.arms))
+            kept[experiment.dimension].update(dict.fromkeys(experiment.arms))
+        for custom in self.custom:
+            for dimension, values in custom.where.items():
+                kept[dimension].update(dict.fromkeys(values))
         return tuple(
-            msgspec.structs.replace(d, values=tuple(arms[d.name])) for d in self.dimensions
+            msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions
         )
 
     @cached_property
@@ -309,6 +316,17 @@ class Settings(Section, frozen=True):
         """Fields of shown items that policies need → the reason for which a wrong value is
         refused."""
         return {field: why for policy in self.policies for field, why in policy.fields.items()}
+
+    @cached_property
+    def custom_fields(self) -> dict[str, tuple[str, ...]]:
+        """Kind of events → fields that only custom metrics read."""
+        return {kind: own_fields(self.custom, kind) for kind in KINDS}
+
+    @cached_property
+    def families(self) -> tuple[str, ...]:
+        """The families of metrics that are on: `custom` is so by its tables."""
+        by_themselves = ("custom",) if self.custom else ()
+        return tuple(dict.fromkeys((*self.metrics.families, *by_themselves)))
 
     @property
     def feedback_kinds(self) -> tuple[str, ...]:

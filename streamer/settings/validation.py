@@ -12,6 +12,7 @@ import msgspec
 from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.conventions import CONVENTIONS
+from streamer.settings.custom_rules import validate_custom
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.fields import validate_fields
@@ -36,6 +37,7 @@ def validate(s: Settings) -> None:
     """Raise SettingsError, naming the key, at the first value that cannot be used."""
     _validate_dimensions(s)
     validate_policies(s)
+    validate_custom(s)
     validate_fields(s)
     _validate_windows(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms
@@ -234,7 +236,7 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
             f"{limits.MAX_VALUE:g}; {at}",
         )
         _require(
-            metric.cap is None or metric.name.endswith("_per_user"),
+            metric.cap is None or metric.name.partition("@")[0].endswith("_per_user"),
             f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
         )
 

@@ -166,6 +166,7 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         "metrics.families": repr(sorted(settings.metrics.families)),
         **_of_slates(settings),
         **_of_policies(settings),
+        **_of_custom(settings),
         "statistics": layout.fingerprint,
     }
 
@@ -191,6 +192,14 @@ def _of_policies(settings: Settings) -> dict[str, str]:
         return {}
     policies = [(p.name, p.propensity, p.positions, p.estimate) for p in settings.policies]
     return {"policies": repr(policies), "metrics.max_weight": repr(settings.metrics.max_weight)}
+
+
+def _of_custom(settings: Settings) -> dict[str, str]:
+    """What the sums of custom metrics, and the values of stored feedback, mean."""
+    if not settings.custom:
+        return {}
+    of = [(c.name, c.kind, c.field, sorted(c.where.items()), c.quantiles) for c in settings.custom]
+    return {"custom": repr(of)}
 
 
 def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> None:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import numpy as np
 
-from tests.conformance import diversity, lists, off_policy, scores
+from tests.conformance import custom, diversity, lists, off_policy, scores
 from tests.conformance import libraries as by
 from tests.conformance.cases import Case, five_users
 from tests.conformance.comparisons import (
@@ -47,6 +47,7 @@ def page() -> str:
                 _scores(),
                 _off_policy(),
                 _diversity(),
+                _custom(),
                 _examples(),
             )
         ).rstrip("\n")
@@ -251,6 +252,21 @@ def _diversity() -> str:
 mostly the *popular* ones. RecTools needs NumPy below 2: the values of 0.19.0 were computed apart.
 Its `Serendipity` ranks items by popularity, ours weighs them by self-information: they differ. For
 the Gini coefficient and the diversity loss there is no such function.
+
+{table(head, rows)}"""
+
+
+def _custom() -> str:
+    rows = []
+    for metric, function in custom.FUNCTIONS.items():
+        values = [f"{custom.readings()[metric, of.name]:.6f}" for of in custom.cases()]
+        most = max(custom.apart(metric, of) for of in custom.cases())
+        rows.append([f"`{metric}`", f"NumPy: `{function}`", *values, bound(most)])
+    head = ("metric", "compared with", *(of.name for of in custom.cases()), "relative difference")
+    return f"""## Custom metrics
+
+{custom.N} values each, from a fixed seed: latencies, margins below and above 0, and shares. Values
+are rounded to 1e-6; quantiles are of a sketch, within 1 %.
 
 {table(head, rows)}"""
 

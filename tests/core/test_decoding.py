@@ -85,7 +85,8 @@ def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, v
         fields |= {"start_ts": value[0], "end_ts": value[1]}
     else:
         fields["variant" if field == "dimension" else field] = value
-    settings = SETTINGS["few values"] if field in POLICY_FIELDS else None
+    is_named = field in POLICY_FIELDS or reason == "custom"
+    settings = SETTINGS["few values"] if is_named else None
     assert reason_of(kind, encode(kind, **fields), settings) == reason
 
 

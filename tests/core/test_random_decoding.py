@@ -20,6 +20,7 @@ from streamer.settings.limits import MAX_DEPTH
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.core.decoders import decoder_of
+from tests.oracle import custom
 from tests.oracle.broken_lines import broken_line
 from tests.oracle.decoding import decode
 from tests.oracle.fuzzed import FIELDS, ODD, Fuzzer
@@ -80,6 +81,7 @@ class Pair:
             "event_id": self.core.hash(event.event_id or ""),
             "request": self.core.hash(event.request_id or ""),
             "dimensions": [value or "" for value in event.dims],
+            "custom": self.custom(event),
             **self._body(kind, event),
         }
 
@@ -106,6 +108,15 @@ class Pair:
             return {**item, "position": event.position or 0, "feedback": feedback}
         session = self.core.hash(event.session_id or "")
         return {**item, "session": session, "action": ACTIONS.index(event.action or "")}
+
+    def custom(self, event: Event) -> list[list[tuple[int, int]]]:
+        """The metrics that each item, or the event, has a value for."""
+        values = [custom.said(metric, event) for metric in self.settings.custom]
+        found = [
+            [(i, its[at]) for i, its in enumerate(values) if its and its[at] is not None]
+            for at in range(len(event.shown) or 1)
+        ]
+        return found if self.settings.custom else []  # type: ignore[return-value]
 
     def weights(self, shown: Shown) -> list[int]:
         """The weight for each policy, as it is stored: -1 without, a bit where the reward is

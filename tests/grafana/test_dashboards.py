@@ -57,7 +57,16 @@ def test_they_are_current(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert build.main(["--out", str(tmp_path)]) == 0
     assert build.main(["--check", "--out", str(tmp_path)]) == 0
     assert sorted(PAGES) == [
-        *("alerts", "engagement", "experiments", "intervals", "overview", "processor", "ranking"),
+        *(
+            "alerts",
+            "custom",
+            "engagement",
+            "experiments",
+            "intervals",
+            "overview",
+            "processor",
+            "ranking",
+        ),
         "scores",
     ]
 
@@ -248,6 +257,7 @@ def test_pages_of_windows_share_their_variables_and_all_pages_are_linked() -> No
     more = ["k", "over", "maturity", "arm_1", "arm_2", "arm_3", "arm_4"]
     assert names["ranking"] == [*names["engagement"], *more]
     assert names["scores"] == names["overview"]
+    assert names["custom"] == [*names["engagement"], "custom"]
     assert len({page["uid"] for page in PAGES.values()}) == len(PAGES)
     for page in PAGES.values():
         (link,) = page["links"]

@@ -104,6 +104,16 @@ def test_fields_are_called_as_in_the_record() -> None:
     assert Explainer(parse({})).nearest(["timestmp", "colour"]) == {"ts": "timestmp"}
 
 
+def test_fields_of_custom_metrics_are_named() -> None:
+    settings = SETTINGS["few values"]
+    refusal = explained("impressions", settings, latency_ms="fast")
+    assert refusal == Refusal("custom", "latency_ms", '"fast"', "a number from -1e+12 to 1e+12")
+    items = [{"item_id": "a", "latency_ms": 3}, {"item_id": "b", "latency_ms": 1e13}]
+    refusal = explained("impressions", settings, item_id=ABSENT, items=items)
+    assert (refusal.reason, refusal.field) == ("items", "items[1].latency_ms")
+    assert refusal.expected == "a number from -1e+12 to 1e+12"
+
+
 def test_every_wrong_field_is_explained() -> None:
     for reason, cases in WRONG.items():
         for line_type, field, values in cases:
@@ -114,7 +124,8 @@ def test_every_wrong_field_is_explained() -> None:
                     fields |= {"start_ts": value[0], "end_ts": value[1]}
                 else:
                     fields["variant" if field == "dimension" else field] = value
-                settings = SETTINGS["few values"] if field in POLICY_FIELDS else None
+                is_named = field in POLICY_FIELDS or reason == "custom"
+                settings = SETTINGS["few values"] if is_named else None
                 refusal = explained(kind, settings, **fields)
                 assert refusal.reason == reason
                 first = refusal.field.partition("[")[0]

@@ -57,6 +57,10 @@ SETTINGS: Settings = parse(
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.3]},
         ],
+        "custom": [
+            {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
+            {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
+        ],
     }
 )
 _IDS = [*(f"i{i}" for i in range(400)), *(f"c{i}" for i in range(5)), "lone"]
@@ -215,6 +219,7 @@ def _visit(dice: Random, number: int) -> Iterator[dict[str, Any]]:
         for place, item in enumerate(items, 1)
     ]
     slate = asked | {"type": "impression", "ts": at_ms, "items": shown}
+    slate |= {"latency_ms": dice.lognormvariate(4, 1)} if dice.random() < 0.9 else {}
     if dice.random() < 0.7:
         slate |= {"held_out": dice.choice(items), "reference": dice.sample(items, SIZE - 3)}
     yield slate
@@ -242,7 +247,8 @@ def _response(dice: Random, base: dict[str, Any], at_ms: int) -> Iterator[dict[s
     yield base | dwell | {"type": "click", "ts": at_ms, "feedback": kind}
     if dice.random() < 0.4:
         value = round(dice.random() * 90, 6)
-        yield base | {"type": "conversion", "ts": at_ms + 5000, "value": value}
+        sold = {"value": value, "margin": round(dice.gauss(1, 5), 2)}
+        yield base | {"type": "conversion", "ts": at_ms + 5000, **sold}
 
 
 def _people(dice: np.random.Generator) -> I64:

@@ -37,6 +37,8 @@ OF_GROUPS = {
     "doubly_robust": "off_policy.estimated",
     "mean_weight": "off_policy.impressions",
     "intra_list_diversity": "lists.lists",
+    "custom_mean": "custom.{custom}.events",
+    "custom_per_impression": "impressions",
 }
 """Metric with an interval → what its denominator counts."""
 WITHOUT = {
@@ -97,11 +99,14 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
             name = f"{name}@{labels['threshold']}"
         if "policy" in labels or "k" in labels:
             name = f"{name}@{labels.get('policy', labels.get('k'))}"
+        name = name.format(**labels)
         found = _of_groups(sums, name, 0 if is_mature else None)
         assert found is not None
         return (found > 0).sum(axis=1) >= 8
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)
+    if said.startswith("absent without events with a value"):
+        return stat(f"custom.{labels['custom']}.events") > 0
     if "policy" in labels:
         return stat(f"{OF_POLICIES[said]}@{labels['policy']}") > 0
     if "score" in said or "bin" in said:
@@ -112,7 +117,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         name = "dwell_class" if "dwell" in metric.name else "session_class"
         known = [s for s in sums.catalogue.layout.at if s.startswith(name)]
         return np.sum([sums(s) for s in known], axis=0) > 0
-    return stat(WITHOUT[said.removeprefix("absent without ")]) > 0
+    return stat(WITHOUT[said.removeprefix("absent without ").partition(", and")[0]]) > 0
 
 
 def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:

@@ -15,7 +15,7 @@ from tests.metrics.empty import rule
 
 ADDITIVE = {
     *("events", "impressions", "users", "viewings", "sessions", "slates", "currency"),
-    "nats in all",
+    *("nats in all", "units of the field in all"),
 }
 """Units of what adds up over partitions."""
 BEYOND_1 = {
@@ -63,7 +63,9 @@ def what_is_said_of_empty_is_shown(metric: Metric, a: CountedSums, b: CountedSum
 def range_is_that_of_the_unit(metric: Metric, a: CountedSums, b: CountedSums) -> None:
     signed = ("correlation", "as kendall_tau", "as spearman_rho", "probability, negated")
     least = -1.0 if metric.unit in signed else 0.0
-    if metric.name == "log_likelihood" or metric.name.startswith("doubly_robust"):
+    if metric.name == "log_likelihood" or (
+        "custom" in metric.name or metric.name.startswith("doubly_robust")
+    ):
         least = -math.inf
     base = metric.name.replace("_lower", "").replace("_upper", "")
     for values, present in read(metric, a).values():

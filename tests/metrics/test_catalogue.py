@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 from streamer.errors import SettingsError
-from streamer.metrics import intervals, users
-from streamer.metrics.catalogue import FAMILIES, PREFIX
+from streamer.metrics.catalogue import FAMILIES, OF_USERS, PREFIX
 from streamer.metrics.definition import Family, Metric
-from streamer.metrics.diversity import USER_COVERAGE
 from streamer.metrics.layout import MAX_BLOCKS, merge
 from streamer.query.readings import family_of
 from streamer.settings.load import parse
@@ -57,8 +55,7 @@ OF_PARTITIONS = {
 
 def is_of_users(name: str) -> bool:
     """Whose ``other`` counts a user once for each value that only the reader folds into it."""
-    ends = {intervals.name_of(m.name, end) for m in users.METRICS for end in ("lower", "upper")}
-    return name.removeprefix(PREFIX) in {m.name for m in users.METRICS} | ends | {USER_COVERAGE}
+    return name.removeprefix(PREFIX) in OF_USERS
 
 
 def settings_of(family: Family) -> object:
@@ -128,7 +125,7 @@ def test_values_are_in_range_and_labels_as_declared(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings[metric.name]:
         assert np.isfinite(value)
-        is_signed = metric.name.startswith("doubly_robust")
+        is_signed = "custom" in metric.name or metric.name.startswith("doubly_robust")
         assert is_signed or value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1

@@ -13,6 +13,7 @@ from streamer.metrics import (
     by_position,
     calibration,
     coverage,
+    custom,
     diversity,
     engagement,
     off_policy,
@@ -60,6 +61,7 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "off_policy": off_policy.FAMILY.metrics,
     "coverage": coverage.FAMILY.metrics,
     "diversity": diversity.FAMILY.metrics,
+    "custom": custom.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
 }
 

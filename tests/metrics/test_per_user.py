@@ -18,6 +18,7 @@ METRICS: dict[str, Any] = {
 }
 
 POLICIES = [{"name": "new", "propensity": "p_new"}]
+CUSTOM = [{"name": "latency", "kind": "impressions", "field": "latency_ms"}]
 
 
 @pytest.mark.parametrize(
@@ -35,12 +36,13 @@ POLICIES = [{"name": "new", "propensity": "p_new"}]
         ("classifier_recall_ratio@0.25", "Classifier recall@0.25", "percent"),
         ("snips_ratio@new", "Click-through rate by SNIPS@new", "percent"),
         ("mean_weight_ratio@new", "Mean weight@new", "number"),
+        ("custom_mean@latency", "Custom mean@latency", "number"),
+        ("custom_per_user@latency", "Custom per user@latency", "number"),
     ],
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
-    found = UserMeasures(
-        parse({"metrics": METRICS, "policies": POLICIES}), [(name, "test")]
-    ).ratios[name]
+    settings = parse({"metrics": METRICS, "policies": POLICIES, "custom": CUSTOM})
+    found = UserMeasures(settings, [(name, "test")]).ratios[name]
     assert (found.name, found.title, found.form) == (name, title, form)
 
 

@@ -42,7 +42,7 @@ def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings
 def lag_ms(settings: Settings, metric: str) -> int:
     """How long a value can still change by feedback that is to come."""
     above, _ = ratio_of(metric, settings)
-    if above in BY_OWN_TIME or above.startswith(("feedback.", "diversities@")):
+    if above in BY_OWN_TIME or above.startswith(("feedback.", "diversities@", "custom ")):
         return 0
     horizons = settings.attribution
     by_conversions = settings.metrics.feedback.get("conversion", 0) > 0

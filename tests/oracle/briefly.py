@@ -13,6 +13,14 @@ ALWAYS = {
     *("conversion_value_per_impression", "window_users", "user_hit_ratio", "positive_rate_ratio"),
     *("dwell_mean_seconds", "window_dwells", "session_length_mean_seconds"),
     *("window_sessions", "bounce_rate_ratio"),
+    *(
+        "window_custom_value",
+        "custom_mean",
+        "custom_per_impression",
+        "custom_per_user",
+        "custom_quantile",
+    ),
+    "window_custom_events",
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
 }
 OF_SLATES = {

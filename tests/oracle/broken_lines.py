@@ -8,6 +8,8 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
+from .shape import LINE_TYPES
+
 Payload = dict[str, Any]
 ABSENT = object()
 POLICY_FIELDS = {"p_new": "propensity", "q_new": "reward_estimate"}
@@ -41,6 +43,8 @@ WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
                         ("impression", "q_new", [-1e-9, 2, "x", False])],
     "item_category": [("impression", "item_category", ["", 7, ["c"], "c" * 257])],
+    "custom": [("impression", "latency_ms", ["fast", True, [1], 1_000_000_000_001, 10**400]),
+               ("conversion", "margin", [{}, -1e12 - 1, "1"]), ("click", "depth", ["", False])],
     "items": [("slate", "items", [
         [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
         [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],
@@ -67,11 +71,15 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
         reason = "json"  # a megabyte each: a few are enough
     if reason == "dimension" and not settings.dimensions:
         reason = "ts"
+    if reason == "custom" and not any(settings.custom_fields.values()):
+        reason = "ts"
     if reason == "object":
         return random.choice((b"[]", b"7", b'"text"', b"true", b'[{"type":"click"}]'))
     if reason in ("json", "too_large", "too_deep"):
         return _unreadable(random, settings, reason, _valid("impression", user, at_ms, name))
     line_type, field, values = random.choice(WRONG[reason])
+    if reason == "custom":  # settings may call theirs otherwise
+        line_type, field = random.choice(custom_fields(settings))
     payload = _valid(line_type, user, at_ms, name)
     value = random.choice(values)
     if field == "span":
@@ -84,6 +92,12 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
             field = random.choice(of_policies or [reason])
         payload[field] = value
     return _encode({k: v for k, v in payload.items() if v is not ABSENT}, settings)
+
+
+def custom_fields(settings: Settings) -> list[tuple[str, str]]:
+    """(type of a line, field) of all that only custom metrics read."""
+    fields = settings.custom_fields
+    return [(line, field) for line, kind in LINE_TYPES.items() for field in fields[kind]]
 
 
 def _valid(line_type: str, user: str, at_ms: int, name: str) -> Payload:

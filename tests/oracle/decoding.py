@@ -17,6 +17,7 @@ MAX_ITEMS = 1000
 MAX_SCORE = 1_000_000
 MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
 MAX_VALUE = 1e12
+MAX_CUSTOM = 1e12
 IN_SECONDS = range(946_684_800, 4_102_444_801)  # 2000-01-01 to 2100-01-01
 DAY_MS = 24 * 3600 * 1000
 LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -56,6 +57,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         request_id=optional_identity(get("request_id"), "request_id"),
         dims=tuple(dimension(get(d.name)) for d in settings.dimensions),
         topic=topic,
+        numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
     )
     {
         "impressions": lambda: impression(event, get, settings),
@@ -190,6 +192,25 @@ def said_of_policies(get: Get, reasons: Mapping[str, str]) -> dict[str, float]:
     return {f: probability(f, v, reasons[f]) for f, v in given.items() if v is not None}
 
 
+def fields_of_custom(settings: Settings, topic: str) -> list[str]:
+    """Fields of a topic's events that are there for custom metrics alone."""
+    fields = {custom.field or "value" for custom in settings.custom if custom.kind == topic}
+    return sorted(fields - {"score", "dwell_ms", "value"})
+
+
+def bounded(value: Any, reason: str) -> float:
+    """A number for custom metrics."""
+    found = number(value, reason)
+    if abs(found) > MAX_CUSTOM:
+        broken(reason)
+    return found
+
+
+def numbers(get: Get, fields: list[str], reason: str) -> dict[str, float]:
+    given = {field: get(field) for field in fields}
+    return {field: bounded(v, reason) for field, v in given.items() if v is not None}
+
+
 def reference(value: Any) -> tuple[str, ...]:
     """A list of items, best first; empty where it is missing."""
     if value is None:
@@ -210,7 +231,7 @@ def impression(event: Event, get: Get, settings: Settings) -> None:
     event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
         event.item_id = identity(get("item_id"), "item_id")
-        event.shown = [Shown(event.item_id, shown_at, score, said, category)]
+        event.shown = [Shown(event.item_id, shown_at, score, said, category=category)]
         return
     if get("item_id") is not None:
         broken("items")
@@ -226,7 +247,8 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         broken("items")
     shown = []
     names, of_policies = settings.events.fields, fields_of_policies(settings)
-    fields = ("item_id", "position", "score", "item_category", *of_policies)
+    of_custom = fields_of_custom(settings, "impressions")
+    fields = ("item_id", "position", "score", "item_category", *of_policies, *of_custom)
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
@@ -236,9 +258,10 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         item_id = identity(part["item_id"], "items")
         said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
         score = scored(part["score"], "items")
+        own = numbers(part.get, of_custom, "items")
         category = optional_identity(part["item_category"], "items")
         at = position(part["position"], "items")
-        shown.append(Shown(item_id, at, score, said, category))
+        shown.append(Shown(item_id, at, score, said, own, category))
     return shown
 
 
@@ -268,6 +291,7 @@ def conversion(event: Event, get: Get) -> None:
         if not 0 <= value <= MAX_VALUE:
             broken("value")
         event.value_micros = round(value * 1e6)
+        event.numbers["value"] = value
 
 
 def session(event: Event, get: Get) -> None:
@@ -311,6 +335,7 @@ def check_overwritten(topic: str, value: Object, settings: Settings) -> None:
     reasons = {field: REASONS.get(field, field) for field in fields}
     reasons |= {d.name: "dimension" for d in settings.dimensions}
     reasons |= fields_of_policies(settings) if topic == "impressions" else {}
+    reasons |= dict.fromkeys(fields_of_custom(settings, topic), "custom")
     check_pairs(value, settings, reasons, REQUIRED[topic], topic)
 
 
@@ -347,6 +372,8 @@ def check_kind(field: str, said: Any, reason: str, topic: str, settings: Setting
         scored(said, reason)
     elif field in fields_of_policies(settings):
         probability(field, said, reason)
+    elif any(field in fields_of_custom(settings, kind) for kind in FIELDS):
+        bounded(said, reason)
     elif field == "items":
         slate(said, settings)
     elif field == "reference":

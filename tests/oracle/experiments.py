@@ -17,7 +17,7 @@ from typing import NamedTuple
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
 
-from . import items, off_policy, scores
+from . import custom, items, off_policy, scores
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
 from .joining import Joins, join
@@ -219,7 +219,8 @@ class Trial:
                 for arm, users in members.items()
             }
             if (cap := self.caps[metric]) is not None:
-                capped(points, cap, MICROS if ratio[0] == "value" else 1)
+                is_fraction = ratio[0] == "value" or ratio[0].startswith("custom")
+                capped(points, cap, MICROS if is_fraction else 1)
             out |= {(metric, arm): summed(its) for arm, its in points.items()}
         return out
 
@@ -294,7 +295,8 @@ def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     """
     if metric in RATIOS:
         return RATIOS[metric]
-    of_rows = scores.ratios(settings) | off_policy.ratios(settings) | items.ratios(settings)
+    of_rows = scores.ratios(settings) | off_policy.ratios(settings)
+    of_rows |= items.ratios(settings) | custom.ratios(settings)
     if metric in of_rows:
         return of_rows[metric]
     base, _, kind = metric.partition(".")

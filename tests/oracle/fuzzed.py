@@ -12,6 +12,7 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
+from .decoding import fields_of_custom
 from .shape import KINDS, Record
 
 Raw = bytes | None
@@ -112,6 +113,7 @@ class Fuzzer:
         self.settings = settings
         self.names = (*FIELDS, *settings.dimension_names, *settings.dimension_names)
         self.names += (*settings.policy_fields, *settings.policy_fields)
+        self.names += tuple(f for kind in KINDS for f in fields_of_custom(settings, kind))
 
     def mix(self, records: Sequence[Record], count: int, heavy: int = 24) -> list[Record]:
         """The records, and ``count`` bad ones among them, made of those around; ``heavy`` of them
@@ -246,6 +248,7 @@ class Fuzzer:
             *("item_id", "position", "score", "propensity", "reward_estimate", "note"),
             "item_category",
             *self.settings.policy_fields,
+            *fields_of_custom(self.settings, "impressions"),
         ]
         elements = []
         for i in range(self.dice.choice((1, 2, 5))):

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 
 from streamer.settings.model import Settings
 
-from . import items, off_policy, scores
+from . import custom, items, off_policy, scores
 from .alert_series import group_of
 from .dimensions import Dims, Kept, Segment
 from .sink import Sink
@@ -130,6 +130,7 @@ class Intervals:
             self.put_lists(out, segment, cell)
             for ratio in RATIOS:
                 self.put(out, ratio, segment, cell)
+            self.put_custom(out, segment, cell)
         for horizon_ms in {horizons.click_ms, horizons.conversion_ms}:
             ripe = self.cells(facts, self.mature(horizon_ms))
             for maturity, cells in (("provisional", whole), ("mature", ripe)):
@@ -176,6 +177,13 @@ class Intervals:
             weighted = named(name.replace("_ratio", "_*_ratio"), above, below, items.MILLION)
             self.put(out, weighted, segment, cell, k=k)
 
+    def put_custom(self, out: Sink, segment: Segment, cell: Cell) -> None:
+        for metric, (above, below) in custom.ratios(self.settings).items():
+            name, _, label = metric.partition("@")
+            if below != "1":
+                ratio = replace(named(f"{name}_*", above, below, custom.MICROS), is_signed=True)
+                self.put(out, ratio, segment, cell, custom=label)
+
     def put_ends(
         self, out: Sink, names: tuple[str, str], segment: Segment, ends: Ends, **labels: str
     ) -> None:
@@ -195,6 +203,15 @@ class Intervals:
                     labels = {"feedback": kind, "definition": definition}
                     self.put_ends(out, names, segment, ends, **labels)
         if tally.users >= LEAST:
-            clicks = [GROUPS * cell.sums["clicks"][g] for g in range(GROUPS)]
-            ends = ends_of(clicks, [tally.users] * GROUPS, is_share=False)
+            ends = self.per_user(cell, "clicks", tally)
             self.put_ends(out, ("clicks_per_user_lower", "clicks_per_user_upper"), segment, ends)
+            for of in self.settings.custom:
+                low, high = self.per_user(cell, f"custom sum@{of.name}", tally)
+                names = ("custom_per_user_lower", "custom_per_user_upper")
+                ends = (low / custom.MICROS, high / custom.MICROS)
+                self.put_ends(out, names, segment, ends, custom=of.name)
+
+    def per_user(self, cell: Cell, component: str, tally: Tally) -> Ends:
+        sums = [GROUPS * cell.sums[component][g] for g in range(GROUPS)]
+        is_signed = component.startswith("custom")
+        return ends_of(sums, [tally.users] * GROUPS, is_share=False, is_signed=is_signed)

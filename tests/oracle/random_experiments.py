@@ -14,7 +14,7 @@ from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, 
 from streamer.settings.model import Settings
 from streamer.settings.validation import validate
 
-from . import items, off_policy, scores
+from . import custom, items, off_policy, scores
 from .acceptance import accept
 from .dimensions import Kept
 from .experiments import RATIOS
@@ -87,7 +87,7 @@ def some_arms(random: Random, shown: Counter[str]) -> list[str]:
 
 def some_metric(random: Random, name: str) -> ExperimentMetric:
     """Metrics per user are capped in every second case."""
-    is_capped = name.endswith("_per_user") and random.random() < 0.5
+    is_capped = name.partition("@")[0].endswith("_per_user") and random.random() < 0.5
     cap = random.choice((1.0, 2.0, 35.5, 0.5, 0.9, 0.999)) if is_capped else None
     return ExperimentMetric(name=name, cap=cap)
 
@@ -98,7 +98,7 @@ def metrics_of(settings: Settings) -> Iterator[Spellings]:
     for name in RATIOS:
         if ("engagement" if name in ENGAGEMENT else "traffic") in families:
             yield (name,)
-    of_rows = (scores.ratios, off_policy.ratios, items.ratios)
+    of_rows = (scores.ratios, off_policy.ratios, items.ratios, custom.ratios)
     for name in (name for ratios in of_rows for name in ratios(settings)):
         yield (name,)
     if "engagement" in families:

@@ -9,8 +9,10 @@ from random import Random
 from streamer.settings.model import Dimension, Settings
 
 from .broken_lines import broken_line
+from .random_custom import numbers
 from .random_slates import NEVER_SHOWN, Slates
 from .random_visits import Payload, Timed, Visits, time_text
+from .shape import LINE_TYPES
 
 START_MS = 1_700_000_000_000
 FAR_MS = 3_000_000_000_000
@@ -206,7 +208,8 @@ class _Log:
         """File one event, with its delay (``wanted_ms``, if given), its id, perhaps copies."""
         r = self.random
         time = self.settings.time
-        payload = {**payload, "ts": at_ms}
+        kind = LINE_TYPES[payload["type"]]
+        payload = {**payload, "ts": at_ms, **numbers(r, self.settings, kind, 0.6)}
         share = r.random()
         delay_ms = 0.0
         if share < 0.25:

@@ -7,6 +7,7 @@ from random import Random
 
 from streamer.settings.model import Settings
 
+from .random_custom import numbers
 from .random_visits import Payload
 
 NEVER_SHOWN = "hidden"
@@ -34,6 +35,7 @@ class Slates:
     def __init__(self, random: Random, settings: Settings, items: list[str]) -> None:
         self.random = random
         self.items = items
+        self.settings = settings
         self.fields = list(settings.policy_fields)
         times = settings.time
         self.click_ms = settings.attribution.click_ms
@@ -54,6 +56,7 @@ class Slates:
             if score is not None:
                 element["score"] = score
             element |= self.said(propensities) | category(item, len(items))
+            element |= numbers(r, self.settings, "impressions", 0.4)
             found.append(element)
         return found
 

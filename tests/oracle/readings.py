@@ -11,6 +11,7 @@ from streamer.settings.model import Settings
 from .acceptance import Acceptance
 from .alert_readings import read_alerts
 from .briefly import briefly
+from .custom import CustomReadings
 from .dimensions import Kept, Segment
 from .engagement import Engagement
 from .experiment_readings import read_experiments
@@ -78,6 +79,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             OffPolicyReadings(joins, kept, settings).read(out, window.span, stream_ms)
             known, every = (span_of(x, stream_ms, settings) for x in (of_items, longest))
             items.read(out, window.span, known, every, stream_ms)
+            CustomReadings(verdict, joins, kept, settings).read(out, window.span, tallied)
     return briefly(out.readings, settings)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import check_overwritten, event_of, fields_of_policies
+from .decoding import check_overwritten, event_of, fields_of_custom, fields_of_policies
 from .parsing import MAX_DEPTH, BrokenError, depth, parse
 
 ANY = frozenset({"any"})
@@ -19,6 +19,7 @@ _SOUND: dict[str, dict[str, Any]] = {
     "propensity": {"propensity": None},
     "reward_estimate": {"reward_estimate": None},
     "item_category": {"item_category": None},
+    "custom": {},
     "reference": {"reference": None},
     "held_out": {"held_out": None},
     "feedback": {"feedback": None},
@@ -66,6 +67,8 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
                 sound |= {names.get("item_id", "item_id"): "i"}
         else:
             right = _SOUND[reason] | {f: None for f, why in of_policies.items() if why == reason}
+            if reason == "custom":
+                right = dict.fromkeys(fields_of_custom(settings, topic))
             sound |= {names.get(k, k): v for k, v in right.items()}
 
 

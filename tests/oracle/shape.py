@@ -42,6 +42,8 @@ class Shown:
     score: float | None = None
     said: dict[str, float] = field(default_factory=dict, compare=False)
     """Field about policies → its value, where there is one."""
+    numbers: dict[str, float] = field(default_factory=dict, compare=False)
+    """Field of custom metrics → its value, likewise; of events, too."""
     category: str | None = None
 
 
@@ -63,6 +65,7 @@ class Event:
     kind: str = "click"
     dwell_ms: int | None = None
     value_micros: int = 0
+    numbers: dict[str, float] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
     # Where it stands; filled at acceptance.

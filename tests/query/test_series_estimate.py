@@ -64,6 +64,15 @@ def test_values_that_are_stored_count_where_none_are_named() -> None:
     assert seen < expected_series(settings)
 
 
+def test_values_that_a_custom_metric_names_are_not_all() -> None:
+    metric = {"name": "of_a", "kind": "clicks"}
+    everywhere, of_a = (
+        parse({"dimensions": [{"name": "variant"}], "custom": [metric | where]})
+        for where in ({}, {"where": {"variant": ["A"]}})
+    )
+    assert expected_series(of_a) > expected_series(everywhere)
+
+
 def test_a_warning_above_the_bound_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
     finding = series_finding(named(), {})
     assert finding.level == OK

@@ -87,6 +87,11 @@ def policies(*tables: dict[str, Any]) -> dict[str, Any]:
     return {"policies": list(tables)}
 
 
+def customs(*tables: dict[str, Any]) -> dict[str, Any]:
+    """A settings document with custom metrics of impressions."""
+    return {"custom": [{"name": "latency", "kind": "impressions"} | table for table in tables]}
+
+
 @pytest.mark.parametrize(
     ("document", "said"),
     [
@@ -159,6 +164,30 @@ def policies(*tables: dict[str, Any]) -> dict[str, Any]:
             policies({"name": "a", "propensity": "p"}) | {"events": {"fields": {"p": "score"}}},
             ["events.fields.p = 'score'", "both be read"],
         ),
+        ({"metrics": {"families": ["custom"]}}, ["'custom' needs [[custom]]"]),
+        (customs(*({"name": f"c{i}"} for i in range(9))), ["9 custom metrics", "at most 8"]),
+        (
+            customs(*({"name": f"c{i}", "quantiles": True} for i in range(5))),
+            ["5 metrics have quantiles = true", "at most 4"],
+        ),
+        (customs({"name": "Latency"}), ["'Latency'", "a letter first", "at custom[0]"]),
+        (customs({"name": "a"}, {"name": "a"}), ["'a'", "no other's name"]),
+        (customs({"kind": "impression"}), ["'impression'", "one of impressions, clicks"]),
+        (customs({"field": "timing.ms"}), ["'timing.ms'", "[events.fields]"]),
+        (customs({"field": "propensity"}), ["'propensity' is a field of events", "score"]),
+        (customs({"field": "value"}), ["'value' is a field of events", "of impressions"]),
+        (customs({"field": "surface"}), ["'surface' is a dimension"]),
+        (
+            customs({"field": "p"}) | policies({"name": "a", "propensity": "p"}),
+            ["'p' is a field of [[policies]]"],
+        ),
+        (
+            customs({"field": "ms"}) | {"events": {"fields": {"ms": "score"}}},
+            ["events.fields.ms = 'score'", "both be read"],
+        ),
+        (customs({"where": {"country": ["x"]}}), ["where.country", "['variant', 'surface']"]),
+        (customs({"where": {"surface": []}}), ["where.surface has 0 values"]),
+        (customs({"where": {"surface": ["other"]}}), ["where.surface", "'other'"]),
         (
             {"metrics": {"conventions": {"mrr": ["jurity"]}}},
             ["metrics.conventions.mrr", "map_ratio"],

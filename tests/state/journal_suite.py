@@ -208,6 +208,19 @@ class JournalSuite:
         with pytest.raises(SettingsError, match=r"written with other metrics\.max_weight: 100"):
             await start(store, made(new, max_weight=50), 1)
 
+    async def test_state_of_other_custom_metrics_is_not_read(self, store: Store) -> None:
+        def made(**changes: Any) -> Settings:
+            metric = {"name": "latency", "kind": "impressions", "field": "latency_ms"}
+            return parse({"custom": [metric | changes]})
+
+        run = await start(store, made(), 1)
+        await commit(store, run, 0)
+        for changes in ({"field": "wait"}, {"kind": "clicks"}, {"where": {"variant": ["A"]}}):
+            with pytest.raises(SettingsError, match=r"written with other custom: .*latency_ms"):
+                await start(store, made(**changes), 1)
+        with pytest.raises(SettingsError, match="written with other"):
+            await start(store, made(quantiles=True), 1)
+
     async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:
         records, _ = random_records(4, "defaults", 300, 1)
         run = await start(store, SETTINGS["defaults"], 1)

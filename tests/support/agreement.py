@@ -18,6 +18,20 @@ from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
 from tests.support.canonical import Canonical, canonical
 
+CUSTOM: list[dict[str, Any]] = [
+    {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
+    {"name": "feedback_of_a", "kind": "clicks", "where": {"variant": ["A", "variant-5"]}},
+    {
+        "name": "spent",
+        "kind": "clicks",
+        "field": "dwell_ms",
+        "where": {"surface": ["surface-0", "surface-7"], "device": ["device-1"]},
+    },
+    {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
+    {"name": "depth", "kind": "clicks", "field": "depth"},
+    {"name": "depth_of_b", "kind": "clicks", "field": "depth", "where": {"variant": ["B"]}},
+]
+"""Custom metrics: with and without a field, of one that two read, and of some segments only."""
 DOCUMENTS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "few values": {
@@ -54,6 +68,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "snips_ratio@new"},
                     {"name": "doubly_robust_ratio@new"},
                     {"name": "intra_list_diversity_ratio@3"},
+                    {"name": "custom_mean@latency", "direction": "lower"},
+                    {"name": "custom_per_user@margin", "cap": 0.9},
+                    {"name": "custom_per_impression@spent"},
                 ],
             }
         ],
@@ -64,12 +81,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
             {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
+            {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
         ],
         "items": {
             "dimensions": ["surface", "variant"],
             "catalog_size": 30,
             "windows": ["5m", "24h"],
         },
+        "custom": CUSTOM,
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
@@ -109,8 +128,31 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "k": [1, 5, 10],
         },
         "events": {
-            "fields": {"item_id": "sku", "user_id": "uid", "country": "geo", "p_a": "propensity_a"}
+            "fields": {
+                "item_id": "sku",
+                "user_id": "uid",
+                "country": "geo",
+                "p_a": "propensity_a",
+                "cost": "c",
+            }
         },
+        "custom": [
+            {
+                "name": "cost",
+                "kind": "clicks",
+                "field": "cost",
+                "where": {"variant": ["variant-1"]},
+            },
+            {"name": "score", "kind": "impressions", "field": "score", "quantiles": True},
+            {"name": "value", "kind": "conversions", "field": "value"},
+            {
+                "name": "load",
+                "kind": "sessions",
+                "field": "load",
+                "where": {"country": ["country-1"]},
+                "quantiles": True,
+            },
+        ],
         "policies": [{"name": "A", "propensity": "p_a"}, {"name": "B", "propensity": "p_b"}],
         "experiments": [
             {
@@ -130,7 +172,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
 }
 """Settings files, as TOML documents."""
 SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.items()}
-SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
+SKETCHED = (
+    *("streamer_window_dwell_seconds", "streamer_window_session_length_seconds"),
+    "streamer_custom_quantile",
+)
 """The metrics that are estimates: within 1 %."""
 
 DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r", "streamer_exposure_gini")

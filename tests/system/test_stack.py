@@ -44,6 +44,7 @@ PAST_DAYS = 15
 EVERYTHING = {
     "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
     "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
+    "STREAMER_CUSTOM": '[{ name = "t", kind = "clicks", field = "dwell_ms", quantiles = true }]',
 }
 """Families that are off by default have panels, too."""
 ARRIVED_SECONDS = 45.0

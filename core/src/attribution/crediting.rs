@@ -3,17 +3,25 @@
 use super::Attribution;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::{NOT_YET, Outcome as Counts};
+use crate::attribution::valuing::place_of;
 use crate::changes::{Kind, Outcome, Segment};
 use crate::counting::Counting;
+use crate::custom::Values;
 
 impl Attribution {
     /// New feedback counts; it stays pending unless its join is final already.
-    pub(super) fn take_in(&mut self, mut feedback: Feedback, counting: &mut Counting) {
+    pub(super) fn take_in(
+        &mut self,
+        mut feedback: Feedback,
+        values: Option<&Values>,
+        counting: &mut Counting,
+    ) {
         feedback.id = self.next_id;
         self.next_id += 1;
         feedback.is_complete = counting.dimensions.is_complete(feedback.own_segment);
         (feedback.segment, feedback.position) = self.effective(&feedback, counting);
         counting.given(&feedback.given(1));
+        counting.valued(values, place_of(&feedback), 1);
         counting.dwell_of_feedback(&feedback);
         let is_final = self.is_final_at_once(&feedback);
         let may_settle = is_final || self.may_settle(&feedback);
@@ -23,7 +31,8 @@ impl Attribution {
         counting.of_user(&feedback, is_final || feedback.is_complete, self.stream_ms);
         feedback.is_settled = may_settle;
         if !is_final {
-            self.pending.insert(feedback);
+            let place = self.pending.insert(feedback);
+            self.values.set(place, values);
         }
         if feedback.is_joined() {
             self.credit(feedback.joined, &feedback, 1, counting);
@@ -65,6 +74,7 @@ impl Attribution {
         }
         if feedback.segment != before.segment {
             counting.dwell_moved(&feedback, before.segment);
+            self.values.emit_moved(place, &before, &feedback, counting);
             let dimensions = &counting.dimensions;
             let is_same =
                 dimensions.resolve(feedback.segment) == dimensions.resolve(before.segment);

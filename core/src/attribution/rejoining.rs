@@ -4,13 +4,19 @@
 use crate::attribution::Attribution;
 use crate::attribution::pending::Feedback;
 use crate::counting::Counting;
+use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
 
 impl Attribution {
     /// Takes pending feedback back: clicks first, then conversions. Whatever it had joined is
     /// retained.
-    pub(crate) fn take_back(&mut self, mut feedback: Feedback, counting: &mut Counting) {
+    pub(crate) fn take_back(
+        &mut self,
+        mut feedback: Feedback,
+        values: &Values,
+        counting: &mut Counting,
+    ) {
         feedback.joined = self.rejoined(&feedback);
         (feedback.segment, feedback.position) = self.effective(&feedback, counting);
         let row = feedback.joined;
@@ -21,7 +27,8 @@ impl Attribution {
         if !feedback.is_complete {
             counting.of_user(&feedback, false, self.stream_ms);
         }
-        self.pending.put(feedback);
+        let place = self.pending.put(feedback);
+        self.values.set(place, Some(values));
     }
 
     fn rejoined(&self, feedback: &Feedback) -> u32 {

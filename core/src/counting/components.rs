@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, Weighing};
+use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, Valued, Weighing};
+use crate::counting::custom::CustomSum;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
@@ -37,6 +38,8 @@ pub enum Component {
     Lists(ListSum),
     /// Over impressions with a weight.
     OffPolicy(PolicySum),
+    /// Over events with a value of a custom metric.
+    Custom(CustomSum),
     /// Millionths of a value of slates.
     SlateValue {
         name: String,
@@ -55,6 +58,7 @@ pub enum Change {
     Dwell(Dwell),
     Slate(Slate),
     Weighing(Weighing),
+    Valued(Valued),
 }
 
 impl Change {
@@ -67,6 +71,7 @@ impl Change {
             Change::Dwell(x) => (x.user, x.event_ms, x.segment),
             Change::Slate(x) => (x.user, x.event_ms, x.segment),
             Change::Weighing(x) => (x.user, x.event_ms, x.segment),
+            Change::Valued(x) => (x.user, x.event_ms, x.segment),
         }
     }
 }
@@ -98,6 +103,10 @@ impl Component {
             },
             Change::Weighing(weighing) => match self {
                 Component::OffPolicy(sum) => sum.amount(weighing),
+                _ => 0,
+            },
+            Change::Valued(valued) => match self {
+                Component::Custom(sum) => sum.amount(valued),
                 _ => 0,
             },
         }

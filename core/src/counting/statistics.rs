@@ -2,8 +2,9 @@
 //!
 //! The families of metrics declare which statistics there are; here stands what fills each of them.
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown, Weighing};
+use crate::changes::{Dwell, Given, Kind, Outcome, Session, Shown, Valued, Weighing};
 use crate::counting::components::LIMB_BITS;
+use crate::counting::custom::Customs;
 use crate::counting::named_sums::NamedSums;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::panes::Panes;
@@ -74,6 +75,7 @@ pub struct Statistics {
     by_group: Option<u32>,
     scores: Option<Scores>,
     off_policy: Option<NamedSums<PolicySum>>,
+    custom: Option<Customs>,
     kinds: u32,
     classes: Classes,
 }
@@ -113,14 +115,7 @@ impl Statistics {
     pub fn new(spec: &Spec) -> Result<Self, String> {
         let places = Places(&spec.statistics);
         for statistic in &spec.statistics {
-            let of_scores = spec.scores.sums.iter().map(|sum| &sum.statistic);
-            let of_policies = spec.off_policy.iter().map(|sum| &sum.statistic);
-            let of_lists = spec.items.lists.iter().map(|sum| &sum.statistic);
-            let is_sum = of_scores
-                .chain(of_policies)
-                .chain(of_lists)
-                .any(|name| *name == statistic.name);
-            if !is_sum && !is_known(&statistic.name) {
+            if !spec.is_sum(&statistic.name) && !is_known(&statistic.name) {
                 return Err(format!("nothing fills statistic {:?}", statistic.name));
             }
         }
@@ -139,6 +134,7 @@ impl Statistics {
                 .transpose()?,
             scores: Scores::of(spec, &places)?,
             off_policy: NamedSums::of(&spec.off_policy, "off_policy_by_user_group", &places)?,
+            custom: Customs::of(spec, &places)?,
             kinds: spec.feedback.kinds.len() as u32,
             classes: spec.classes.clone(),
         })
@@ -255,6 +251,12 @@ impl Statistics {
         }
     }
 
+    pub fn valued(&self, panes: &mut Panes, change: &Valued) {
+        if let Some(custom) = &self.custom {
+            custom.add(panes, change);
+        }
+    }
+
     pub fn dwell(&self, panes: &mut Panes, change: &Dwell) {
         let (event_ms, segment, sign) = (change.event_ms, change.segment, change.sign);
         if let Some(at) = &self.engagement {
@@ -318,7 +320,7 @@ impl Statistics {
 
 /// Whether something fills a statistic; those of slates are filled in `slate_values`.
 fn is_known(name: &str) -> bool {
-    const KNOWN: [&str; 23] = [
+    const KNOWN: [&str; 24] = [
         "conversions",
         "value_high",
         "value_low",
@@ -342,6 +344,7 @@ fn is_known(name: &str) -> bool {
         "scores_by_user_group",
         "off_policy_by_user_group",
         "lists_by_user_group",
+        "custom_by_user_group",
     ];
     let numbered = ["feedback_", "dwell_class_", "session_class_"];
     KNOWN.contains(&name)

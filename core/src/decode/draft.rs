@@ -6,11 +6,14 @@ use crate::changes::Kind;
 use crate::hash::{self, NONE};
 use crate::json::Text;
 
+mod custom;
 mod field;
 mod items;
 mod said;
 mod values;
 
+use custom::Custom;
+pub(super) use custom::Sources;
 pub(super) use field::Field;
 use said::Said;
 
@@ -33,7 +36,7 @@ pub(super) struct Draft {
     shown: Shown,
     session: u64,
     held_out: u64,
-    value: f64,
+    value: Option<f64>,
     dwell_ms: Option<i64>,
     start: Option<Moment>,
     end: Option<Moment>,
@@ -45,6 +48,8 @@ pub(super) struct Draft {
     items: Vec<Item>,
     /// Where there are policies.
     said: Option<Box<Said>>,
+    /// Where there are custom metrics.
+    custom: Option<Box<Custom>>,
     /// Item → rank from 1, where it stands first.
     reference: hash::HashMap<i16>,
     kind: Option<Kind>,
@@ -82,10 +87,11 @@ impl Shown {
 }
 
 impl Draft {
-    pub fn new(dimensions: usize, has_policies: bool) -> Self {
+    pub fn new(dimensions: usize, has_policies: bool, sources: &Sources) -> Self {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
             said: has_policies.then(Box::default),
+            custom: Custom::new(sources),
             ..Self::default()
         }
     }
@@ -97,11 +103,15 @@ impl Draft {
         if let Some(said) = &mut self.said {
             said.clear();
         }
+        if let Some(custom) = &mut self.custom {
+            custom.clear();
+        }
         self.unescaped.clear();
         *self = Self {
             dimensions: std::mem::take(&mut self.dimensions),
             items: std::mem::take(&mut self.items),
             said: self.said.take(),
+            custom: self.custom.take(),
             reference: std::mem::take(&mut self.reference),
             unescaped: std::mem::take(&mut self.unescaped),
             ..Self::default()
@@ -145,7 +155,9 @@ impl Draft {
             }
             _ => return Err(Reason::Dwell),
         }
-        self.check_dimensions(source)
+        self.check_dimensions(source)?;
+        self.fill_custom(topic, &source.rules.custom);
+        Ok(())
     }
 
     fn check_required(&self, topic: Topic) -> Result<(), Reason> {
@@ -220,7 +232,7 @@ impl Draft {
             },
             Topic::Conversions => Body::Conversion {
                 item,
-                value_micros: (self.value * 1e6).round_ties_even() as i64,
+                value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
             },
             Topic::Sessions => Body::Session {
                 session: self.session,
@@ -232,6 +244,7 @@ impl Draft {
         Event {
             event_ms: self.ts.map_or(0, |ts| ts.ms),
             user: self.user,
+            custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
             event_id: self.event_id,
             request: self.request,
             dimensions: Dimensions {

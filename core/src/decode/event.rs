@@ -1,6 +1,7 @@
 //! Typed events: what a record says, ids as hashes.
 
 use crate::changes::Kind;
+use crate::custom::Values;
 use crate::json::Text;
 use crate::weights::WeighedItem;
 
@@ -57,6 +58,9 @@ pub struct Event<'a> {
     pub event_id: u64,
     pub request: u64,
     pub dimensions: Dimensions<'a>,
+    /// What each item (of other topics: the event) says to custom metrics; empty where there are
+    /// none.
+    pub custom: &'a [Values],
     pub body: Body<'a>,
 }
 

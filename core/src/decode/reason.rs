@@ -28,11 +28,12 @@ pub enum Reason {
     HeldOut,
     RewardEstimate,
     ItemCategory,
+    Custom,
 }
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -58,6 +59,7 @@ impl Reason {
         Self::HeldOut,
         Self::RewardEstimate,
         Self::ItemCategory,
+        Self::Custom,
     ];
 
     /// One word.
@@ -88,6 +90,7 @@ impl Reason {
             Self::HeldOut => "held_out",
             Self::RewardEstimate => "reward_estimate",
             Self::ItemCategory => "item_category",
+            Self::Custom => "custom",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use crate::custom::CustomField;
 use crate::weights::Policies;
 
 /// A part of the spec.
@@ -15,6 +16,9 @@ pub struct RecordSettings {
     pub limits: RecordLimits,
     /// Of which policies events say something.
     pub policies: Policies,
+    /// What custom metrics read.
+    #[serde(default)]
+    pub custom: Vec<CustomField>,
 }
 
 impl RecordSettings {
@@ -48,4 +52,6 @@ pub struct RecordLimits {
     /// In currency units.
     pub max_value: f64,
     pub max_dwell_ms: i64,
+    /// Magnitude of a field of custom metrics.
+    pub max_custom: f64,
 }

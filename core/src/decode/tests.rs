@@ -13,7 +13,7 @@ fn decoder() -> Decoder {
         "limits": {"max_bytes": 1000000, "max_depth": 8, "max_event_ms": 4102444800000,
             "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_chars": 256,
             "max_label_chars": 64, "max_position": 10000, "max_items": 1000, "max_score": 1e6,
-            "max_value": 1e12, "max_dwell_ms": 86400000},
+            "max_value": 1e12, "max_custom": 1e12, "max_dwell_ms": 86400000},
         "policies": {"max_weight": 10, "policies": [
             {"propensity": "p_new", "estimate": "q_new", "positions": []},
             {"propensity": null, "estimate": null, "positions": [0.5]}]}

@@ -7,7 +7,7 @@ use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::Feedback;
 use crate::attribution::retained::Retained;
-use crate::changes::{ItemOf, Kind, Segment};
+use crate::changes::{Kind, Segment};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
@@ -17,14 +17,13 @@ use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
+use crate::partition::beside::{items_reader, values_reader, weights_reader};
 use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ItemRow, RetainedRow, Table, ViewingRow,
-    VisitRow, weight_column,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
 };
 use crate::slates::NO_SLATE;
-use crate::weights::{MAX_POLICIES, Weight, Weights};
 
 impl Partition {
     /// Takes over the blobs of one table, the oldest first; clocks, segments and counters are set
@@ -215,9 +214,11 @@ impl Partition {
         let row_at = FeedbackRow::reader(&versions.columns)?;
         let late_ms = self.time().max_lateness_ms;
         let newest = versions.newest()?.into_iter();
-        let mut rows: Vec<_> = newest.map(|at| (row_at(at), versions.epochs[at])).collect();
-        rows.sort_by_key(|(row, _)| (kind_of(row.kind) == Kind::Conversion, row.id));
-        for (stored, epoch) in rows {
+        let values_at = values_reader(&versions.columns, &self.attribution.values.metrics)?;
+        let found = newest.map(|at| (row_at(at), values_at(at), versions.epochs[at]));
+        let mut rows: Vec<_> = found.collect();
+        rows.sort_by_key(|(row, ..)| (kind_of(row.kind) == Kind::Conversion, row.id));
+        for (stored, values, epoch) in rows {
             let own_segment = Segment::from(stored.segment as u16);
             let own_position = u32::from(stored.position as u16);
             let feedback = Feedback {
@@ -242,7 +243,8 @@ impl Partition {
             self.attribution.next_id = self.attribution.next_id.max(stored.id + 1);
             let clock_ms = self.feedback_clock_ms(feedback.is_conversion());
             if stored.event_ms >= clock_ms - late_ms {
-                self.attribution.take_back(feedback, &mut self.counting);
+                self.attribution
+                    .take_back(feedback, &values, &mut self.counting);
             }
         }
         self.attribution.pending.begin(versions.end);
@@ -253,35 +255,6 @@ impl Partition {
     pub fn finish_load(&mut self) {
         self.attribution.learn_outcomes();
     }
-}
-
-/// What impressions show at each place of stored rows; nothing where it is not kept.
-fn items_reader(columns: &Columns, is_kept: bool) -> Result<impl Fn(usize) -> ItemOf, LoadError> {
-    let row_at = is_kept.then(|| ItemRow::reader(columns)).transpose()?;
-    Ok(move |at: usize| {
-        let stored = row_at.as_ref().map(|row_at| row_at(at));
-        stored.map_or_else(ItemOf::default, |row| ItemOf {
-            item: row.item,
-            category: row.category,
-        })
-    })
-}
-
-/// The weights at each place of stored rows.
-fn weights_reader(
-    columns: &Columns,
-    policies: usize,
-) -> Result<impl Fn(usize) -> Weights, LoadError> {
-    let codes: Vec<&[i32]> = (0..policies)
-        .map(|policy| columns.get(&weight_column(policy)))
-        .collect::<Result<_, _>>()?;
-    Ok(move |at: usize| {
-        let mut weights = [Weight::NONE; MAX_POLICIES];
-        for (weight, of_policy) in weights.iter_mut().zip(&codes) {
-            *weight = Weight::of_code(of_policy[at]);
-        }
-        weights
-    })
 }
 
 /// Stored versions of rows, of which the newest counts: each is of the epoch of its blob.

@@ -5,38 +5,21 @@
 //! versions with one id the newest counts.
 
 use crate::attribution::pair_log::OfPair;
-use crate::changes::{ItemOf, Kind};
+use crate::changes::Kind;
 use crate::columns::{Columns, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
+use crate::custom::Values;
 use crate::decode::Topic;
 use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
+use crate::partition::beside::{store_items, store_weights};
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ItemRow, RetainedRow, Table, ViewingRow,
-    VisitRow, weight_column,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
+    custom_column,
 };
 use crate::weights::Weights;
-
-/// Adds a column for each policy.
-fn store_weights(columns: &mut Columns, policies: usize, rows: &[&Weights]) {
-    for policy in 0..policies {
-        let codes = rows.iter().map(|weights| weights[policy].code());
-        columns.add(&weight_column(policy), codes.collect());
-    }
-}
-
-/// Adds what impressions show, where it is kept.
-fn store_items<'a>(columns: &mut Columns, is_kept: bool, rows: impl Iterator<Item = &'a ItemOf>) {
-    if is_kept {
-        let stored = rows.map(|row| ItemRow {
-            item: row.item,
-            category: row.category,
-        });
-        ItemRow::store(stored, columns);
-    }
-}
 
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
@@ -238,9 +221,12 @@ impl Partition {
     }
 
     fn feedback(&self, first: u32, end: u32) -> Columns {
-        let within = self.attribution.pending.iter().map(|(_, found)| found);
-        let changed = within.filter(|x| (first..end).contains(&x.epoch));
-        FeedbackRow::columns(changed.map(|row| FeedbackRow {
+        let (pending, values) = (&self.attribution.pending, &self.attribution.values);
+        let changed = || {
+            let all = pending.iter();
+            all.filter(|(_, x)| (first..end).contains(&x.epoch))
+        };
+        let mut columns = FeedbackRow::columns(changed().map(|(_, row)| FeedbackRow {
             id: row.id,
             kind: match row.kind {
                 Kind::Configured(place) => i16::from(place),
@@ -257,7 +243,15 @@ impl Partition {
             segment: row.own_segment as i16,
             position: row.own_position as i16,
             is_settled: row.is_settled,
-        }))
+        }));
+        for metric in &values.metrics {
+            let codes = changed().map(|(place, _)| {
+                let found = values.get(place).unwrap_or(&Values::NONE);
+                found.code(*metric)
+            });
+            columns.add(&custom_column(*metric), codes.collect());
+        }
+        columns
     }
 
     fn visits(&self, first: u32, end: u32) -> Columns {

@@ -130,8 +130,13 @@ pub fn weight_column(policy: usize) -> String {
     format!("weight_{policy}")
 }
 
+/// The column of feedback's value for a custom metric: see `Values::code`.
+pub fn custom_column(metric: usize) -> String {
+    format!("custom_{metric}")
+}
+
 stored_row! {
-    /// Pending feedback. `kind`: its place in the settings, -1 another one, -2 a conversion;
+    /// Pending feedback; beside it stand its custom values. `kind`: its place in the settings, -1 another one, -2 a conversion;
     /// `dwell_ms`: -1 without.
     pub struct FeedbackRow {
         id: u64,

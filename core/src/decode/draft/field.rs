@@ -3,7 +3,7 @@
 use super::Topic;
 use crate::decode::Reason;
 
-/// A field; of dimensions and policies the place in the settings.
+/// A field; of dimensions, policies and custom metrics the place in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::decode) enum Field {
     Ts,
@@ -31,6 +31,7 @@ pub(in crate::decode) enum Field {
     /// The probability of a policy, and the reward that it expects.
     Target(usize),
     Estimate(usize),
+    Custom(usize),
 }
 
 use Field::*;
@@ -77,7 +78,7 @@ impl Field {
         }
     }
 
-    /// Our name; "" for dimensions and fields of policies, whose names are settings.
+    /// Our name; "" for fields whose names are settings.
     pub fn name(self) -> &'static str {
         match self {
             Ts => "ts",
@@ -101,7 +102,7 @@ impl Field {
             Value => "value",
             SessionId => "session_id",
             Action => "action",
-            Dimension(_) | Target(_) | Estimate(_) => "",
+            Dimension(_) | Target(_) | Estimate(_) | Custom(_) => "",
         }
     }
 
@@ -128,6 +129,7 @@ impl Field {
             SessionId => Reason::SessionId,
             Action => Reason::Action,
             Dimension(_) => Reason::Dimension,
+            Custom(_) => Reason::Custom,
         }
     }
 }

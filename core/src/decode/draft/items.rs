@@ -18,6 +18,9 @@ impl Draft {
         if let Some(said) = &mut self.said {
             said.items.clear();
         }
+        if let Some(custom) = &mut self.custom {
+            custom.items.clear();
+        }
         self.has_list = !reader.null()?;
         if !self.has_list {
             return Ok(());
@@ -33,6 +36,9 @@ impl Draft {
             self.items.push(shown.item());
             if let Some(said) = &mut self.said {
                 said.end_element();
+            }
+            if let Some(custom) = &mut self.custom {
+                custom.end_element();
             }
             Ok(())
         })?;
@@ -95,6 +101,13 @@ impl Draft {
             Field::Score => {
                 let is_right = |score: f64| score.abs() <= limits.max_score;
                 shown.score = reader.double(is_right, reason)?;
+            }
+            Field::Custom(i) => {
+                let is_right = |value: f64| value.abs() <= limits.max_custom;
+                let value = reader.double(is_right, reason)?;
+                if let Some(custom) = &mut self.custom {
+                    custom.set(i, is_element, value);
+                }
             }
             _ => {
                 let value = match field {

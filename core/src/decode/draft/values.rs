@@ -32,7 +32,8 @@ impl Draft {
             | Field::RewardEstimate
             | Field::ItemCategory
             | Field::Target(_)
-            | Field::Estimate(_) => {
+            | Field::Estimate(_)
+            | Field::Custom(_) => {
                 let mut shown = self.shown;
                 self.read_shown(field, false, reader, source, &mut shown)?;
                 self.shown = shown;
@@ -46,7 +47,7 @@ impl Draft {
             Field::EndTs => self.end = self.read_optional_moment(reader, source, reason)?,
             Field::Value => {
                 let is_right = |value: f64| (0.0..=limits.max_value).contains(&value);
-                self.value = reader.double(is_right, reason)?.unwrap_or(0.0);
+                self.value = reader.double(is_right, reason)?;
             }
             Field::SessionId => self.session = self.read_id(reader, source, reason)?,
             Field::Action => self.action = Some(self.read_action(reader, source)?),
