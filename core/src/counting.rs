@@ -9,6 +9,7 @@ pub mod labels;
 pub mod named_sums;
 pub mod off_policy;
 pub mod panes;
+pub mod rings;
 pub mod scores;
 pub mod sessions;
 pub mod statistics;
@@ -25,6 +26,7 @@ use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component};
 use crate::counting::dimensions::Dimensions;
 use crate::counting::panes::{Overflow, Panes};
+use crate::counting::rings::Rings;
 use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
@@ -88,7 +90,7 @@ impl Counting {
         let gap_ms = spec.attribution.session_gap_ms;
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
-        let panes = Panes::new(&spec.rings);
+        let panes = Panes::new(Rings::with_day_before(&spec.rings, &spec.day_before)?);
         let kinds = spec.feedback.user_kinds;
         let users = UsersSpec {
             rings: spec.rings.clone(),

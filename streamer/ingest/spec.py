@@ -69,6 +69,7 @@ def core_spec(
                 {"pane_ms": pane_length_ms(ms), "panes": ms // pane_length_ms(ms)}
                 for ms in settings.windows.lengths_ms.values()
             ],
+            "day_before": catalogue.day_before.core_spec(),
             "rollups": _rollups(settings),
             "families": [family.name for family in catalogue.families],
             "statistics": [

@@ -7,15 +7,19 @@ import fnmatch
 from streamer.errors import SettingsError
 from streamer.metrics import (
     calibration,
+    composite_parts,
+    composites,
     engagement,
     intervals,
     off_policy,
     ranking,
+    score_drift,
     scores,
     scoring,
     traffic,
     users,
 )
+from streamer.metrics.day_before import DayBefore
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import Layout, merge
 from streamer.metrics.per_user import AlertMeasures, ExperimentMeasures
@@ -31,6 +35,7 @@ FAMILIES: tuple[Family, ...] = (
     scores.FAMILY,
     off_policy.FAMILY,
     intervals.FAMILY,
+    composites.FAMILY,
 )
 PREFIX = "streamer_"
 
@@ -46,13 +51,20 @@ class Catalogue:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        wanted = settings.metrics.families
+        own = (composites.FAMILY.name,) if settings.composites else ()
+        wanted = (*settings.metrics.families, *own)
         known = [f.name for f in FAMILIES]
         for name in wanted:
             if name not in known:
                 raise SettingsError(f"metrics.families: {name!r} is none of {', '.join(known)}")
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
+        self.day_before = DayBefore.of(
+            settings,
+            self.layout,
+            (*composite_parts.kept(settings, self.layout), *score_drift.kept(settings)),
+        )
+        """What is kept of the same windows a day before."""
         self.metrics = self._shown()
         self.has_users = True
         """Whether metrics of users are shown."""

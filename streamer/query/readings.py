@@ -128,10 +128,10 @@ def readout(
     numbering = Numbering(settings, views)
     kept = PaneSums() if kept is None else kept
     kept.begin(views, numbering.maps, numbering.size, catalogue.layout.size)
-    totals = Window(settings, catalogue.layout, views, numbering, 0, None, at_ms, kept)
+    totals = Window(settings, catalogue, views, numbering, 0, None, at_ms, kept)
     blocks += _shown(settings, catalogue, "total", [("", totals)])
     windows = [
-        (ring.label, Window(settings, catalogue.layout, views, numbering, i, ring, at_ms, kept))
+        (ring.label, Window(settings, catalogue, views, numbering, i, ring, at_ms, kept))
         for i, ring in enumerate(rings_of(settings), 1)
     ]
     blocks += _shown(settings, catalogue, "window", windows)

@@ -8,6 +8,7 @@ import msgspec
 
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.settings.composites import Composite
 from streamer.settings.durations import duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
@@ -125,6 +126,9 @@ class Windows(Section, frozen=True):
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
     """Each length gives a series with the label `window`."""
+    day_before: tuple[str, ...] = ()
+    """Those of `lengths` of which the same window a day before is kept, for `score_drift` and for
+    composites that are compared with it."""
 
     @cached_property
     def lengths_ms(self) -> dict[str, int]:
@@ -266,6 +270,7 @@ class Settings(Section, frozen=True):
     experiments: tuple[Experiment, ...] = ()
     alerts: tuple[Alert, ...] = ()
     policies: tuple[Policy, ...] = ()
+    composites: tuple[Composite, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 

@@ -12,9 +12,11 @@ import pytest
 from streamer.metrics import (
     by_position,
     calibration,
+    composites,
     engagement,
     off_policy,
     ranking,
+    score_drift,
     scores,
     scoring,
     sessions,
@@ -57,7 +59,14 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "scores": scores.FAMILY.metrics,
     "off_policy": off_policy.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
+    "composites": composites.FAMILY.metrics,
 }
+
+
+@pytest.fixture(autouse=True)
+def few_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drift is shown of some segments of random logs."""
+    monkeypatch.setattr(score_drift, "LEAST_SCORES", 250)
 
 
 def obey(metric: Metric) -> None:

@@ -13,6 +13,8 @@ ALWAYS = {
     *("conversion_value_per_impression", "window_users", "user_hit_ratio", "positive_rate_ratio"),
     *("dwell_mean_seconds", "window_dwells", "session_length_mean_seconds"),
     *("window_sessions", "bounce_rate_ratio"),
+    *("composite", "composite_lower", "composite_upper"),
+    *("score_drift", "window_drift_impressions", "window_drift_day_before_impressions"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
 }
 OF_SLATES = {

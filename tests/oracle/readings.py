@@ -11,14 +11,16 @@ from streamer.settings.model import Settings
 from .acceptance import Acceptance
 from .alert_readings import read_alerts
 from .briefly import briefly
+from .composites import DAY_MS, CompositeIntervals, read_composites
 from .dimensions import Kept, Segment
+from .drift import DriftReadings
 from .engagement import Engagement
 from .experiment_readings import read_experiments
 from .intervals import Intervals
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
-from .shape import KINDS, Event, Readings, Row
+from .shape import KINDS, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
@@ -61,16 +63,39 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         engagement.read_totals(out, verdict, joins, settings)
         slates = SlateReadings(slates_of(joins, settings), kept, settings)
         facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
-        for label in settings.windows.lengths:
-            window = Window(label, stream_ms, verdict, joins, kept, settings)
-            window.read(out)
+
+        def read_window(into: Sink, label: str, at_ms: int) -> Window:
+            window = Window(label, at_ms, verdict, joins, kept, settings)
+            window.read(into)
             clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
-            tallied = engagement.read(out, window.span, clicks)
-            Intervals(window.span, stream_ms, kept, settings).read(out, facts, tallied)
-            slates.read(out, window.span, stream_ms)
-            ScoreReadings(joins, kept, settings).read(out, window.span, stream_ms)
-            OffPolicyReadings(joins, kept, settings).read(out, window.span, stream_ms)
+            tallied = engagement.read(into, window.span, clicks)
+            Intervals(window.span, at_ms, kept, settings).read(into, facts, tallied)
+            slates.read(into, window.span, at_ms)
+            ScoreReadings(joins, kept, settings).read(into, window.span, at_ms)
+            OffPolicyReadings(joins, kept, settings).read(into, window.span, at_ms)
+            return window
+
+        for label in settings.windows.lengths:
+            window, past = read_window(out, label, stream_ms), Sink()
+            has_past = label in settings.windows.day_before
+            if has_past:
+                then = read_window(past, label, stream_ms - DAY_MS).span
+                shown = {segment_of(key[1], settings) for key in out.readings if is_of(key, label)}
+                DriftReadings(joins, kept, settings).read(out, window.span, then, shown)
+            read_composites(out, past.readings, settings, label)
+            of_groups = CompositeIntervals(window.span, stream_ms, kept, settings)
+            of_groups.read(out, facts, has_past)
     return briefly(out.readings, settings)
+
+
+def is_of(key: tuple[str, Labels], label: str) -> bool:
+    """Whether a series is of the window."""
+    return ("window", label) in key[1]
+
+
+def segment_of(labels: Labels, settings: Settings) -> Segment:
+    """The segment of a series."""
+    return frozenset((name, text) for name, text in labels if name in settings.dimension_names)
 
 
 def read_counters(

@@ -67,6 +67,33 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
         ],
+        "windows": {"lengths": ["1m", "1h", "24h"], "day_before": ["1h", "24h"]},
+        "composites": [
+            {
+                "name": "health",
+                "parts": [
+                    {"metric": "ctr_ratio", "weight": 0.6, "against": "target", "target": 0.3},
+                    {"metric": "dwell_mean_seconds", "weight": 0.01},
+                    {"metric": "bounce_rate_ratio", "weight": -0.2},
+                ],
+            },
+            {
+                "name": "than-yesterday",
+                "parts": [
+                    {"metric": "conversion_value_per_click", "against": "day_before"},
+                    {"metric": "ctr_attributed_ratio", "against": "day_before"},
+                    {"metric": "cvr_attributed_ratio", "weight": 3},
+                ],
+            },
+            {
+                "name": "models",
+                "parts": [
+                    {"metric": "ndcg_ratio@3.engaged", "against": "day_before"},
+                    {"metric": "snips_ratio@new"},
+                    {"metric": "log_loss", "weight": -0.5, "against": "day_before"},
+                ],
+            },
+        ],
     },
     "no dimensions, short times": {
         "dimensions": [],
@@ -83,6 +110,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             },
         },
         "attribution": {"click": "10m", "conversion": "1h"},
+        "composites": [
+            {"name": "c", "parts": [{"metric": "ctr_attributed_ratio"}, {"metric": "cvr_ratio"}]},
+        ],
         "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
     },
     "mapped names, own rollups": {
@@ -116,7 +146,16 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "metrics": [{"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}],
             },
         ],
-        "windows": {"lengths": ["7s", "24h"]},
+        "windows": {"lengths": ["7s", "24h"], "day_before": ["24h"]},
+        "composites": [
+            {
+                "name": "policies",
+                "parts": [
+                    {"metric": "doubly_robust_ratio@A", "against": "day_before"},
+                    {"metric": "classifier_recall_ratio@0.5", "weight": 2},
+                ],
+            },
+        ],
     },
 }
 """Settings files, as TOML documents."""
@@ -124,7 +163,7 @@ SETTINGS: dict[str, Settings] = {name: parse(data) for name, data in DOCUMENTS.i
 SKETCHED = ("streamer_window_dwell_seconds", "streamer_window_session_length_seconds")
 """The metrics that are estimates: within 1 %."""
 
-DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r")
+DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r", "streamer_composite")
 """Made of differences, in which digits are lost."""
 
 
