@@ -27,6 +27,8 @@ from streamer.stats.experiments.trials import Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
+COMPOSITE_UNIT = 10**12
+"""Units of a composite that is 1."""
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
 
@@ -45,11 +47,24 @@ class UserRatio:
     high: str | None = None
     horizon: str | None = None
     """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
+    parts: tuple[WeightedRatio, ...] = ()
+    """Of a composite, which has numerator and denominator of its first part for support."""
 
     @property
     def components(self) -> list[str]:
-        """Names of the components summed by user: numerator, denominator, high limb."""
-        return [name for name in (self.above, self.below, self.high) if name is not None]
+        """Names of the components summed by user: numerator, denominator, high limb; of a composite
+        those of all its parts."""
+        own = [self] if not self.parts else [part.ratio for part in self.parts]
+        names = [name for each in own for name in (each.above, each.below, each.high)]
+        return [name for name in names if name is not None]
+
+
+@dataclass(frozen=True)
+class WeightedRatio:
+    """A part of a composite: ``factor`` is what its value is multiplied by."""
+
+    ratio: UserRatio
+    factor: float
 
 
 def _of_ratio(of: Ratio) -> UserRatio:
@@ -76,6 +91,7 @@ _BY_LABEL: dict[str, RatioBy] = {
     each.name: each for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY)
 }
 _POSITIVE = "positive_rate_ratio"
+_COMPOSITE = "composite"
 
 
 @dataclass(frozen=True)
@@ -90,7 +106,7 @@ class _SlateSum:
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
     slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *_BY_LABEL, _POSITIVE, *slates]
+    return [*_RATIOS, *_BY_LABEL, _POSITIVE, *slates, _COMPOSITE]
 
 
 class UserMeasures:
@@ -109,18 +125,19 @@ class UserMeasures:
         self.components = tuple(dict.fromkeys([*self.always, *wanted] if wanted else []))
         self._at = {name: i for i, name in enumerate(self.components)}
 
-    def measure(self, name: str) -> Measure:
+    def measure(self, ratio: UserRatio) -> Measure:
         """The places of a metric's components."""
-        ratio = self.ratios[name]
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
-        return Measure(name, self._at[ratio.above], below, high)
+        return Measure(ratio.name, self._at[ratio.above], below, high)
 
     # Names ---------------------------------------------------------------------------------------
 
     def _parsed(self, name: str, at: str) -> UserRatio:
         """The ratio that a name stands for: ``base[@k][.option…]``."""
         base, _, rest = name.partition("@")
+        if base == _COMPOSITE:
+            return self._composite(rest, at)
         if base in _BY_LABEL:
             return self._by_label(_BY_LABEL[base], rest, at)
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
@@ -146,6 +163,30 @@ class UserMeasures:
         there = ", ".join(known) or "none"
         self._require(value in known, at, f"@{of.label} is one of {of.setting}: {there}")
         return _of_ratio(known[value])
+
+    def _composite(self, name: str, at: str) -> UserRatio:
+        known = {composite.name: composite for composite in self.settings.composites}
+        there = ", ".join(known) or "none"
+        self._require(name in known, at, f"@composite is one of composites: {there}")
+        parts = []
+        for i, part in enumerate(known[name].parts):
+            where = f"{at}, parts[{i}] {part.metric!r}"
+            self._require(
+                part.against != "day_before",
+                where,
+                "is against the day before; alerts compare with past days by themselves, and arms "
+                "of experiments with each other: make a composite of values and targets",
+            )
+            ratio = self._parsed(part.metric, where)
+            self._require(ratio.below is not None, where, "is a mean over users")
+            factor = known[name].shares[i] / (part.target or 1.0)
+            parts.append(WeightedRatio(ratio, factor))
+        first = parts[0].ratio
+        return UserRatio(
+            *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
+            *(COMPOSITE_UNIT, first.high),
+            parts=tuple(parts),
+        )
 
     def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
         kinds = self.settings.user_feedback_kinds
@@ -217,7 +258,7 @@ class ExperimentMeasures(UserMeasures):
         if metric.cap is not None:
             unit = self.ratios[metric.name].unit
             cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
-        return replace(self.measure(metric.name), cap=cap)
+        return replace(self.measure(self.ratios[metric.name]), cap=cap)
 
     def needs(self, trial: Trial) -> list[str]:
         """What an experiment needs to be counted: components, and the exposure to it."""
@@ -237,8 +278,8 @@ class AlertMeasures(UserMeasures):
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
                 )
-        both = [t for a in settings.alerts for t in (self.series_of(a), self.weeks_of(a))]
-        self.series = tuple(dict.fromkeys(both))
+        every = [each for alert in settings.alerts for each in self.series_of(alert)]
+        self.series = tuple(dict.fromkeys(t for each in every for t in (each, weeks_of(each))))
         panes = sum(ring.panes for series in self.series for ring in series.rings)
         if panes > limits.MAX_ALERT_PANES:
             raise SettingsError(
@@ -246,19 +287,17 @@ class AlertMeasures(UserMeasures):
                 f"{limits.MAX_ALERT_PANES}: use longer windows, or fewer of them"
             )
 
-    def series_of(self, alert: Alert) -> AlertSeries:
-        """Where an alert's metric is kept by groups of users."""
+    def series_of(self, alert: Alert) -> list[AlertSeries]:
+        """Where an alert's metric is kept by groups of users; of a composite each part."""
         segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
-        measure = self.measure(alert.metric)
-        return AlertSeries(measure, alert.window_ms, segments, self._lag_ms(alert.metric))
+        ratio = self.ratios[alert.metric]
+        parts = [part.ratio for part in ratio.parts] or [ratio]
+        lag_ms = max(map(self._lag_ms, parts))
+        return [AlertSeries(self.measure(p), alert.window_ms, segments, lag_ms) for p in parts]
 
-    def weeks_of(self, alert: Alert) -> AlertSeries:
-        """Where its totals of four weeks are kept."""
-        return replace(self.series_of(alert), is_by_time=True)
-
-    def _lag_ms(self, name: str) -> int:
+    def _lag_ms(self, ratio: UserRatio) -> int:
         """How long after a moment its values can still change by feedback that is to come."""
-        ratio, settings = self.ratios[name], self.settings
+        settings = self.settings
         if ratio.above in self.slate_sums:
             horizon_ms = settings.feedback_horizon_ms
         elif ratio.horizon is None:
@@ -266,3 +305,8 @@ class AlertMeasures(UserMeasures):
         else:
             horizon_ms = getattr(settings.attribution, ratio.horizon)
         return horizon_ms + settings.time.max_lateness_ms
+
+
+def weeks_of(series: AlertSeries) -> AlertSeries:
+    """Where the totals of four weeks of what a series has by groups are kept."""
+    return replace(series, is_by_time=True)

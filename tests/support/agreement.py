@@ -62,6 +62,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower"},
             {"name": "level", "metric": "calibration_ratio"},
             {"name": "policy", "metric": "ips_ratio@by-place"},
+            {"name": "healthy", "metric": "composite@arms", "segments": ["surface"]},
         ],
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
@@ -75,6 +76,14 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"metric": "ctr_ratio", "weight": 0.6, "against": "target", "target": 0.3},
                     {"metric": "dwell_mean_seconds", "weight": 0.01},
                     {"metric": "bounce_rate_ratio", "weight": -0.2},
+                ],
+            },
+            {
+                "name": "arms",
+                "parts": [
+                    {"metric": "ctr_ratio", "weight": 2, "against": "target", "target": 0.4},
+                    {"metric": "ndcg_ratio@3.engaged"},
+                    {"metric": "snips_ratio@new", "weight": -0.5},
                 ],
             },
             {
