@@ -68,7 +68,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
         ],
-        "windows": {"lengths": ["1m", "1h", "24h"], "day_before": ["1h", "24h"]},
+        "windows": {"day_before": ["1h", "24h"]},
         "composites": [
             {
                 "name": "health",
