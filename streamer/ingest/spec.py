@@ -283,4 +283,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
         cap = "quantile"
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
-    return {"above": measure.above, "below": measure.below, "high": measure.high, "cap": cap}
+    others = [
+        {"above": part.above, "below": part.below, "high": part.high} for part in measure.parts[1:]
+    ]
+    ratio = {"above": measure.above, "below": measure.below, "high": measure.high}
+    return {**ratio, "cap": cap, "others": others}

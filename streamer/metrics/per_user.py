@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from streamer.errors import SettingsError
@@ -22,13 +23,12 @@ from streamer.settings.alerts import Alert
 from streamer.settings.experiments import ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Cap, Quantile
+from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.exposures import Exposure
 from streamer.stats.experiments.trials import Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
-COMPOSITE_UNIT = 10**12
-"""Units of a composite that is 1."""
 OUTCOMES = "outcomes"
 """Feedback of any kind, conversions and viewings."""
 
@@ -49,6 +49,11 @@ class UserRatio:
     """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
     parts: tuple[WeightedRatio, ...] = ()
     """Of a composite, which has numerator and denominator of its first part for support."""
+
+    @property
+    def factors(self) -> list[Fraction]:
+        """Of a composite what the ratio of each part is multiplied by, in units of the parts."""
+        return [Fraction(part.factor) / part.ratio.unit for part in self.parts]
 
     @property
     def components(self) -> list[str]:
@@ -129,7 +134,8 @@ class UserMeasures:
         """The places of a metric's components."""
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
-        return Measure(ratio.name, self._at[ratio.above], below, high)
+        parts = tuple(self.measure(part.ratio) for part in ratio.parts)
+        return Measure(ratio.name, self._at[ratio.above], below, high, parts=parts)
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -184,7 +190,7 @@ class UserMeasures:
         first = parts[0].ratio
         return UserRatio(
             *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
-            *(COMPOSITE_UNIT, first.high),
+            *(UNIT, first.high),
             parts=tuple(parts),
         )
 

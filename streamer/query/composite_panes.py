@@ -7,7 +7,7 @@ group g of users has
     x_g = Σ c (X_p y_g / Y_p + (x_pg - X_p y_pg / Y_p) Y / Y_p),
 
 so that Σ x_g / Σ y_g is the composite, and the residual of each group is by how much it moves it
-(``metrics.composites``). Each term is a whole number of 1e-12, rounded once. Support is that of the
+(``metrics.composites``). Each term is a whole number of 1e-18, rounded once. Support is that of the
 first part; there is none where any part is empty.
 """
 
@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamer.metrics.alert_series import BELOW, HIGH, AlertSeries
-from streamer.metrics.per_user import COMPOSITE_UNIT, AlertMeasures, WeightedRatio, weeks_of
+from streamer.metrics.per_user import AlertMeasures, weeks_of
 from streamer.query.alert_panes import (
     AlertPanes,
     Panes,
@@ -35,6 +35,7 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.alerting.explain import Explanation, explain_sum
 from streamer.stats.alerting.past import Totals
+from streamer.stats.experiments.composite import UNIT
 from streamer.stats.random_groups import GroupSums
 
 
@@ -46,18 +47,16 @@ def panes_of(
         AlertPanes(settings, series, weeks_of(series), views)
         for series in measures.series_of(alert)
     ]
-    weights = measures.ratios[alert.metric].parts
-    return CompositePanes(parts, weights) if weights else parts[0]
+    factors = measures.ratios[alert.metric].factors
+    return CompositePanes(parts, factors) if factors else parts[0]
 
 
 class CompositePanes:
     """What is stored of the parts of a composite."""
 
-    def __init__(self, parts: Sequence[AlertPanes], weights: Sequence[WeightedRatio]) -> None:
+    def __init__(self, parts: Sequence[AlertPanes], factors: Sequence[Fraction]) -> None:
         self._parts = parts
-        self._factors = [
-            Fraction(part.factor) * COMPOSITE_UNIT / part.ratio.unit for part in weights
-        ]
+        self._factors = [UNIT * factor for factor in factors]
         self.shown = parts[0].shown
 
     @property

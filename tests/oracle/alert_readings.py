@@ -19,16 +19,16 @@ from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
 from .acceptance import Acceptance
-from .alert_series import PANES, Key, parts_of, sums_of
+from .alert_series import PANES, Key, sums_of
 from .dimensions import Kept
 from .experiment_readings import unit_of
-from .experiments import ratio_of
+from .experiments import parts_of, ratio_of
 from .joining import Joins
 from .sink import Sink
 
 BY_OWN_TIME = {"clicks", "conversions", "value", "dwell"}
 DAYS = 7
-COMPOSITE = 10**12
+COMPOSITE = 10**18
 Values = tuple[str, ...]
 Mix = list[Fraction]
 
@@ -222,7 +222,7 @@ def group_sums(
 
 
 def mix_of(settings: Settings, metric: str) -> Mix | None:
-    """What each part's ratio counts for in a composite, in 1e-12; None where it is none."""
+    """What each part's ratio counts for in a composite, in 1e-18; None where it is none."""
     if not metric.startswith("composite@"):
         return None
     return [Fraction(c) * COMPOSITE / unit_of(part) for part, c in parts_of(metric, settings)]

@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
-from .experiments import ratio_of
+from .experiments import parts_of, ratio_of
 from .hashing import digest
 from .joining import Joins, join
 from .shape import Record
@@ -20,17 +20,6 @@ from .user_days import facts_of
 PANES = 6
 Key = tuple[int, tuple[str, ...], int, str]
 """(pane, values of the alert's dimensions, group of users, `x` or `y`); of composites `x0`, …."""
-
-
-def parts_of(metric: str, settings: Settings) -> list[tuple[str, float]]:
-    """The metrics that one is made of, and what their values count for: itself, or the parts of a
-    composite."""
-    base, _, name = metric.partition("@")
-    if base != "composite":
-        return [(metric, 1.0)]
-    (found,) = (each for each in settings.composites if each.name == name)
-    total = sum(abs(part.weight) for part in found.parts)
-    return [(part.metric, part.weight / total / (part.target or 1)) for part in found.parts]
 
 
 def group_of(user_id: str, key: HashKey) -> int:

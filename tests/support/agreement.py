@@ -53,6 +53,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "classifier_precision_ratio@0.1"},
                     {"name": "snips_ratio@new"},
                     {"name": "doubly_robust_ratio@new"},
+                    {"name": "composite@arms"},
                 ],
             }
         ],
@@ -152,11 +153,22 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "start": date(2023, 11, 15),
                 "covariate_days": 1,
                 "alpha": 0.1,
-                "metrics": [{"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}],
+                "metrics": [
+                    *({"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}),
+                    {"name": "composite@value"},
+                ],
             },
         ],
         "windows": {"lengths": ["7s", "24h"], "day_before": ["24h"]},
         "composites": [
+            {
+                "name": "value",
+                "parts": [
+                    {"metric": "conversion_value_per_click", "against": "target", "target": 40},
+                    {"metric": "map_ratio@5", "weight": 5},
+                    {"metric": "dwell_mean_seconds", "weight": -0.1},
+                ],
+            },
             {
                 "name": "policies",
                 "parts": [
