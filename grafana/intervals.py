@@ -18,6 +18,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Scores": ("calibration_ratio", "log_loss", "mse", "rmse", "mae"),
     "Scores as a classifier": ("classifier_precision_ratio", "classifier_recall_ratio"),
     "Other policies": (*("ips_ratio", "snips_ratio", "doubly_robust_ratio", "mean_weight_ratio"),),
+    "Composites": ("composite",),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -30,6 +31,7 @@ _NARROWED = {
     "definition": 'definition="$definition"',
     "threshold": 'threshold="$threshold"',
     "policy": 'policy="$policy"',
+    "composite": 'composite="$composite"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -52,6 +54,7 @@ class Intervals(Windowed):
         rated = f"{PREFIX}positive_rate_ratio{{{JOB}}}"
         classified = f"{PREFIX}classifier_recall_ratio{{{JOB}}}"
         estimated = f"{PREFIX}ips_ratio{{{JOB}}}"
+        composed = f"{PREFIX}composite{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
@@ -59,6 +62,7 @@ class Intervals(Windowed):
             panels.label_variable("definition", rated, "docs"),
             panels.label_variable("threshold", classified, self._first_threshold()),
             panels.label_variable("policy", estimated, self._first_policy()),
+            panels.label_variable("composite", composed, self._first_composite()),
         ]
 
     def _first_threshold(self) -> str:
@@ -66,6 +70,9 @@ class Intervals(Windowed):
 
     def _first_policy(self) -> str:
         return next((policy.name for policy in self._settings.policies), "")
+
+    def _first_composite(self) -> str:
+        return next((composite.name for composite in self._settings.composites), "")
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)

@@ -21,6 +21,10 @@ ROWS: dict[str, tuple[tuple[str, int], ...]] = {
         *(("window_calibration_impressions", 8), ("expected_calibration_error", 12)),
         ("window_score_impressions", 12),
     ),
+    "Drift against the day before (family scores, windows.day_before)": (
+        *(("score_drift", 10), ("window_drift_impressions", 7)),
+        ("window_drift_day_before_impressions", 7),
+    ),
     "Log loss (family scores)": (
         *(("log_loss", 8), ("normalized_entropy", 8), ("log_likelihood", 8)),
     ),

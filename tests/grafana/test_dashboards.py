@@ -116,6 +116,7 @@ def test_no_two_panels_overlap() -> None:
 def test_every_metric_stands_on_a_page() -> None:
     own = {"traffic": ("overview", "engagement"), "scoring": ("ranking",)}
     own["calibration"] = own["off_policy"] = ("scores",)
+    own["composites"] = ("intervals",)
     for family in FAMILIES:
         shown = "".join(map(expressions, own.get(family.name, (family.name,))))
         missing = [
