@@ -1,8 +1,8 @@
 """The day before across restarts with other settings: it is known once it was counted for so long.
 
-0 h                 10 h             30 h   35 h            61 h
-|-- not kept -------|-- kept --------|------|---------------|
-                              a window of 1 h at 35 h asks for 10 h to 11 h
+0 h                 9:31           30 h   36 h             63 h
+|-- not kept -------|-- kept ------|------|- not, kept ----|
+                    a window of 1 h at 35:01 asks for 10:02 to 11:01
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Worker:
             self.feed_some("clicks", hour, hour % 3 + 1)
             await commit(self.store, self.run, 0)
 
-    def feed_some(self, kind: str, hour: int, n: int) -> None:
-        at_ms = T0 + hour * HOUR_MS + 60_000
+    def feed_some(self, kind: str, hour: int, n: int, minute: int = 1) -> None:
+        at_ms = T0 + hour * HOUR_MS + minute * 60_000
         event = json.dumps({"ts": at_ms, "user_id": "u", "item_id": "i"}).encode()
         records = [LogRecord(kind, 0, self.offsets[kind] + i, at_ms, event) for i in range(n)]
         self.offsets[kind] += n
@@ -81,13 +81,15 @@ async def test_it_is_known_once_it_was_counted_for_a_day_and_a_window() -> None:
     store = MemoryStore()
     worker = Worker(store, await start(store, WITHOUT, 1))
     await worker.feed(0, 10)
+    worker.feed_some("impressions", 9, 1, 31)
+    await commit(store, worker.run, 0)
     await worker.restart(WITH)
     await worker.feed(10, 30)
     assert await worker.composite() is None
     await worker.restart(WITH)
-    await worker.feed(30, 34)
-    assert await worker.composite() is None  # from 9:01 on
-    await worker.feed(34, 36)
+    await worker.feed(30, 35)
+    assert await worker.composite() is None  # it asks for 9:02, and 9:31 is the first that is known
+    await worker.feed(35, 36)
     assert await worker.composite() == (1 + 3 / 4) / 2  # 35 and 11 have 3 clicks each
     await worker.restart(WITHOUT)
     panes = decode_rings(worker)
