@@ -10,27 +10,19 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.errors import SettingsError
-from streamer.metrics import off_policy, ranking, score_ratios, scoring
 from streamer.metrics.day_before import Kept
 from streamer.metrics.definition import Series, Values
 from streamer.metrics.intervals import place_of_groups, quantity_by_group
 from streamer.metrics.layout import Layout
-from streamer.metrics.per_user import UserMeasures
-from streamer.metrics.ratios import RATIOS, Ratio, RatioBy
+from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMeasures
+from streamer.metrics.ratios import Ratio
 from streamer.metrics.slate_metrics import Column, SlateFamily
 from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
 
 Read = Callable[[str], I64 | None]
 """A statistic by segment: of a window or of the day before it; None where that is not there."""
-_DECLARED = {each.name: each for each in (*RATIOS, *score_ratios.RATIOS)}
-_BY_LABEL: dict[str, RatioBy] = {
-    each.name: each for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY)
-}
-_SLATES: dict[str, SlateFamily] = {
-    "ranking": ranking.slate_metric,
-    "scoring": scoring.slate_metric,
-}
+_RATIOS = {each.name: each for each in DECLARED}
 
 
 class Metric(Protocol):
@@ -151,11 +143,11 @@ def parts_of(settings: Settings, composite: Composite) -> list[Part]:
 
 def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
     base, _, value = part.metric.partition("@")
-    if part.metric in _DECLARED:
-        return OfEvents(_DECLARED[part.metric])
-    if base in _BY_LABEL:
+    if part.metric in _RATIOS:
+        return OfEvents(_RATIOS[part.metric])
+    if base in BY_LABEL:
         ratios = {
-            labels[_BY_LABEL[base].label]: r for labels, r in _BY_LABEL[base].variants(settings)
+            labels[BY_LABEL[base].label]: r for labels, r in BY_LABEL[base].variants(settings)
         }
         if value in ratios:
             return OfEvents(ratios[value])
@@ -167,7 +159,7 @@ def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
             f"{at}: metric = {part.metric!r}: by users, and windows have no such ratio; use one "
             "over events or slates"
         )
-    for family in _SLATES.values():
+    for family in SLATE_FAMILIES.values():
         plan = family.plan(settings)
         for column in plan.columns:
             if (column.metric, column.k, column.convention) == (

@@ -72,6 +72,10 @@ class WeightedRatio:
     factor: float
 
 
+DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
+"""Every declared ratio over events; of those without a sum by user only windows have values."""
+
+
 def _of_ratio(of: Ratio) -> UserRatio:
     parts = (of.above.name, of.below.name, of.above.unit, of.above.high, of.horizon)
     return UserRatio(of.name, of.title, of.form, *parts)
@@ -79,7 +83,7 @@ def _of_ratio(of: Ratio) -> UserRatio:
 
 def _of_events() -> Iterator[UserRatio]:
     """The ratios over events whose parts are summed by user."""
-    for each in (*RATIOS, *score_ratios.RATIOS):
+    for each in DECLARED:
         if each.above.is_by_user and each.below.is_by_user:
             yield _of_ratio(each)
     for mean in PER_USER:
@@ -88,11 +92,11 @@ def _of_events() -> Iterator[UserRatio]:
 
 
 _RATIOS = {ratio.name: ratio for ratio in _of_events()}
-_FAMILIES: dict[str, SlateFamily] = {
+SLATE_FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
 }
-_BY_LABEL: dict[str, RatioBy] = {
+BY_LABEL: dict[str, RatioBy] = {
     each.name: each for each in (*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY)
 }
 _POSITIVE = "positive_rate_ratio"
@@ -110,8 +114,8 @@ class _SlateSum:
 
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
-    slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *_BY_LABEL, _POSITIVE, *slates, _COMPOSITE]
+    slates = [metric.name for family in SLATE_FAMILIES.values() for metric in family.values]
+    return [*_RATIOS, *BY_LABEL, _POSITIVE, *slates, _COMPOSITE]
 
 
 class UserMeasures:
@@ -144,15 +148,15 @@ class UserMeasures:
         base, _, rest = name.partition("@")
         if base == _COMPOSITE:
             return self._composite(rest, at)
-        if base in _BY_LABEL:
-            return self._by_label(_BY_LABEL[base], rest, at)
+        if base in BY_LABEL:
+            return self._by_label(BY_LABEL[base], rest, at)
         k, *options = rest.split(".") if rest else ["0", *base.split(".")[1:]]
         base = base.split(".")[0]
         if base in _RATIOS and base == name:
             return _RATIOS[base]
         if base == _POSITIVE and not rest:
             return self._positive(name, options or ["click"], at)
-        for family_name, family in _FAMILIES.items():
+        for family_name, family in SLATE_FAMILIES.items():
             for metric in family.values:
                 if metric.name == base:
                     is_on = family_name in self.settings.metrics.families

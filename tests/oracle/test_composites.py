@@ -22,7 +22,7 @@ from tests.support.journals import feed_with_restarts, finish, start, take_over
 
 DOCUMENT: dict[str, Any] = {
     "dimensions": [{"name": "variant", "values": ["A", "B"]}],
-    "windows": {"lengths": ["6h", "12h", "24h"], "day_before": ["6h", "24h"]},
+    "windows": {"lengths": ["1h", "6h", "12h", "24h"], "day_before": ["1h", "6h", "24h"]},
     "time": {"max_lateness": "2h"},
     "metrics": {
         "families": [*Metrics().families, "scores", "off_policy"],
