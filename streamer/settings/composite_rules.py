@@ -75,7 +75,7 @@ def _validate_day_before(s: Settings) -> None:
         if DAY_MS % pane_ms:
             raise SettingsError(
                 f"windows.day_before: {label!r} has panes of {pane_ms} ms, which do not divide a "
-                "day evenly: use a window that divides a day, or a whole number of hours that does"
+                "day evenly: use a length that divides a day, such as 1h or 6h"
             )
         panes += (DAY_MS + lengths[label]) // pane_ms
     if panes > limits.MAX_DAY_BEFORE_PANES:

@@ -128,7 +128,8 @@ class Windows(Section, frozen=True):
     """Each length gives a series with the label `window`."""
     day_before: tuple[str, ...] = ()
     """Those of `lengths` of which the same window a day before is kept, for `score_drift` and for
-    composites that are compared with it."""
+    composites that are compared with it: of 10 minutes or more, dividing a day evenly, so that
+    they have at most 10,000 panes together."""
 
     @cached_property
     def lengths_ms(self) -> dict[str, int]:
