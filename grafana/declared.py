@@ -38,6 +38,8 @@ _TITLES = {
     "cvr_attributed": "CVR, attributed",
     "cvr_attributed_clicked": "Clicked impressions",
     "cvr_attributed_converted": "Clicked impressions with an attributed conversion",
+    "drift_day_before_impressions": "Impressions with a score, the day before",
+    "drift_impressions": "Impressions with a score",
     "dwell_mean": "Mean dwell",
     "dwells": "Dwell times",
     "hit": "Hit ratio",

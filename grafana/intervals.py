@@ -20,6 +20,7 @@ ROWS: dict[str, tuple[str, ...]] = {
     "Other policies": (*("ips_ratio", "snips_ratio", "doubly_robust_ratio", "mean_weight_ratio"),),
     "Diversity": ("intra_list_diversity_ratio",),
     "Custom": ("custom_mean", "custom_per_impression", "custom_per_user"),
+    "Composites": ("composite",),
     "Users": ("user_hit_ratio", "positive_rate_ratio", "clicks_per_user"),
     "Dwell and sessions": (
         *("dwell_mean_seconds", "bounce_rate_ratio"),
@@ -34,6 +35,7 @@ _NARROWED = {
     "policy": 'policy="$policy"',
     "k": 'k="$k"',
     "custom": 'custom="$custom"',
+    "composite": 'composite="$composite"',
 }
 _NOTE = (
     "Dashed: the ends of the 95 % interval, clustered by user: chance alone may have moved the"
@@ -58,6 +60,7 @@ class Intervals(Windowed):
         estimated = f"{PREFIX}ips_ratio{{{JOB}}}"
         listed = f"{PREFIX}intra_list_diversity_ratio{{{JOB}}}"
         customs = f"{PREFIX}window_custom_events{{{JOB}}}"
+        composed = f"{PREFIX}composite{{{JOB}}}"
         return [
             *super()._variables(),
             panels.label_variable("maturity", shown, "provisional"),
@@ -67,6 +70,7 @@ class Intervals(Windowed):
             panels.label_variable("policy", estimated, self._first_policy()),
             panels.label_variable("k", listed, str(self._settings.metrics.k[0])),
             panels.label_variable("custom", customs, self._first_custom()),
+            panels.label_variable("composite", composed, self._first_composite()),
         ]
 
     def _first_threshold(self) -> str:
@@ -77,6 +81,9 @@ class Intervals(Windowed):
 
     def _first_custom(self) -> str:
         return next((custom.name for custom in self._settings.custom), "")
+
+    def _first_composite(self) -> str:
+        return next((composite.name for composite in self._settings.composites), "")
 
     def _with_ends(self, name: str) -> timeseries.Panel:
         what = self._of(name)

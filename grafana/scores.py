@@ -4,9 +4,10 @@ of the catalogue is shown, how diverse."""
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as builders
+from grafana_foundation_sdk.builders import timeseries
 
 from grafana import panels
-from grafana.panels import JOB
+from grafana.panels import JOB, Query, over_exporters
 from grafana.windowed import Windowed
 from streamer.metrics.catalogue import PREFIX
 
@@ -50,6 +51,12 @@ ROWS: dict[str, tuple[tuple[str, int], ...]] = {
     ),
 }
 """Metrics without prefix, and the widths of their panels."""
+DRIFT = "Drift against the day before (family scores, windows.day_before)"
+DRIFTS = (
+    *(("score_drift", 10), ("window_drift_impressions", 7)),
+    ("window_drift_day_before_impressions", 7),
+)
+"""Shown of every window whose day before is kept, whichever is chosen."""
 _NARROWED = {"maturity": 'maturity="$maturity"'}
 _NOTE = (
     "Impressions with a score by their own time; maturity `mature` leaves out what clicks may still"
@@ -71,7 +78,16 @@ class Scores(Windowed):
             ]
             for title, of in ROWS.items()
         }
+        rows[DRIFT] = [self._of_every_window(name, width) for name, width in DRIFTS]
         return panels.with_rows(board, rows)
+
+    def _of_every_window(self, name: str, width: int) -> timeseries.Panel:
+        what = self._of(name)
+        by = ("window", *self._dimensions)
+        expr = over_exporters(f"{what.name}{{{JOB}{self._where(name)}}}", *by)
+        legend = " · ".join(f"{{{{{label}}}}}" for label in by)
+        queries = [Query(expr, legend)]
+        return panels.graph(what.title, what.description, what.unit, queries, width=width)
 
     def _variables(self) -> list[builders.QueryVariable]:
         series = f"{PREFIX}window_scored_impressions{{{JOB}}}"

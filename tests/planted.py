@@ -94,6 +94,16 @@ BUGS = (
         "pass",
         "tests/metrics/test_custom.py tests/oracle/test_engine.py",
     ),
+    Bug("metrics/composites.py", "k / (k - 1) * (moved", "1 / k * (moved", "tests/metrics"),
+    Bug(
+        "metrics/day_before.py",
+        "return DAY_MS // ring.pane_ms",
+        "return DAY_MS // ring.pane_ms - 1",
+        "tests/oracle/test_composites.py",
+    ),
+    Bug(
+        "metrics/score_drift.py", "2 * below + then", "2 * below", "tests/oracle/test_composites.py"
+    ),
     Bug("metrics/definition.py", "present = below != 0", "present = below >= 0", "tests/metrics"),
     Bug(
         "metrics/ratios.py",
@@ -127,6 +137,18 @@ BUGS = (
         "tests/oracle/test_engine.py",
     ),
     Bug(
+        "query/composite_panes.py",
+        "its_x * n - total * its_y",
+        "its_x * n",
+        "tests/oracle/test_alert_readings.py streamer/query",
+    ),
+    Bug(
+        "query/day_before.py",
+        "first * self._window.pane_ms < self._since_ms",
+        "first < 0",
+        "tests/state/test_day_before.py",
+    ),
+    Bug(
         "query/readings.py",
         "max(now_ms, stream_ms)",
         "stream_ms",
@@ -146,6 +168,12 @@ BUGS = (
         "sorted(labels.items())",
         "labels.items()",
         "tests/server/test_prometheus_text.py streamer/server",
+    ),
+    Bug(
+        "stats/experiments/composite.py",
+        "a.factor * b.factor",
+        "a.factor * a.factor",
+        "tests/stats/experiments/test_composite.py",
     ),
     Bug("stats/experiments/srm.py", "p_value < ALPHA or", "False or", "tests/stats/experiments"),
     Bug(

@@ -7,11 +7,13 @@ pub mod dimensions;
 pub mod groups;
 pub mod intervals;
 pub mod item_counts;
+pub mod item_rows;
 pub mod labels;
 pub mod listing;
 pub mod named_sums;
 pub mod off_policy;
 pub mod panes;
+pub mod rings;
 pub mod scores;
 pub mod sessions;
 pub mod statistics;
@@ -30,6 +32,7 @@ use crate::counting::custom::Filters;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::listing::Listing;
 use crate::counting::panes::{Overflow, Panes};
+use crate::counting::rings::Rings;
 use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
@@ -95,7 +98,7 @@ impl Counting {
         let gap_ms = spec.attribution.session_gap_ms;
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
-        let panes = Panes::new(&spec.rings);
+        let panes = Panes::new(Rings::with_day_before(&spec.rings, &spec.day_before)?);
         let kinds = spec.feedback.user_kinds;
         let users = UsersSpec {
             rings: spec.rings.clone(),
@@ -381,11 +384,6 @@ fn of_slates(components: &[Component]) -> Result<Vec<(usize, OfSlates)>, String>
         }
     }
     Ok(found)
-}
-
-/// The key of the viewings of an item of a request.
-pub fn viewing_key(slate_key: u64, pair: u64) -> u64 {
-    crate::hash::mix(slate_key, pair)
 }
 
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that

@@ -324,7 +324,7 @@ impl Experiments {
     ) -> Option<Columns> {
         self.look(dimensions);
         let (trial, arms) = self.trials.get(trial)?;
-        let (arms, mut sums) = (&self.arms[*arms], Sums::new(trial.moments));
+        let (arms, mut sums) = (&self.arms[*arms], Sums::new(trial.width));
         let within = from.max(trial.days.start)..to.min(trial.days.end);
         if within.is_empty() {
             return Some(sums.columns());

@@ -30,7 +30,7 @@ pub mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::counting::{item_counts, panes};
+    use crate::counting::{item_rows, panes};
     use crate::experiments;
     use crate::partition::tables::Table;
     #[pymodule_export]
@@ -55,8 +55,8 @@ mod _core {
         module.add("PanicException", panic)?;
         module.add("PANE_BITS", panes::PANE_BITS)?;
         module.add("STAT_BITS", panes::STAT_BITS)?;
-        module.add("ITEM_PLACE_BITS", item_counts::PLACE_BITS)?;
-        module.add("ITEM_LABEL_BITS", item_counts::LABEL_BITS)?;
+        module.add("ITEM_PLACE_BITS", item_rows::PLACE_BITS)?;
+        module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("TOTAL_RING", panes::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;

@@ -27,6 +27,9 @@ pub struct Spec {
     pub records: crate::decode::RecordSettings,
     /// One ring of panes for each window length.
     pub rings: Vec<Ring>,
+    /// What is kept of the same windows a day before.
+    #[serde(default)]
+    pub day_before: DayBefore,
     /// Places of the dimensions that each rollup keeps.
     pub rollups: Vec<Vec<usize>>,
     /// Which families of metrics are computed.
@@ -166,6 +169,15 @@ impl Ring {
     pub fn oldest(&self, stream_ms: i64) -> i64 {
         stream_ms.div_euclid(self.pane_ms) - self.panes + 1
     }
+}
+
+/// Windows, by number from 1, that are compared with the same one a day before: each has a ring of a
+/// day and a window. It keeps statistics with these codes, [first, stop).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DayBefore {
+    pub rings: Vec<(u64, Ring)>,
+    pub statistics: Vec<(u32, u32)>,
 }
 
 /// One additive statistic: `width` integers, the first at `at` (block * 64 + place).

@@ -21,7 +21,7 @@ from streamer.cli.verify import verify
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import StoreError, UsageError
 from streamer.ingest.hash_key import key_text
-from streamer.metrics.rings import rings_of
+from streamer.metrics.rings import Ring, rings_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.state.manifest import Manifest, decode
@@ -136,14 +136,19 @@ def _windows(settings: Settings, manifest: Manifest) -> dict[str, dict[str, Any]
         number, pane = ring_and_pane(packed)
         stored[number].append(pane)
     for number, ring in enumerate(rings_of(settings), 1):
-        panes = stored[number]
-        windows[ring.label] = {
-            "panes": len(panes),
-            "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
-            "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
-        }
+        windows[ring.label] = _ring(stored[number], ring)
+        if day_before := stored[TOTAL_RING + number]:
+            windows[f"{ring.label}, and a day"] = _ring(day_before, ring)
     windows["since start"] = {"panes": len(stored[TOTAL_RING]), "oldest": None, "newest": None}
     return windows
+
+
+def _ring(panes: list[int], ring: Ring) -> dict[str, Any]:
+    return {
+        "panes": len(panes),
+        "oldest": _moment(min(panes) * ring.pane_ms) if panes else None,
+        "newest": _moment(max(panes) * ring.pane_ms) if panes else None,
+    }
 
 
 def _moment(epoch_ms: int) -> str | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from streamer.cli import arguments, generated
 from streamer.cli.metrics import Entry, entries
-from streamer.settings import alerts, custom, experiments, model, policies
+from streamer.settings import alerts, composites, custom, experiments, model, policies
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,6 +30,7 @@ _SOURCES = {
     "L": "learning-to-rank notes",
     "H": "He et al., predicting clicks on ads, 2014",
     "D": "Dudík et al., doubly robust policy evaluation, 2011",
+    "C": "Siddiqi, credit risk scorecards, 2006",
     "S": "Swaminathan and Joachims, self-normalized estimator, 2015",
 }
 
@@ -104,6 +105,9 @@ _EXAMPLES: dict[str, Section] = {
     "alerts": alerts.Alert(name=""),
     "policies": policies.Policy(name=""),
     "custom": custom.Custom(name="", kind=""),
+    "composites": composites.Composite(
+        name="", parts=(composites.CompositePart(metric="ctr_ratio"),) * 2
+    ),
 }
 """Tables of which there are none by default."""
 
@@ -188,7 +192,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, experiments, alerts, policies, custom)
+    modules = (model, experiments, alerts, policies, custom, composites)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

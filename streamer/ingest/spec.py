@@ -72,6 +72,7 @@ def core_spec(
                 {"pane_ms": pane_length_ms(ms), "panes": ms // pane_length_ms(ms)}
                 for ms in settings.windows.lengths_ms.values()
             ],
+            "day_before": catalogue.day_before.core_spec(),
             "rollups": _rollups(settings),
             "families": [family.name for family in catalogue.families],
             "statistics": [
@@ -300,4 +301,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
         cap = "quantile"
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
-    return {"above": measure.above, "below": measure.below, "high": measure.high, "cap": cap}
+    others = [
+        {"above": part.above, "below": part.below, "high": part.high} for part in measure.parts[1:]
+    ]
+    ratio = {"above": measure.above, "below": measure.below, "high": measure.high}
+    return {**ratio, "cap": cap, "others": others}

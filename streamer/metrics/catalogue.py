@@ -7,6 +7,8 @@ import fnmatch
 from streamer.errors import SettingsError
 from streamer.metrics import (
     calibration,
+    composite_parts,
+    composites,
     coverage,
     custom,
     diversity,
@@ -14,11 +16,13 @@ from streamer.metrics import (
     intervals,
     off_policy,
     ranking,
+    score_drift,
     scores,
     scoring,
     traffic,
     users,
 )
+from streamer.metrics.day_before import DayBefore
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.item_counts import item_counts
 from streamer.metrics.layout import Layout, merge
@@ -38,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     off_policy.FAMILY,
     custom.FAMILY,
     intervals.FAMILY,
+    composites.FAMILY,
 )
 PREFIX = "streamer_"
 
@@ -60,6 +65,12 @@ class Catalogue:
                 raise SettingsError(f"metrics.families: {name!r} is none of {', '.join(known)}")
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
+        self.day_before = DayBefore.of(
+            settings,
+            self.layout,
+            (*composite_parts.kept(settings, self.layout), *score_drift.kept(settings)),
+        )
+        """What is kept of the same windows a day before."""
         self.metrics = self._shown()
         self.item_counts = item_counts(settings)
         self.has_users = True

@@ -37,6 +37,7 @@ from streamer.metrics.definition import Brief, Declarations, Family, Series, Sum
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, RatioBy, maturities, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.settings.model import Settings
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
 LEAST_GROUPS = 8
@@ -76,24 +77,46 @@ Found = Iterator[tuple[dict[str, str], Interval]]
 Ends = Callable[[Sums], Found]
 
 
+def place_of_groups(name: str, settings: Settings) -> tuple[str, slice] | None:
+    """The statistic that has a sum by group of users, and where; None where nothing counts it."""
+    of = next((each for each in _NAMED if each.has(name)), None)
+    first = _FIRST[name] if of is None else of.first_group(name, settings)
+    stat = _STAT if of is None else of.by_group
+    return None if first is None else (stat, slice(first, first + GROUPS))
+
+
+def _by_group(name: str, of: Callable[[str], I64 | None], settings: Settings) -> I64 | None:
+    """(segments, groups) of a sum, ``of`` giving each statistic; None where it gives none."""
+    place = place_of_groups(name, settings)
+    sums = None if place is None else of(place[0])
+    return None if sums is None or place is None else sums[:, place[1]]
+
+
 def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
     """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
-    of = next((each for each in _NAMED if each.has(name)), None)
-    stat = _STAT if of is None else of.by_group
-    first = _FIRST[name] if of is None else of.first_group(name, w.settings)
-    if first is None:
-        return None
-    sums = read(w, stat, horizon_ms)
-    return None if sums is None else sums[:, first : first + GROUPS]
+    return _by_group(name, lambda stat: read(w, stat, horizon_ms), w.settings)
+
+
+def quantity_by_group(
+    quantity: Quantity, of: Callable[[str], I64 | None], settings: Settings
+) -> I64 | F64 | None:
+    """(segments, groups) of a quantity, ``of`` giving each statistic; of values the two limbs
+    together. None where nothing counts it."""
+    low = _by_group(quantity.name, of, settings)
+    if low is None or quantity.high is None:
+        return low
+    high = _by_group(quantity.high, of, settings)
+    return None if high is None else low + high * float(1 << VALUE_BITS)
 
 
 def _of_quantity(w: Sums, of: Quantity, horizon_ms: int | None) -> I64 | F64 | None:
-    """The same of a quantity; of values the two limbs together."""
-    low = _of_groups(w, of.name, horizon_ms)
-    if low is None or of.high is None:
-        return low
-    high = _of_groups(w, of.high, horizon_ms)
-    return None if high is None else low + high * float(1 << VALUE_BITS)
+    return quantity_by_group(of, lambda stat: read(w, stat, horizon_ms), w.settings)
+
+
+def student_t(groups: I64) -> F64:
+    """Student's t of 95 % intervals by the number of groups that have something."""
+    found: F64 = _T[groups]
+    return found
 
 
 def of_groups(

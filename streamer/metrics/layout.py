@@ -63,7 +63,7 @@ class Layout:
     @property
     def size(self) -> int:
         """Length of a vector indexed by code."""
-        return max(self.at[s.name] + s.width for s in self.stats)
+        return max((self.at[s.name] + s.width for s in self.stats), default=0)
 
 
 def merge(layouts: Sequence[Sequence[Stat]]) -> Layout:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from streamer.errors import SettingsError
@@ -22,6 +23,7 @@ from streamer.settings.alerts import Alert
 from streamer.settings.experiments import ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Cap, Quantile
+from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.exposures import Exposure
 from streamer.stats.experiments.trials import Measure, Trial
 
@@ -45,11 +47,33 @@ class UserRatio:
     high: str | None = None
     horizon: str | None = None
     """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
+    parts: tuple[WeightedRatio, ...] = ()
+    """Of a composite, which has numerator and denominator of its first part for support."""
+
+    @property
+    def factors(self) -> list[Fraction]:
+        """Of a composite what the ratio of each part is multiplied by, in units of the parts."""
+        return [Fraction(part.factor) / part.ratio.unit for part in self.parts]
 
     @property
     def components(self) -> list[str]:
-        """Names of the components summed by user: numerator, denominator, high limb."""
-        return [name for name in (self.above, self.below, self.high) if name is not None]
+        """Names of the components summed by user: numerator, denominator, high limb; of a composite
+        those of all its parts."""
+        own = [self] if not self.parts else [part.ratio for part in self.parts]
+        names = [name for each in own for name in (each.above, each.below, each.high)]
+        return [name for name in names if name is not None]
+
+
+@dataclass(frozen=True)
+class WeightedRatio:
+    """A part of a composite: ``factor`` is what its value is multiplied by."""
+
+    ratio: UserRatio
+    factor: float
+
+
+DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
+"""Every declared ratio over events; of those without a sum by user only windows have values."""
 
 
 def _of_ratio(of: Ratio) -> UserRatio:
@@ -63,18 +87,18 @@ def _of_mean(of: PerUser) -> UserRatio:
 
 def _of_events() -> Iterator[UserRatio]:
     """The ratios over events whose parts are summed by user."""
-    for each in (*RATIOS, *score_ratios.RATIOS):
+    for each in DECLARED:
         if each.above.is_by_user and each.below.is_by_user:
             yield _of_ratio(each)
     yield from map(_of_mean, PER_USER)
 
 
 _RATIOS = {ratio.name: ratio for ratio in _of_events()}
-_FAMILIES: dict[str, SlateFamily] = {
+SLATE_FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
 }
-_BY_LABEL: dict[str, RatioBy] = {
+BY_LABEL: dict[str, RatioBy] = {
     each.name: each
     for each in (
         *score_ratios.BY_THRESHOLD,
@@ -84,6 +108,7 @@ _BY_LABEL: dict[str, RatioBy] = {
     )
 }
 _POSITIVE = "positive_rate_ratio"
+_COMPOSITE = "composite"
 
 
 @dataclass(frozen=True)
@@ -97,8 +122,8 @@ class _SlateSum:
 
 def known_names() -> list[str]:
     """The metrics that experiments can be compared by, without cut-offs and options."""
-    slates = [metric.name for family in _FAMILIES.values() for metric in family.values]
-    return [*_RATIOS, *_BY_LABEL, custom.PER_USER, _POSITIVE, *slates]
+    slates = [metric.name for family in SLATE_FAMILIES.values() for metric in family.values]
+    return [*_RATIOS, *BY_LABEL, custom.PER_USER, _POSITIVE, *slates, _COMPOSITE]
 
 
 class UserMeasures:
@@ -117,20 +142,22 @@ class UserMeasures:
         self.components = tuple(dict.fromkeys([*self.always, *wanted] if wanted else []))
         self._at = {name: i for i, name in enumerate(self.components)}
 
-    def measure(self, name: str) -> Measure:
+    def measure(self, ratio: UserRatio) -> Measure:
         """The places of a metric's components."""
-        ratio = self.ratios[name]
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
-        return Measure(name, self._at[ratio.above], below, high)
+        parts = tuple(self.measure(part.ratio) for part in ratio.parts)
+        return Measure(ratio.name, self._at[ratio.above], below, high, parts=parts)
 
     # Names ---------------------------------------------------------------------------------------
 
     def _parsed(self, name: str, at: str) -> UserRatio:
         """The ratio that a name stands for: ``base[@k][.option…]``."""
         base, _, rest = name.partition("@")
-        if base in _BY_LABEL:
-            return self._by_label(_BY_LABEL[base], rest, at)
+        if base == _COMPOSITE:
+            return self._composite(rest, at)
+        if base in BY_LABEL:
+            return self._by_label(BY_LABEL[base], rest, at)
         if base == custom.PER_USER:
             means = custom.per_user(self.settings)
             self._require_value(custom.NAME, custom.NAME, rest, means, at)
@@ -141,7 +168,7 @@ class UserMeasures:
             return _RATIOS[base]
         if base == _POSITIVE and not rest:
             return self._positive(name, options or ["click"], at)
-        for family_name, family in _FAMILIES.items():
+        for family_name, family in SLATE_FAMILIES.items():
             for metric in family.values:
                 if metric.name == base:
                     is_on = family_name in self.settings.metrics.families
@@ -163,6 +190,29 @@ class UserMeasures:
     ) -> None:
         there = ", ".join(known) or "none"
         self._require(value in known, at, f"@{label} is one of {setting}: {there}")
+
+    def _composite(self, name: str, at: str) -> UserRatio:
+        known = {composite.name: composite for composite in self.settings.composites}
+        self._require_value(_COMPOSITE, "composites", name, known, at)
+        parts = []
+        for i, part in enumerate(known[name].parts):
+            where = f"{at}, parts[{i}] {part.metric!r}"
+            self._require(
+                part.against != "day_before",
+                where,
+                "is against the day before; alerts compare with past days by themselves, and arms "
+                "of experiments with each other: make a composite of values and targets",
+            )
+            ratio = self._parsed(part.metric, where)
+            self._require(ratio.below is not None, where, "is a mean over users")
+            factor = known[name].shares[i] / (part.target or 1.0)
+            parts.append(WeightedRatio(ratio, factor))
+        first = parts[0].ratio
+        return UserRatio(
+            *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
+            *(UNIT, first.high),
+            parts=tuple(parts),
+        )
 
     def _positive(self, name: str, options: list[str], at: str) -> UserRatio:
         kinds = self.settings.user_feedback_kinds
@@ -234,7 +284,7 @@ class ExperimentMeasures(UserMeasures):
         if metric.cap is not None:
             unit = self.ratios[metric.name].unit
             cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
-        return replace(self.measure(metric.name), cap=cap)
+        return replace(self.measure(self.ratios[metric.name]), cap=cap)
 
     def needs(self, trial: Trial) -> list[str]:
         """What an experiment needs to be counted: components, and the exposure to it."""
@@ -254,8 +304,8 @@ class AlertMeasures(UserMeasures):
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
                 )
-        both = [t for a in settings.alerts for t in (self.series_of(a), self.weeks_of(a))]
-        self.series = tuple(dict.fromkeys(both))
+        every = [each for alert in settings.alerts for each in self.series_of(alert)]
+        self.series = tuple(dict.fromkeys(t for each in every for t in (each, weeks_of(each))))
         panes = sum(ring.panes for series in self.series for ring in series.rings)
         if panes > limits.MAX_ALERT_PANES:
             raise SettingsError(
@@ -263,19 +313,17 @@ class AlertMeasures(UserMeasures):
                 f"{limits.MAX_ALERT_PANES}: use longer windows, or fewer of them"
             )
 
-    def series_of(self, alert: Alert) -> AlertSeries:
-        """Where an alert's metric is kept by groups of users."""
+    def series_of(self, alert: Alert) -> list[AlertSeries]:
+        """Where an alert's metric is kept by groups of users; of a composite each part."""
         segments = tuple(n for n in self.settings.dimension_names if n in alert.segments)
-        measure = self.measure(alert.metric)
-        return AlertSeries(measure, alert.window_ms, segments, self._lag_ms(alert.metric))
+        ratio = self.ratios[alert.metric]
+        parts = [part.ratio for part in ratio.parts] or [ratio]
+        lag_ms = max(map(self._lag_ms, parts))
+        return [AlertSeries(self.measure(p), alert.window_ms, segments, lag_ms) for p in parts]
 
-    def weeks_of(self, alert: Alert) -> AlertSeries:
-        """Where its totals of four weeks are kept."""
-        return replace(self.series_of(alert), is_by_time=True)
-
-    def _lag_ms(self, name: str) -> int:
+    def _lag_ms(self, ratio: UserRatio) -> int:
         """How long after a moment its values can still change by feedback that is to come."""
-        ratio, settings = self.ratios[name], self.settings
+        settings = self.settings
         if ratio.above in self.slate_sums:
             horizon_ms = settings.feedback_horizon_ms
         elif ratio.horizon is None:
@@ -283,3 +331,8 @@ class AlertMeasures(UserMeasures):
         else:
             horizon_ms = getattr(settings.attribution, ratio.horizon)
         return horizon_ms + settings.time.max_lateness_ms
+
+
+def weeks_of(series: AlertSeries) -> AlertSeries:
+    """Where the totals of four weeks of what a series has by groups are kept."""
+    return replace(series, is_by_time=True)

@@ -7,7 +7,7 @@ Sources: P the recommender-evaluation primer, J Jurity's metric page (matching C
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -53,7 +53,11 @@ class Quantity:
 
     def within(self, w: Sums, horizon_ms: int | None) -> Values | None:
         """Those of panes that are mature for a horizon (None: all); None where no pane is."""
-        found = [read(w, name, horizon_ms) for name in self.stats]
+        return self.read(lambda name: read(w, name, horizon_ms))
+
+    def read(self, of: Callable[[str], I64 | None]) -> Values | None:
+        """The sums, ``of`` giving each statistic; None where it gives none."""
+        found = [of(name) for name in self.stats]
         sums = [each for each in found if each is not None]
         return self._joined(sums) if len(sums) == len(found) else None
 
@@ -162,9 +166,13 @@ class Ratio:
 
     def series(self, w: Sums) -> Iterator[Series]:
         """The ratio in each segment."""
-        unit = 1 if self.above.high else self.above.unit
         for labels, above, below in self.parts(w):
-            yield ratio(above, unit * below, **labels)
+            yield self.of(above, below, **labels)
+
+    def of(self, above: Values, below: Values, **labels: str) -> Series:
+        """The ratio of these sums."""
+        unit = 1 if self.above.high else self.above.unit
+        return ratio(above, unit * below, **labels)
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from streamer.metrics import score_drift
 from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
 from streamer.metrics.ratios import declare_ratio, matured, maturities
 from streamer.metrics.score_ratios import (
@@ -253,4 +254,4 @@ def score_histogram(w: Sums) -> Iterator[Series]:
             yield count(column, None, **labels, upto=upto)
 
 
-FAMILY = Family("scores", stats, tuple(metric.metrics))
+FAMILY = Family("scores", stats, (*metric.metrics, *score_drift.metric.metrics))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from streamer.settings import limits
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
+from streamer.stats.alerting.explain import Explanation, explain
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GROUPS, GroupSums
 
@@ -26,7 +28,62 @@ _NO_SUMS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 _PANES, _DAYS = 1, 2
 """The rings of panes (or chunks) and of days."""
 Sums = Mapping[Segment, I64]
-"""Statistics of the finest segments, as the core has them."""
+"""Statistics of the finest segments, as the core has them; of composites a row for each part."""
+RawTotals = tuple[int, ...]
+"""Σx and Σy, of composites those of each part."""
+
+
+class Panes(Protocol):
+    """What is stored of an alert's metric, be it a ratio or a composite of some."""
+
+    @property
+    def series(self) -> AlertSeries:
+        """How it is kept; of composites that of the first part."""
+        ...
+
+    @property
+    def shown(self) -> Mapping[str, set[str]]:
+        """Dimension → the values that readers see."""
+        ...
+
+    @property
+    def since_ms(self) -> int:
+        """From when on every partition counts the metric."""
+        ...
+
+    @property
+    def has_lost_days(self) -> bool:
+        """Whether days before the first one may have been counted, and are not kept any more."""
+        ...
+
+    @property
+    def first_day(self) -> int | None:
+        """The first day that was counted as a whole; None if there is none."""
+        ...
+
+    def window(self, last: int) -> Sums:
+        """The window whose last pane is ``last``."""
+        ...
+
+    def day(self, day: int) -> Sums:
+        """The sums of one UTC day; ``day``: days from 1970."""
+        ...
+
+    def totals(self, last: int) -> Mapping[Segment, RawTotals]:
+        """Totals of the window whose last pane is ``last``, within four weeks."""
+        ...
+
+    def grouped(self, window: Sums, segment: Segment) -> GroupSums:
+        """The sums of one segment, or of all where it is everything."""
+        ...
+
+    def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
+        """The totals of one segment, or of all where it is everything."""
+        ...
+
+    def explained(self, now: Mapping[str, RawTotals], then: Mapping[str, RawTotals]) -> Explanation:
+        """The change between totals by segment, split by segment."""
+        ...
 
 
 class AlertPanes:
@@ -124,6 +181,22 @@ class AlertPanes:
             for name, shown in self.shown.items()
         )
 
+    def grouped(self, window: Sums, segment: Segment) -> GroupSums:
+        """The sums of one segment, or of all where it is everything."""
+        chosen = chosen_of(window, segment)
+        return group_sums(np.sum(chosen, axis=0)) if chosen else GroupSums()
+
+    def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
+        """The totals of one segment, or of all where it is everything."""
+        chosen = chosen_of(window, segment)
+        x, y = (sum(part) for part in zip((0, 0), *chosen, strict=True))
+        return x, max(0, y)
+
+    def explained(self, now: Mapping[str, RawTotals], then: Mapping[str, RawTotals]) -> Explanation:
+        """The change between totals by segment, split by segment."""
+        sides = [{name: (x, y) for name, (x, y) in side.items()} for side in (now, then)]
+        return explain(*sides)
+
     def _sums(self, ring: int, panes: range) -> Sums:
         found: dict[Segment, I64] = {}
         for view, segments in zip(self._views, self._segments, strict=True):
@@ -148,25 +221,19 @@ def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:
     return flat.reshape(-1, _STATS)
 
 
-def grouped(window: Sums, segment: Segment) -> GroupSums:
-    """The sums of one segment, or of all where it is everything."""
+_T = TypeVar("_T")
+
+
+def chosen_of(window: Mapping[Segment, _T], segment: Segment) -> list[_T]:
+    """What a window has of one segment, or of all where it is everything."""
     if all(value == ALL for value in segment):
-        chosen = list(window.values())
-    else:
-        chosen = [window[segment]] if segment in window else []
-    if not chosen:
-        return GroupSums()
-    sums = np.sum(chosen, axis=0)
+        return list(window.values())
+    return [window[segment]] if segment in window else []
+
+
+def group_sums(sums: I64) -> GroupSums:
+    """Statistics as numerators and denominators by group."""
     return GroupSums(tuple(above(sums)), tuple(max(0, y) for y in sums[BELOW:HIGH].tolist()))
-
-
-def total_of(window: Mapping[Segment, Totals], segment: Segment) -> Totals:
-    """The totals of one segment, or of all where it is everything."""
-    if all(value == ALL for value in segment):
-        x, y = (sum(part) for part in zip((0, 0), *window.values(), strict=True))
-    else:
-        x, y = window.get(segment, (0, 0))
-    return x, max(0, y)
 
 
 def above(sums: I64) -> list[int]:

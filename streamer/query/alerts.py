@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from operator import add
 from statistics import median
 
-from streamer.metrics.alert_series import BELOW, HIGH
 from streamer.metrics.per_user import AlertMeasures
-from streamer.query.alert_panes import AlertPanes, Sums, above, grouped, total_of
+from streamer.query.alert_panes import Panes, RawTotals, Sums
+from streamer.query.composite_panes import panes_of, totals_of
 from streamer.query.windows import ALL, Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -19,8 +20,8 @@ from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.alerting.baseline import LEAST_DAYS, Change, Rule, compare
-from streamer.stats.alerting.explain import Explanation, explain
-from streamer.stats.alerting.past import Totals, arrivals, pooled
+from streamer.stats.alerting.explain import Explanation
+from streamer.stats.alerting.past import arrivals, pooled
 from streamer.stats.alerting.reference import against_reference
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
@@ -59,9 +60,7 @@ class Windows:
     ) -> None:
         self.alert = alert
         self.unit = 1 / measures.ratios[alert.metric].unit
-        self.panes = AlertPanes(
-            settings, measures.series_of(alert), measures.weeks_of(alert), views
-        )
+        self.panes: Panes = panes_of(settings, alert, measures, views)
         series = self.panes.series
         self._pane_ms, self._mature_ms = series.pane_ms, at_ms - series.lag_ms
         self._newest = self._mature_ms // series.pane_ms
@@ -86,20 +85,20 @@ class Windows:
         return [self.panes.window(last) for last in lasts if self._is_known(last)]
 
     @cached_property
-    def weekdays(self) -> list[list[Mapping[Segment, Totals]]]:
+    def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """Totals of the window in past weeks by weekday, the present one first; empty before four
         weeks are known."""
         return self._by_weekday(self._newest)
 
     @cached_property
-    def usual(self) -> list[list[Mapping[Segment, Totals]]]:
+    def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
         """The same of the last whole panes: where four weeks are not known, past days as one."""
         if weekdays := self._by_weekday(self._newest - 1):
             return weekdays
         lasts = [self._same_time(self._newest - 1, day) for day in range(1, _DAYS + 1)]
         return [[self.panes.totals(last) for last in lasts if self._is_of_whole_days(last)]]
 
-    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, Totals]]]:
+    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, RawTotals]]]:
         lasts = [self._same_time(newest, day) for day in range(1, _PAST_DAYS + 1)]
         if not self._is_of_whole_days(lasts[-1]):
             return []
@@ -129,6 +128,7 @@ class Windows:
         if not self._is_known(self._newest):
             return
         finest = {s: None for w in (self.present, self.before, *self.days) for s in w}
+        grouped, total_of = self.panes.grouped, self.panes.total_of
         everything = (ALL,) * len(self.panes.shown)
         for segment in dict.fromkeys((everything, *finest)):
             now = grouped(self.present, segment)
@@ -150,13 +150,14 @@ class Windows:
         """The verdict on traffic in the last complete panes; None where the alert has none."""
         if not (self._traffic.drop or self._traffic.rise):
             return None
+        total_of = self.panes.total_of
         _, now = total_of(self._last_whole, segment)
         past = [[total_of(window, segment)[1] for window in weeks] for weeks in self.usual]
         usual = median(map(arrivals, days)) if days else 0.0
         return judge_traffic(now, past, usual, self._traffic)
 
     @cached_property
-    def _last_whole(self) -> Mapping[Segment, Totals]:
+    def _last_whole(self) -> Mapping[Segment, RawTotals]:
         return self.panes.totals(self._newest - 1)
 
     @cached_property
@@ -198,6 +199,7 @@ class Windows:
         if problem:
             unknown = Change(None, None, None, None, 0, 0.0, 0)
             return replace(unknown, reason=problem, compared="reference"), named
+        grouped = self.panes.grouped
         past_week, reference = ([grouped(day, segment) for day in week] for week in (now, then))
         return against_reference(past_week, reference, self._rule, self.unit), named
 
@@ -207,7 +209,8 @@ class Windows:
 
     def explained(self) -> Explanation:
         """The change from the baseline of everything together, split by segment."""
-        return explain(_by_name(_totals(self.present)), _by_name(_added(self._compared)))
+        now, then = _by_name(totals_of(self.present)), _by_name(_added(self._compared))
+        return self.panes.explained(now, then)
 
     @property
     def compared(self) -> str:
@@ -215,15 +218,17 @@ class Windows:
         if self.alert.baseline == "before":
             return "before"
         own = self.weekdays[0] if self.weekdays else []
-        is_enough = sum(any(y for _, y in window.values()) for window in own) >= LEAST_DAYS
+        everything = (ALL,) * len(self.panes.shown)
+        known = sum(self.panes.total_of(window, everything)[1] > 0 for window in own)
+        is_enough = known >= LEAST_DAYS
         return "weeks" if is_enough else "days"
 
     @property
-    def _compared(self) -> list[Mapping[Segment, Totals]]:
+    def _compared(self) -> list[Mapping[Segment, RawTotals]]:
         """Totals of the windows that the present one is compared with."""
         if self.compared == "weeks":
             return self.weekdays[0]
-        return [_totals(w) for w in ([self.before] if self.compared == "before" else self.days)]
+        return [totals_of(w) for w in ([self.before] if self.compared == "before" else self.days)]
 
     def explained_traffic(self) -> list[tuple[str, int, float]]:
         """Segments, their events in the last whole panes, and the mean of them at the same time on
@@ -239,24 +244,17 @@ class Windows:
         return sorted(found, key=lambda part: (-abs(part[1] - part[2]), part[0]))
 
 
-def _totals(window: Sums) -> dict[Segment, Totals]:
-    """The same without groups."""
-    return {
-        segment: (sum(above(sums)), int(sums[BELOW:HIGH].sum())) for segment, sums in window.items()
-    }
-
-
-def _added(windows: Sequence[Mapping[Segment, Totals]]) -> dict[Segment, Totals]:
+def _added(windows: Sequence[Mapping[Segment, RawTotals]]) -> dict[Segment, RawTotals]:
     """Several windows together."""
-    found: dict[Segment, Totals] = {}
+    found: dict[Segment, RawTotals] = {}
     for window in windows:
-        for segment, (x, y) in window.items():
-            before = found.get(segment, (0, 0))
-            found[segment] = before[0] + x, before[1] + y
+        for segment, totals in window.items():
+            before = found.get(segment)
+            found[segment] = totals if before is None else tuple(map(add, before, totals))
     return found
 
 
-def _by_name(window: Mapping[Segment, Totals]) -> dict[str, Totals]:
+def _by_name(window: Mapping[Segment, RawTotals]) -> dict[str, RawTotals]:
     """Segments called by their values."""
     return {
         " · ".join(value for value in segment if value != ALL) or ALL: totals

@@ -20,6 +20,7 @@ from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, 
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments import power, readout
+from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.estimate import Estimate
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
@@ -202,7 +203,10 @@ def plan_of(experiment: Experiment) -> Plan:
 
 def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
     """The sums of one arm, as the statistics take them."""
-    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments}
+    (measure,) = (measure for measure in trial.measures if measure.name == ratio.name)
+    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments_of(measure)}
+    if ratio.parts:
+        return composite_sums(sums["users"], held, ratio.factors, len(trial.covariates) > 0)
     main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
     nonzero = held.pop("nz")
     before = BeforeSums(**held) if held else None

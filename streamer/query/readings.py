@@ -154,16 +154,16 @@ def _windows(
     kept: KeptSums,
 ) -> dict[str, list[tuple[str, Window]]]:
     """Scope → label and window: the totals, and the windows."""
-    numbering, layout = Numbering(settings, views), catalogue.layout
-    kept.panes.begin(views, numbering.maps, numbering.size, layout.size)
+    numbering = Numbering(settings, views)
+    kept.panes.begin(views, numbering.maps, numbering.size, catalogue.layout.size)
     items = None
     if catalogue.item_counts is not None:
         items = kept.items
         shown = dict(zip(settings.dimension_names, numbering.shown, strict=True))
         items.begin(catalogue.item_counts, views, shown)
-    totals = Window(settings, layout, views, numbering, 0, None, at_ms, kept.panes)
+    totals = Window(settings, catalogue, views, numbering, 0, None, at_ms, kept.panes)
     windows = {
-        ring: Window(settings, layout, views, numbering, i, ring, at_ms, kept.panes, items)
+        ring: Window(settings, catalogue, views, numbering, i, ring, at_ms, kept.panes, items)
         for i, ring in enumerate(rings_of(settings), 1)
     }
     longest = max(windows, key=lambda ring: ring.span_ms)

@@ -83,6 +83,11 @@ class _Full:
         newest = bound_ms // self._ring.pane_ms - 1
         return newest >= self._ring.oldest(_LATE_MS)
 
+    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+        if self._ring is None or self._ring.label not in self.settings.windows.day_before:
+            return None
+        return self(name) if horizon_ms is None else self.mature(name, horizon_ms)
+
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         if horizon_ms is not None and self.mature(name, horizon_ms) is None:
             return {}

@@ -11,10 +11,11 @@ import numpy as np
 from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
+from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemTable
-from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import USERS, users_stats
+from streamer.query.day_before import PastWindow
 from streamer.query.item_sums import ItemSums, ItemWindow
 from streamer.query.pane_sums import PaneSums
 from streamer.settings.model import Settings
@@ -102,7 +103,7 @@ class Window:
     def __init__(
         self,
         settings: Settings,
-        layout: Layout,
+        catalogue: Catalogue,
         views: Sequence[View],
         numbering: Numbering,
         number: int,
@@ -111,12 +112,20 @@ class Window:
         kept: PaneSums,
         items: ItemSums | None = None,
     ) -> None:
-        self.settings, self.layout, self.now_ms, self._kept = settings, layout, now_ms, kept
+        self.settings, self.layout = settings, catalogue.layout
+        self.now_ms, self._kept = now_ms, kept
         self._views, self.numbering, self._ring, self._item_sums = views, numbering, ring, items
         self.longest: Window = self
         self.longest_of_items: Window = self
         self._number = number if ring else TOTAL_RING
         self._oldest = ring.oldest(now_ms) if ring else 0
+        past = TOTAL_RING + number
+        self.past = (
+            PastWindow(kept, views, catalogue.day_before, past, ring)
+            if ring and past in catalogue.day_before.rings
+            else None
+        )
+        """The same window a day before, if that is kept."""
         sums = self._sum(now_ms // ring.pane_ms if ring else 0, "all")
         self.used: I64 = np.flatnonzero(sums.any(axis=0))
         self._held: I64 = np.flatnonzero(sums[:, self.used].any(axis=1))
@@ -160,11 +169,10 @@ class Window:
     def _item_window(self, horizon_ms: int | None) -> ItemWindow | None:
         if self._item_sums is None or self._ring is None or not self._item_sums.has(self._ring):
             return None
-        what, newest = "all", self.now_ms // self._ring.pane_ms
-        if horizon_ms is not None:
-            what, newest = f"mature {horizon_ms}", self._newest_mature(horizon_ms, self._ring)
-        if newest < self._oldest:
+        newest = self._newest(horizon_ms)
+        if newest is None:
             return None
+        what = "all" if horizon_ms is None else f"mature {horizon_ms}"
         return self._item_sums.window(self._ring, self._oldest, newest, what)
 
     @cached_property
@@ -179,18 +187,28 @@ class Window:
             self._mature[horizon_ms] = self._mature_sum(horizon_ms)
         return self._mature[horizon_ms]
 
-    def _mature_sum(self, horizon_ms: int) -> I64 | None:
+    def _newest(self, horizon_ms: int | None) -> int | None:
+        """The newest pane that is mature (None: the newest of all); None where none is."""
         if self._ring is None:
             return None
-        newest = self._newest_mature(horizon_ms, self._ring)
-        if newest < self._oldest:
+        if horizon_ms is None:
+            return self.now_ms // self._ring.pane_ms
+        bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
+        newest = bound_ms // self._ring.pane_ms - 1
+        return newest if newest >= self._oldest else None
+
+    def day_before(self, horizon_ms: int | None) -> I64 | None:
+        """Sums of the same window a day before, (segments as the numbering has them, statistics),
+        not to be written to; None where that is not kept."""
+        newest = self._newest(horizon_ms)
+        return self.past.sums(self._oldest, newest) if self.past and newest is not None else None
+
+    def _mature_sum(self, horizon_ms: int) -> I64 | None:
+        newest = self._newest(horizon_ms)
+        if newest is None:
             return None
         sums = self._sum(newest, f"mature {horizon_ms}")[self._held]
         return sums if sums.any() else None
-
-    def _newest_mature(self, horizon_ms: int, ring: Ring) -> int:
-        bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
-        return bound_ms // ring.pane_ms - 1
 
     def rolled_up(self, rollup: tuple[str, ...]) -> Rolled:
         """The window by the dimensions of ``rollup``; all others are ``all``."""
@@ -205,15 +223,10 @@ class Rolled:
     def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
         self.window, self._rollup = window, rollup
         names = window.settings.dimension_names
-        kept = [name in rollup for name in names]
+        kept = self._dimensions = [name in rollup for name in names]
         self._is_total = not any(kept)
         groups: dict[Segment, int] = {}
-        rows = [
-            groups.setdefault(
-                tuple(v if keep else ALL for v, keep in zip(s, kept, strict=True)), len(groups)
-            )
-            for s in window.segments
-        ]
+        rows = [groups.setdefault(self._group_of(s), len(groups)) for s in window.segments]
         self._group, self._groups = np.array(rows, np.int64), len(groups)
         known = window.numbering.groups_of(kept)
         for segment, number in known.items():
@@ -223,7 +236,12 @@ class Rolled:
         self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
         self._matrix = self._grouped(window.matrix)
         self._mature: dict[int, I64 | None] = {}
+        self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}
+
+    def _group_of(self, segment: Segment) -> Segment:
+        kept = zip(segment, self._dimensions, strict=True)
+        return tuple(value if keep else ALL for value, keep in kept)
 
     def _grouped(self, matrix: I64) -> I64:
         if len(self.segments) == self._groups == len(matrix):
@@ -304,6 +322,29 @@ class Rolled:
             self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
         mature = self._mature[horizon_ms]
         return None if mature is None else self._pick(mature, name)
+
+    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+        """The statistic in the same window a day before; None where that is not kept."""
+        if horizon_ms not in self._past:
+            matrix = self.window.day_before(horizon_ms)
+            self._past[horizon_ms] = None if matrix is None else self._of_past(matrix)
+        past = self._past[horizon_ms]
+        return None if past is None else self._pick(past, name)
+
+    def _of_past(self, matrix: I64) -> I64:
+        """By the segments that are shown now; what others had is in none of them."""
+        assert self.window.past is not None
+        codes = np.concatenate([np.arange(*span) for span in self.window.past.spans])
+        places = {segment: place for place, segment in enumerate(self.segments)}
+        held = np.flatnonzero(matrix[:, codes].any(axis=1))
+        segments = self.window.numbering.segments
+        rows = [places.get(self._group_of(segments[i]), -1) for i in held.tolist()]
+        is_shown = np.array(rows, np.int64) >= 0
+        sums = np.zeros((len(self.segments), len(codes)), np.int64)
+        np.add.at(sums, np.array(rows, np.int64)[is_shown], matrix[held[is_shown]][:, codes])
+        result = np.zeros((len(self.segments), matrix.shape[1]), np.int64)
+        result[:, codes] = sums
+        return result
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         found = {}

@@ -57,6 +57,13 @@ MAX_THRESHOLDS = 5
 MAX_POLICIES = 4
 """Policies that are estimated: weights are kept with every impression, 16 bytes where there are any
 policies, and four are stored for each."""
+MAX_COMPOSITES = 16
+COMPOSITE_PARTS = (2, 6)
+"""Metrics of a composite: experiments keep the products of all numerators and denominators, 78 of
+six."""
+MAX_DAY_BEFORE_PANES = 10_000
+"""Panes that are kept for the day before in a partition: their names stand in the manifest, some 9
+bytes each."""
 MAX_POLICY_POSITIONS = 1000
 """Positions of which a policy's probability is in the settings: no slate is longer."""
 MAX_CUSTOM = 8

@@ -18,7 +18,7 @@ from streamer.settings.names import PREFIX, hint, refuse_near_misses
 from streamer.settings.section import SECRETS
 from streamer.settings.validation import validate
 
-_LISTS = ("alerts", "custom", "dimensions", "experiments", "policies")
+_LISTS = ("alerts", "composites", "custom", "dimensions", "experiments", "policies")
 """Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
 
 

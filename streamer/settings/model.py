@@ -8,6 +8,7 @@ import msgspec
 
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.settings.composites import Composite
 from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
@@ -126,6 +127,10 @@ class Windows(Section, frozen=True):
 
     lengths: tuple[str, ...] = ("1m", "5m", "1h", "24h")
     """Each length gives a series with the label `window`."""
+    day_before: tuple[str, ...] = ()
+    """Those of `lengths` of which the same window a day before is kept, for `score_drift` and for
+    composites that are compared with it: of 10 minutes or more, dividing a day evenly, so that
+    they have at most 10,000 panes together."""
 
     @cached_property
     def lengths_ms(self) -> dict[str, int]:
@@ -290,6 +295,7 @@ class Settings(Section, frozen=True):
     alerts: tuple[Alert, ...] = ()
     policies: tuple[Policy, ...] = ()
     custom: tuple[Custom, ...] = ()
+    composites: tuple[Composite, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 
@@ -324,8 +330,9 @@ class Settings(Section, frozen=True):
 
     @cached_property
     def families(self) -> tuple[str, ...]:
-        """The families of metrics that are on: `custom` is so by its tables."""
-        by_themselves = ("custom",) if self.custom else ()
+        """The families of metrics that are on: `custom` and `composites` are so by their tables."""
+        tables = {"custom": self.custom, "composites": self.composites}
+        by_themselves = (name for name, some in tables.items() if some)
         return tuple(dict.fromkeys((*self.metrics.families, *by_themselves)))
 
     @property

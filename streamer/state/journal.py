@@ -54,7 +54,9 @@ class Journal:
         self.dead_letters = self.dead_letters_omitted = 0
         self.position = b""
         self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
-        self.panes = PaneBlobs(partition.core, rings_of(partition.settings))
+        rings = rings_of(partition.settings)
+        day_before = partition.catalogue.day_before
+        self.panes = PaneBlobs(partition.core, rings, day_before=day_before.rings)
         self.alert_series = {
             s.declared.shape: PaneBlobs(partition.core, s.declared.rings, s.number)
             for s in partition.series
@@ -281,6 +283,7 @@ class Journal:
             exposures_final_ms=state["exposures_final_ms"],
             day_sample_bits=state["day_sample_bits"],
             alert_series=self._alert_series(),
+            day_before_since_ms=p.day_before_since_ms,
         )
 
     def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:

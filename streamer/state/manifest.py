@@ -80,6 +80,8 @@ class Manifest(msgspec.Struct):
     exposures_final_ms: int
     day_sample_bits: int
     alert_series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    day_before_since_ms: dict[str, int] = {}
+    """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
 
     def encode(self) -> bytes:
         """The bytes to store: msgpack, lz4, with a checksum."""
@@ -104,6 +106,7 @@ class Manifest(msgspec.Struct):
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),
             settled_moved=self.settled_moved,
             day_sample_bits=self.day_sample_bits,
+            day_before_since_ms=self.day_before_since_ms,
         )
 
     def shown_blobs(self) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -37,9 +38,17 @@ class _Blob:
 class PaneBlobs:
     """The blobs of one set of panes."""
 
-    def __init__(self, core: Core, rings: Sequence[Ring], series: int | None = None) -> None:
-        """``series``: place of the alert series that they are of; None: windows and totals."""
-        self.core, self.rings, self.series = core, rings, series
+    def __init__(
+        self,
+        core: Core,
+        rings: Sequence[Ring],
+        series: int | None = None,
+        day_before: Mapping[int, Ring] = MappingProxyType({}),
+    ) -> None:
+        """``series``: place of the alert series that they are of; None: windows and totals.
+        ``day_before``: further rings, by number."""
+        self.core, self.series = core, series
+        self.rings = {**dict(enumerate(rings, 1)), **day_before}
         self._blobs: dict[str, _Blob] = {}
         self._oldest: list[int] = []
 
@@ -69,11 +78,11 @@ class PaneBlobs:
 
     def _gone(self, stream_ms: int, touched: set[int]) -> set[int]:
         """The panes that no window covers any more, where a window has moved on."""
-        oldest = [ring.oldest(stream_ms) for ring in self.rings]
+        oldest = [ring.oldest(stream_ms) for ring in self.rings.values()]
         if oldest == self._oldest:
             return set()
         self._oldest = oldest
-        bounds = {**dict(enumerate(oldest, 1)), TOTAL_RING: 0}
+        bounds = {**dict(zip(self.rings, oldest, strict=True)), TOTAL_RING: 0}
         known = touched.union(*(blob.panes for blob in self._blobs.values()))
         places = {number: ring_and_pane(number) for number in known}
         return {number for number, (ring, pane) in places.items() if pane < bounds[ring]}

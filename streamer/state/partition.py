@@ -137,6 +137,8 @@ class Partition:
             e.name: (days.start, days.stop, 0, 0) for e, days in wanted_days(trials).items()
         }
         """Exposure → the days that are wanted, and likewise."""
+        self.day_before_since_ms = dict.fromkeys(catalogue.day_before.shapes.values(), 0)
+        """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
         self._begin()
 
     def _begin(self) -> None:
@@ -161,6 +163,14 @@ class Partition:
         trials = self.catalogue.experiment_measures.trials
         self.scopes = scopes_after(trials, scopes, stream_ms)
         self._begin()
+
+    def continue_day_before(self, since_ms: Mapping[str, int], stream_ms: int) -> set[int]:
+        """Go on with the rings of the day before that were counted elsewhere in the same way, and
+        begin the others at this stream time. Returns the numbers of the former."""
+        shapes = self.catalogue.day_before.shapes
+        for shape in shapes.values():
+            self.day_before_since_ms[shape] = since_ms.get(shape, stream_ms)
+        return {number for number, shape in shapes.items() if shape in since_ms}
 
     @property
     def counted_since_ms(self) -> dict[str, int]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from streamer._core import TABLES
+from streamer._core import TABLES, TOTAL_RING
+from streamer.encoding.packed import ring_and_pane
 from streamer.errors import DamagedError
 from streamer.state import codec
 from streamer.state.journal import Held, Journal
@@ -122,7 +123,14 @@ def restore_labels(partition: Partition, manifest: Manifest) -> None:
 async def _load_panes(
     store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
 ) -> None:
-    await _load_some(store, number, journal.panes, manifest.panes)
+    kept = partition.continue_day_before(manifest.day_before_since_ms, manifest.stream_ms)
+    panes = {
+        name: [
+            pane for pane in some if (ring := ring_and_pane(pane)[0]) <= TOTAL_RING or ring in kept
+        ]
+        for name, some in manifest.panes.items()
+    }
+    await _load_some(store, number, journal.panes, panes)
     for series in partition.series:
         shape = series.declared.shape
         since_ms = manifest.stream_ms

@@ -45,6 +45,8 @@ class Header:
     """Settled feedback that moved to another segment since."""
     day_sample_bits: int = 0
     """Users in the sums of experiments are one in 2**day_sample_bits."""
+    day_before_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         counted_since_ms=partition.counted_since_ms,
         settled_moved=state["settled_moved"],
         day_sample_bits=state["day_sample_bits"],
+        day_before_since_ms=partition.day_before_since_ms,
     )
 
 

@@ -163,7 +163,8 @@ def test_state_of_other_settings_and_other_topics(
     assert not found(check(tmp_path, capsys, same), ERROR, "state")
     metrics = {"k": same["metrics"]["k"], "feedback": same["metrics"]["feedback"]}
     other = {**same, "dimensions": [{"name": "country"}], "metrics": metrics}
-    other |= {"experiments": [], "alerts": [], "items": {}, "custom": []}
+    nothing = ("experiments", "alerts", "custom", "composites")
+    other |= {"items": {}, **{name: [] for name in nothing}}
     fix = "use another redis.prefix"
     words = ("was written with other dimensions", "country", fix)
     assert found(check(tmp_path, capsys, other), ERROR, *words)

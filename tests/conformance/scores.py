@@ -21,21 +21,24 @@ from tests.conformance.comparisons import SCIPY, SKLEARN
 
 THRESHOLD = 0.2
 N = 4000
+DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
 class Impressions:
-    """Scores of impressions, and which of them were clicked."""
+    """Scores of impressions, and which were clicked; ``then``: scores of the same hour a day
+    before."""
 
     name: str
     score: list[float]
     clicked: list[bool]
+    then: list[float]
 
     @property
     def probable(self) -> Impressions:
         """Those whose score is a probability."""
         some = [(s, c) for s, c in zip(self.score, self.clicked, strict=True) if 0 <= s <= 1]
-        return Impressions(self.name, [s for s, _ in some], [c for _, c in some])
+        return Impressions(self.name, [s for s, _ in some], [c for _, c in some], self.then)
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Comparison:
     value: Callable[[Impressions], float]
     labels: tuple[tuple[str, str], ...] = ()
     within: str = ""
+    has_maturity: bool = True
 
 
 def _predicted(of: Impressions) -> list[bool]:
@@ -68,6 +72,15 @@ def _curve(number: int, part: int) -> Callable[[Impressions], float]:
         return float(curve[part][filled.index(number)])
 
     return value
+
+
+def _entropies(of: Impressions) -> float:
+    """Both divergences of the shares of eleven classes: tenths of the day before, and beyond."""
+    now, then = (np.digitize(scores, EDGES) for scores in (of.score, of.then))
+    middle = [(np.sum(then < b) + np.sum(then <= b)) / 2 for b in range(len(EDGES) + 1)]
+    tenth = np.floor(10 * np.array(middle) / len(then)).astype(int)
+    p, q = (np.bincount(tenth[bins], minlength=11) + 0.5 for bins in (now, then))
+    return float(stats.entropy(p, q) + stats.entropy(q, p))
 
 
 _AT = (("threshold", f"{THRESHOLD:g}"),)
@@ -133,6 +146,11 @@ COMPARISONS = (
         *("pearson_r", SCIPY, "`pearsonr`"),
         lambda of: float(stats.pearsonr(of.score, of.clicked).statistic),
     ),
+    Comparison(
+        *("score_drift", SCIPY, "`entropy` to and fro, of tenths"),
+        _entropies,
+        has_maturity=False,
+    ),
 )
 
 
@@ -153,11 +171,15 @@ def _case(name: str, draw: Callable[[Random], float]) -> Impressions:
     dice = Random(name)
     score = [round(float(draw(dice)), 7) for _ in range(N)]
     clicked = [dice.random() < min(max(s, 0.02), 0.98) for s in score]
-    return Impressions(name, score, clicked)
+    then = [round(0.05 + 0.9 * float(draw(dice)), 7) for _ in range(N // 2)]
+    return Impressions(name, score, clicked, then)
 
 
 def _log(of: Impressions) -> Iterator[Line]:
-    """Impressions one by one, then the clicks."""
+    """Impressions of the day before, those of the day one by one, then the clicks."""
+    for number, score in enumerate(of.then):
+        event = {"type": "impression", "item_id": f"then{number}", "score": score}
+        yield _line("impressions", START_MS - DAY_MS + number, event)
     for number, score in enumerate(of.score):
         event = {"type": "impression", "item_id": f"i{number}", "score": score}
         yield _line("impressions", START_MS + number, event)
@@ -174,7 +196,8 @@ def readings(number: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]
     """What streamer reads of a case, by name and labels."""
     families = ["calibration", "scores"]
     settings = {"families": families, "thresholds": [THRESHOLD]}
-    replay = Replay(parse({"dimensions": [], "windows": {"lengths": ["1h"]}, "metrics": settings}))
+    windows = {"lengths": ["1h"], "day_before": ["1h"]}
+    replay = Replay(parse({"dimensions": [], "windows": windows, "metrics": settings}))
     replay.feed(list(_log(cases()[number])))
     replay.finish()
     return {
@@ -183,9 +206,14 @@ def readings(number: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]
     }
 
 
-def ours(number: int, metric: str, labels: tuple[tuple[str, str], ...] = ()) -> float:
+def ours(
+    number: int,
+    metric: str,
+    labels: tuple[tuple[str, str], ...] = (),
+    has_maturity: bool = True,
+) -> float:
     """A reading of a case."""
-    key = {"window": "1h", "maturity": "provisional"} | dict(labels)
+    key = {"window": "1h"} | dict(labels) | ({"maturity": "provisional"} if has_maturity else {})
     return readings(number)[metric, frozenset(key.items())]
 
 
@@ -206,7 +234,7 @@ class Found:
 def found(comparison: Comparison) -> Iterator[Found]:
     """What comes of every case."""
     for number, case in enumerate(cases()):
-        of = case if comparison.metric == "auc_ratio" else case.probable
+        of = case if comparison.metric in ("auc_ratio", "score_drift") else case.probable
         bound = ours(number, comparison.within) if comparison.within else 0.0
-        value = ours(number, comparison.metric, comparison.labels)
+        value = ours(number, comparison.metric, comparison.labels, comparison.has_maturity)
         yield Found(case.name, value, comparison.value(of), bound)

@@ -125,6 +125,7 @@ def test_no_two_panels_overlap() -> None:
 def test_every_metric_stands_on_a_page() -> None:
     own = {"traffic": ("overview", "engagement"), "scoring": ("ranking",)}
     own |= dict.fromkeys(("calibration", "off_policy", "coverage", "diversity"), ("scores",))
+    own["composites"] = ("intervals",)
     for family in FAMILIES:
         shown = "".join(map(expressions, own.get(family.name, (family.name,))))
         missing = [

@@ -37,7 +37,7 @@ SIZE = 12
 SETTINGS: Settings = parse(
     {
         "dimensions": [{"name": "variant", "values": [f"v{i}" for i in range(SEGMENTS)]}],
-        "windows": {"lengths": ["24h"]},
+        "windows": {"lengths": ["24h"], "day_before": ["24h"]},
         "metrics": {
             "families": [*Metrics().families, "scores", "off_policy", "diversity"],
             "thresholds": [0.2, 0.5],
@@ -60,6 +60,23 @@ SETTINGS: Settings = parse(
         "custom": [
             {"name": "latency", "kind": "impressions", "field": "latency_ms", "quantiles": True},
             {"name": "margin", "kind": "conversions", "field": "margin", "quantiles": True},
+        ],
+        "composites": [
+            {
+                "name": "health",
+                "parts": [
+                    {"metric": "ctr_attributed_ratio", "against": "day_before"},
+                    {"metric": "dwell_mean_seconds", "against": "target", "target": 30},
+                    {"metric": "bounce_rate_ratio", "weight": 0.2},
+                ],
+            },
+            {
+                "name": "lists",
+                "parts": [
+                    {"metric": "ndcg_ratio@5.engaged", "against": "day_before"},
+                    {"metric": "ctr_ratio"},
+                ],
+            },
         ],
     }
 )
@@ -138,6 +155,9 @@ class CountedSums:
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         return {"variant": self(name) if horizon_ms is None else self._pick(self._old, name)}
+
+    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+        return self._pick(self._old, name)
 
     @property
     def _old(self) -> I64:

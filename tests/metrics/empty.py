@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamer.metrics import coverage, diversity, ranking, scoring
+from streamer.metrics import coverage, diversity, ranking, score_drift, scoring
 from streamer.metrics.definition import Metric
 from streamer.metrics.intervals import _of_groups
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
@@ -90,6 +90,10 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return sums("shown_at")[:, place] > 0
     if said == "absent without expected clicks":
         return stat("shown_at") - sums("shown_at")[:, 0] > 0
+    if said.startswith("absent where a part is"):
+        return _of_composites(metric, sums, labels)
+    if "windows.day_before" in said:
+        return _of_drift(metric, sums)
     if "users" in said and "groups" not in said:
         return _of_users(said, sums, labels)
     if said.startswith("absent below 8 groups"):
@@ -146,6 +150,42 @@ def _each(
 def _value(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
     (found,) = [s.values for s in metric.series(sums) if dict(s.labels) == labels]
     return found
+
+
+def _of_composites(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
+    """Where all parts are; "health" has the three that are named here."""
+    counted = ("shown_at", "dwells", "sessions")
+    if labels["composite"] == "lists":
+        assert metric.name == "composite"
+        place = ranking.slate_metric.plan(sums.settings).populations["engaged"]
+        is_mature = labels["maturity"] == "mature"
+        now = sums.mature("ranking", 0) if is_mature else sums("ranking")
+        then = sums.day_before("ranking", None)
+        assert now is not None
+        assert then is not None
+        return (now[:, place] > 0) & (then[:, place] > 0)
+    if metric.name == "composite":
+        found = [_pick(sums, name) for name in counted]
+        return np.all([sum_ > 0 for sum_ in found], axis=0)
+    groups = [_of_groups(sums, name) for name in ("viewings", "sessions")]
+    groups.append(_of_groups(sums, "impressions", 0))
+    return np.all([(g > 0).sum(axis=1) >= 8 for g in groups if g is not None], axis=0)
+
+
+def _pick(sums: CountedSums, name: str) -> Any:
+    """What was there a day before, and is still."""
+    found = sums.day_before(name, None)
+    assert found is not None
+    return found.sum(axis=1) if found.ndim == 2 else found
+
+
+def _of_drift(metric: Metric, sums: CountedSums) -> Any:
+    then = sums.day_before("score_bins", None)
+    assert then is not None
+    now, past = (bins[:, :128].sum(axis=1) for bins in (sums("score_bins"), then))
+    if metric.name == "score_drift":
+        return (now >= score_drift.LEAST_SCORES) & (past >= score_drift.LEAST_SCORES)
+    return (past if "day_before" in metric.name else now) > 0
 
 
 def _of_users(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:

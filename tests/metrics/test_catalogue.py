@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamer.errors import SettingsError
+from streamer.metrics import score_drift
 from streamer.metrics.catalogue import FAMILIES, OF_USERS, PREFIX
 from streamer.metrics.definition import Family, Metric
 from streamer.metrics.layout import MAX_BLOCKS, merge
@@ -104,6 +105,8 @@ def test_statistics_fit_a_column_and_say_their_unit(family: Family) -> None:
 def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     """All readings of a few random logs, by name without prefix."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.setattr(score_drift, "LEAST_SCORES", 20)
     for seed, name in enumerate(DOCUMENTS):
         settings = SETTINGS[name]
         records = records_of_log(random_log(seed + 41, settings, 1500), settings)
@@ -114,6 +117,7 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
             if any(label == "le" for label, _ in labels):
                 name_of = name_of.removesuffix("_bucket")
             found.setdefault(name_of, []).append((dict(labels), value))
+    monkeypatch.undo()
     return found
 
 
@@ -125,7 +129,9 @@ def test_values_are_in_range_and_labels_as_declared(
     dimensions = {name for s in SETTINGS.values() for name in s.dimension_names}
     for labels, value in readings[metric.name]:
         assert np.isfinite(value)
-        is_signed = "custom" in metric.name or metric.name.startswith("doubly_robust")
+        is_signed = "custom" in metric.name or metric.name.startswith(
+            ("doubly_robust", "composite")
+        )
         assert is_signed or value >= LEAST.get(metric.unit, 0)
         if metric.unit == "ratio" and metric.name not in RATIOS_BEYOND_1:
             assert value <= 1

@@ -12,12 +12,14 @@ import pytest
 from streamer.metrics import (
     by_position,
     calibration,
+    composites,
     coverage,
     custom,
     diversity,
     engagement,
     off_policy,
     ranking,
+    score_drift,
     scores,
     scoring,
     sessions,
@@ -63,7 +65,14 @@ PARTS: dict[str, tuple[Metric, ...]] = {
     "diversity": diversity.FAMILY.metrics,
     "custom": custom.FAMILY.metrics,
     "intervals": intervals_module.FAMILY.metrics,
+    "composites": composites.FAMILY.metrics,
 }
+
+
+@pytest.fixture(autouse=True)
+def few_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drift is shown of some segments of random logs."""
+    monkeypatch.setattr(score_drift, "LEAST_SCORES", 250)
 
 
 def obey(metric: Metric) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import date
-from math import isfinite
+from fractions import Fraction
+from math import floor, isfinite
 from statistics import median
 from typing import Any
 
@@ -21,13 +22,15 @@ from .acceptance import Acceptance
 from .alert_series import PANES, Key, sums_of
 from .dimensions import Kept
 from .experiment_readings import unit_of
-from .experiments import ratio_of
+from .experiments import parts_of, ratio_of
 from .joining import Joins
 from .sink import Sink
 
 BY_OWN_TIME = {"clicks", "conversions", "value", "dwell"}
 DAYS = 7
+COMPOSITE = 10**18
 Values = tuple[str, ...]
+Mix = list[Fraction]
 
 
 def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings) -> None:
@@ -41,6 +44,10 @@ def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings
 
 def lag_ms(settings: Settings, metric: str) -> int:
     """How long a value can still change by feedback that is to come."""
+    return max(lag_of(settings, part) for part, _ in parts_of(metric, settings))
+
+
+def lag_of(settings: Settings, metric: str) -> int:
     above, _ = ratio_of(metric, settings)
     if above in BY_OWN_TIME or above.startswith(("feedback.", "diversities@", "custom ")):
         return 0
@@ -65,16 +72,17 @@ def read_alert(
     windows = {shift: window(sums, newest - shift) for shift in (0, PANES, *shifts)}
     known = {values for of_window in windows.values() for values in of_window}
     shown: list[Values | None] = [None, *sorted(known)] if alert.segments else [None]
-    unit = 1 / unit_of(alert.metric)
+    mix = mix_of(settings, alert.metric)
+    unit = 1 / (unit_of(alert.metric) if mix is None else COMPOSITE)
     rule = Rule(alert.drop, alert.level, alert.direction == "higher")
     for values in shown:
-        now = group_sums(windows[0], values)
-        days = [group_sums(windows[shift], values) for shift in shifts]
-        before = group_sums(windows[PANES], values)
+        now = group_sums(windows[0], values, mix)
+        days = [group_sums(windows[shift], values, mix) for shift in shifts]
+        before = group_sums(windows[PANES], values, mix)
         if alert.baseline == "before":
             change = compare(now, before, rule, unit)
         else:
-            change = compare(now, days, rule, unit, weekdays(sums, newest, per_day, values))
+            change = compare(now, days, rule, unit, weekdays(sums, newest, per_day, values, mix))
         named = dict.fromkeys(settings.dimension_names, "all")
         if values is not None:
             by = [name for name in settings.dimension_names if name in alert.segments]
@@ -87,9 +95,9 @@ def read_alert(
                 value = sum(sum(w.x) for w in counted) / sum(sum(w.y) for w in counted)
                 out.put(f"alert_{name}_value", labels, value * unit)
         if alert.traffic_drop or alert.traffic_rise:
-            put_traffic(out, labels, traffic(alert, sums, newest - 1, per_day, values, days))
+            put_traffic(out, labels, traffic(alert, sums, newest - 1, per_day, values, days, mix))
         if alert.reference != "none":
-            week = past_week(alert, sums, mature_ms, per_day, values)
+            week = past_week(alert, sums, mature_ms, per_day, values, mix)
             put_reference(out, labels, against_reference(*week, rule, unit) if week else None)
 
 
@@ -98,21 +106,19 @@ def first_day(sums: dict[Key, int], per_day: int) -> int | None:
     return None if not sums else min(pane // per_day for pane, *_ in sums) + 1
 
 
-def total(sums: dict[Key, int], last: int, values: Values | None) -> tuple[int, int]:
+def total(
+    sums: dict[Key, int], last: int, values: Values | None, mix: Mix | None
+) -> tuple[int, int]:
     """(Σx, Σy) of a window, without groups."""
-    x, y = (
-        sum(
-            amount
-            for (pane, its, _, its_side), amount in sums.items()
-            if last - PANES < pane <= last and its_side == side and values in (None, its)
-        )
-        for side in "xy"
-    )
-    return x, y
+    found: Counter[str] = Counter()
+    for (pane, its, _, side), amount in sums.items():
+        if last - PANES < pane <= last and values in (None, its):
+            found[side] += amount
+    return (found["x"], found["y"]) if mix is None else mixed_total(mix, found)
 
 
 def weekdays(
-    sums: dict[Key, int], newest: int, per_day: int, values: Values | None
+    sums: dict[Key, int], newest: int, per_day: int, values: Values | None, mix: Mix | None
 ) -> list[list[tuple[int, int]]]:
     """By weekday, the present one first, the window in each of the past four weeks; nothing where
     the oldest began before the first whole day."""
@@ -120,7 +126,7 @@ def weekdays(
     if begin is None or newest - 28 * per_day - PANES + 1 < begin * per_day:
         return []
     return [
-        [total(sums, newest - (day + 7 * week) * per_day, values) for week in range(4)]
+        [total(sums, newest - (day + 7 * week) * per_day, values, mix) for week in range(4)]
         for day in (7, 1, 2, 3, 4, 5, 6)
     ]
 
@@ -132,22 +138,28 @@ def traffic(
     per_day: int,
     values: Values | None,
     days: list[GroupSums],
+    mix: Mix | None,
 ) -> Traffic:
     """What is said of the events of the window that ends with the last whole pane."""
-    past = weekdays(sums, last_whole, per_day, values)
+    past = weekdays(sums, last_whole, per_day, values, mix)
     if not past:
         begin = first_day(sums, per_day)
         lasts = [last_whole - day * per_day for day in range(1, DAYS + 1)]
         known = [t for t in lasts if begin is not None and t - PANES + 1 >= begin * per_day]
-        past = [[total(sums, t, values) for t in known]]
+        past = [[total(sums, t, values, mix) for t in known]]
     rule = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
-    _, now = total(sums, last_whole, values)
+    _, now = total(sums, last_whole, values, mix)
     counts = [[y for _, y in weekday] for weekday in past]
     return judge_traffic(now, counts, median(arrivals(day) for day in days), rule)
 
 
 def past_week(
-    alert: Alert, sums: dict[Key, int], mature_ms: int, per_day: int, values: Values | None
+    alert: Alert,
+    sums: dict[Key, int],
+    mature_ms: int,
+    per_day: int,
+    values: Values | None,
+    mix: Mix | None,
 ) -> tuple[list[GroupSums], list[GroupSums]] | None:
     """The past 7 whole days in the order of the reference week's weekdays, and that week."""
     begin = first_day(sums, per_day)
@@ -164,18 +176,20 @@ def past_week(
         return None
     matched = [next(day for day in past if (day - begin) % 7 == i) for i in range(7)]
     return tuple(
-        [day_sums(sums, day, per_day, values) for day in week]
+        [day_sums(sums, day, per_day, values, mix) for day in week]
         for week in (matched, range(begin, begin + 7))
     )  # type: ignore[return-value]
 
 
-def day_sums(sums: dict[Key, int], day: int, per_day: int, values: Values | None) -> GroupSums:
+def day_sums(
+    sums: dict[Key, int], day: int, per_day: int, values: Values | None, mix: Mix | None
+) -> GroupSums:
     """One day's sums by groups of users."""
     found: dict[Values, dict[tuple[int, str], int]] = defaultdict(lambda: defaultdict(int))
     for (pane, its, group, side), amount in sums.items():
         if pane // per_day == day:
             found[its][group, side] += amount
-    return group_sums(found, values)
+    return group_sums(found, values, mix)
 
 
 def window(sums: dict[Key, int], last: int) -> dict[Values, dict[tuple[int, str], int]]:
@@ -188,7 +202,9 @@ def window(sums: dict[Key, int], last: int) -> dict[Values, dict[tuple[int, str]
 
 
 def group_sums(
-    of_window: dict[Values, dict[tuple[int, str], int]], values: Values | None
+    of_window: dict[Values, dict[tuple[int, str], int]],
+    values: Values | None,
+    mix: Mix | None = None,
 ) -> GroupSums:
     """One segment's, or all of them (None)."""
     chosen = of_window.values() if values is None else [of_window.get(values, {})]
@@ -196,8 +212,47 @@ def group_sums(
     for part in chosen:
         for key, amount in part.items():
             total[key] += amount
+    if mix is not None:
+        return mixed(mix, total)
     x, y = ([total[group, side] for group in range(16)] for side in "xy")
     return GroupSums(tuple(x), tuple(y))
+
+
+# Composites -----------------------------------------------------------------------------------
+
+
+def mix_of(settings: Settings, metric: str) -> Mix | None:
+    """What each part's ratio counts for in a composite, in 1e-18; None where it is none."""
+    if not metric.startswith("composite@"):
+        return None
+    return [Fraction(c) * COMPOSITE / unit_of(part) for part, c in parts_of(metric, settings)]
+
+
+def nearest(value: Fraction) -> int:
+    return floor(value + Fraction(1, 2))
+
+
+def mixed(mix: Mix, sums: dict[tuple[int, str], int]) -> GroupSums:
+    """Numbers by group that are the composite together, and vary as it does."""
+    x = [[sums[g, f"x{i}"] for g in range(16)] for i in range(len(mix))]
+    y = [[sums[g, f"y{i}"] for g in range(16)] for i in range(len(mix))]
+    if not all(map(sum, y)):
+        return GroupSums()
+    found = [0] * 16
+    for c, a, b in zip(mix, x, y, strict=True):
+        rate = Fraction(sum(a), sum(b))
+        for g in range(16):
+            residual = (a[g] - rate * b[g]) / sum(b)
+            found[g] += nearest(c * (rate * y[0][g] + residual * sum(y[0])))
+    return GroupSums(tuple(found), tuple(y[0]))
+
+
+def mixed_total(mix: Mix, sums: Counter[str]) -> tuple[int, int]:
+    y = [sums[f"y{i}"] for i in range(len(mix))]
+    if not all(y):
+        return 0, 0
+    rates = [Fraction(sums[f"x{i}"], y[i]) for i in range(len(mix))]
+    return sum(nearest(c * rate * y[0]) for c, rate in zip(mix, rates, strict=True)), y[0]
 
 
 def put(out: Sink, labels: dict[str, str], change: Change) -> None:

@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
-from .experiments import ratio_of
+from .experiments import parts_of, ratio_of
 from .hashing import digest
 from .joining import Joins, join
 from .shape import Record
@@ -19,7 +19,7 @@ from .user_days import facts_of
 
 PANES = 6
 Key = tuple[int, tuple[str, ...], int, str]
-"""(pane, values of the alert's dimensions, group of users, `x` or `y`)."""
+"""(pane, values of the alert's dimensions, group of users, `x` or `y`); of composites `x0`, …."""
 
 
 def group_of(user_id: str, key: HashKey) -> int:
@@ -39,14 +39,19 @@ def sums_of(
 ) -> dict[Key, int]:
     """The same of what was accepted and joined."""
     places = [i for i, name in enumerate(settings.dimension_names) if name in alert.segments]
-    above, below = ratio_of(alert.metric, settings)
+    parts = parts_of(alert.metric, settings)
+    sides = [
+        (side + (str(i) if alert.metric.startswith("composite@") else ""), component)
+        for i, (metric, _) in enumerate(parts)
+        for side, component in zip("xy", ratio_of(metric, settings), strict=True)
+    ]
     found: Counter[Key] = Counter()
     for fact in facts_of(verdict, joins, kept, settings):
         shown = kept.shown(fact.dims)
         values = tuple(shown[i] for i in places)
         group = group_of(fact.user[1], kept.key)
         pane = fact.event_ms * PANES // alert.window_ms
-        for side, component in (("x", above), ("y", below)):
+        for side, component in sides:
             if fact.component == component:
                 found[pane, values, group, side] += fact.amount
     return {key: amount for key, amount in found.items() if amount}

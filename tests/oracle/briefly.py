@@ -21,6 +21,8 @@ ALWAYS = {
         "custom_quantile",
     ),
     "window_custom_events",
+    *("composite", "composite_lower", "composite_upper"),
+    *("score_drift", "window_drift_impressions", "window_drift_day_before_impressions"),
     *("ctr_lower_ratio", "ctr_upper_ratio", "cvr_lower_ratio", "cvr_upper_ratio"),
 }
 OF_SLATES = {

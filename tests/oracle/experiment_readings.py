@@ -5,15 +5,18 @@ The statistics are held against other libraries elsewhere; here it is what goes 
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
+from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, Readout, compare
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, scores
 from .acceptance import Acceptance
-from .experiments import ArmTruth, ExperimentTruth, experiment_truth
+from .experiments import ArmTruth, ExperimentTruth, experiment_truth, parts_of
 from .joining import Joins
 from .sink import Sink
 
@@ -36,10 +39,12 @@ def read_experiments(out: Sink, verdict: Acceptance, joins: Joins, settings: Set
     for experiment in settings.experiments:
         day = min(stream_ms // DAY_MS, experiment.days.stop - 1)
         if day >= experiment.days.start:
-            read_one(out, experiment, truth, day)
+            read_one(out, experiment, truth, day, settings)
 
 
-def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int) -> None:
+def read_one(
+    out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int, settings: Settings
+) -> None:
     name = {"experiment": experiment.name}
     out.put("experiment_users_in_several_arms", name, truth.mixed[experiment.name, day])
     if experiment.outcomes == "exposed":
@@ -48,7 +53,11 @@ def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int
         out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
     for number, metric in enumerate(experiment.metrics):
-        sums = {arm: truth.sums[experiment.name, metric.name, arm, day] for arm in experiment.arms}
+        has_before = bool(experiment.covariates)
+        sums = {
+            arm: sums_of(truth, (experiment.name, metric.name, arm, day), settings, has_before)
+            for arm in experiment.arms
+        }
         found = compare(
             Plan(
                 experiment.control,
@@ -57,7 +66,7 @@ def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int
                 experiment.expected_users,
             ),
             Rule(metric.direction == "higher", metric.margin),
-            {arm: as_sums(metric.name, s, bool(experiment.covariates)) for arm, s in sums.items()},
+            sums,
         )
         if number == 0:
             for arm, s in sums.items():
@@ -68,6 +77,17 @@ def read_one(out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int
             ):
                 out.put("experiment_srm_pvalue", {**name, "interval": interval}, p)
         read_metric(out, {**name, "metric": metric.name}, found)
+
+
+def sums_of(
+    truth: ExperimentTruth, key: tuple[str, str, str, int], settings: Settings, has_before: bool
+) -> ArmSums:
+    """What is known of an arm; of composites the package's own sums, of the oracle's products."""
+    if key not in truth.moments:
+        return as_sums(key[1], truth.sums[key], has_before)
+    moments = truth.moments[key]
+    factors = [Fraction(c) / unit_of(part) for part, c in parts_of(key[1], settings)]
+    return composite_sums(moments["n"], moments, factors, has_before)
 
 
 def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from itertools import combinations_with_replacement
 from math import prod
 from typing import NamedTuple
 
@@ -73,10 +74,14 @@ class ExperimentTruth:
     towards no arm (before the exposure of their user, and of users without one): by experiment and
     day.
 
+    ``moments``: of composites by experiment, metric, arm and day the sums of values and products of
+    two, as `x1y2`; x and y are numbered as the parts are, `nz1` users whose x1 is not 0.
+
     Every day is there, from an experiment's start to its end or to the day of stream time.
     """
 
     sums: dict[tuple[str, str, str, int], ArmTruth] = field(default_factory=dict)
+    moments: dict[tuple[str, str, str, int], dict[str, int]] = field(default_factory=dict)
     mixed: dict[tuple[str, int], int] = field(default_factory=dict)
     outside: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
 
@@ -104,6 +109,8 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
                 out.outside[experiment.name, day] = trial.outside(so_far)
                 for (metric, arm), sums in trial.sums(so_far).items():
                     out.sums[experiment.name, metric, arm, day] = sums
+                for (metric, arm), moments in trial.moments(so_far).items():
+                    out.moments[experiment.name, metric, arm, day] = moments
     return out
 
 
@@ -155,7 +162,13 @@ class Trial:
         for fact in facts:
             value = kept.shown(fact.dims)[dimension]
             self.did[fact.user].append(Did(fact.event_ms, value, fact.component, fact.amount))
-        self.ratios = {m.name: ratio_of(m.name, settings) for m in experiment.metrics}
+        names = [metric.name for metric in experiment.metrics]
+        mixed = [name for name in names if name.startswith("composite@")]
+        self.ratios = {name: ratio_of(name, settings) for name in names if name not in mixed}
+        self.composites = {
+            name: [ratio_of(part, settings) for part, _ in parts_of(name, settings)]
+            for name in mixed
+        }
         self.caps = {m.name: m.cap for m in experiment.metrics}
         self.members: dict[str, list[User]] = defaultdict(list)
         self.mixed: list[User] = []
@@ -224,6 +237,25 @@ class Trial:
             out |= {(metric, arm): summed(its) for arm, its in points.items()}
         return out
 
+    def moments(self, days: range) -> dict[tuple[str, str], dict[str, int]]:
+        """(metric, arm) → sums of a composite, and `n` users."""
+        out: dict[tuple[str, str], dict[str, int]] = {}
+        for metric, ratios in self.composites.items():
+            for arm in self.experiment.arms:
+                users = [user for user in self.members[arm] if self.is_in(user, days)]
+                points = [[self.point(user, r, arm, days) for r in ratios] for user in users]
+                numbers = range(1, len(ratios) + 1)
+                sides = ("xy", "uv") if self.experiment.covariates else ("xy",)
+                names = [f"{letter}{i}" for side in sides for i in numbers for letter in side]
+                held = [{n: point[int(n[1]) - 1][n[0]] for n in names} for point in points]
+                found = {name: sum(its[name] for its in held) for name in names}
+                for a, b in combinations_with_replacement(names, 2):
+                    found[a + b] = sum(its[a] * its[b] for its in held)
+                for i in numbers:
+                    found[f"nz{i}"] = sum(its[f"x{i}"] != 0 for its in held)
+                out[metric, arm] = found | {"n": len(users)}
+        return out
+
     def is_in(self, user: User, days: range) -> bool:
         """Whether a user is compared on these days."""
         if self.experiment.outcomes == "attributed":
@@ -286,6 +318,17 @@ def summed(points: list[dict[str, int]]) -> ArmTruth:
 
 
 # Names of metrics -----------------------------------------------------------------------------
+
+
+def parts_of(metric: str, settings: Settings) -> list[tuple[str, float]]:
+    """The metrics that one is made of, and what their values count for: itself, or the parts of a
+    composite."""
+    base, _, name = metric.partition("@")
+    if base != "composite":
+        return [(metric, 1.0)]
+    (found,) = (each for each in settings.composites if each.name == name)
+    total = sum(abs(part.weight) for part in found.parts)
+    return [(part.metric, part.weight / total / (part.target or 1)) for part in found.parts]
 
 
 def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:

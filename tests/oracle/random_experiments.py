@@ -92,6 +92,10 @@ def some_metric(random: Random, name: str) -> ExperimentMetric:
     return ExperimentMetric(name=name, cap=cap)
 
 
+OF_SESSIONS = ("bounce_rate_ratio", "views_per_session", "session_length_mean_seconds")
+"""Metrics that are not summed by user."""
+
+
 def metrics_of(settings: Settings) -> Iterator[Spellings]:
     """All metrics of the settings' families."""
     families = settings.metrics.families
@@ -101,6 +105,10 @@ def metrics_of(settings: Settings) -> Iterator[Spellings]:
     of_rows = (scores.ratios, off_policy.ratios, items.ratios, custom.ratios)
     for name in (name for ratios in of_rows for name in ratios(settings)):
         yield (name,)
+    for composite in settings.composites:
+        by_users = all(part.metric not in OF_SESSIONS for part in composite.parts)
+        if by_users and all(part.against != "day_before" for part in composite.parts):
+            yield (f"composite@{composite.name}",)
     if "engagement" in families:
         for kind in settings.user_feedback_kinds:
             name = f"positive_rate_ratio.{kind}"

@@ -11,8 +11,10 @@ from streamer.settings.model import Settings
 from .acceptance import Acceptance
 from .alert_readings import read_alerts
 from .briefly import briefly
+from .composites import DAY_MS, CompositeIntervals, read_composites
 from .custom import CustomReadings
 from .dimensions import Kept, Segment
+from .drift import DriftReadings
 from .engagement import Engagement
 from .experiment_readings import read_experiments
 from .intervals import Intervals
@@ -20,7 +22,7 @@ from .items import ItemReadings
 from .joining import Joins, effective_dims, is_feedback
 from .off_policy import OffPolicyReadings
 from .scores import ScoreReadings
-from .shape import KINDS, Event, Readings, Row
+from .shape import KINDS, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
@@ -68,19 +70,42 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         of_items = max(settings.item_windows, key=lambda label: lengths_ms[label])
         longest = max(lengths_ms, key=lambda label: lengths_ms[label])
         facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
-        for label in settings.windows.lengths:
-            window = Window(label, stream_ms, verdict, joins, kept, settings)
-            window.read(out)
+
+        def read_window(into: Sink, label: str, at_ms: int) -> Window:
+            window = Window(label, at_ms, verdict, joins, kept, settings)
+            window.read(into)
             clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
-            tallied = engagement.read(out, window.span, clicks)
-            Intervals(window.span, stream_ms, kept, settings).read(out, facts, tallied)
-            slates.read(out, window.span, stream_ms)
-            ScoreReadings(joins, kept, settings).read(out, window.span, stream_ms)
-            OffPolicyReadings(joins, kept, settings).read(out, window.span, stream_ms)
-            known, every = (span_of(x, stream_ms, settings) for x in (of_items, longest))
-            items.read(out, window.span, known, every, stream_ms)
-            CustomReadings(verdict, joins, kept, settings).read(out, window.span, tallied)
+            tallied = engagement.read(into, window.span, clicks)
+            Intervals(window.span, at_ms, kept, settings).read(into, facts, tallied)
+            slates.read(into, window.span, at_ms)
+            ScoreReadings(joins, kept, settings).read(into, window.span, at_ms)
+            OffPolicyReadings(joins, kept, settings).read(into, window.span, at_ms)
+            known, every = (span_of(x, at_ms, settings) for x in (of_items, longest))
+            items.read(into, window.span, known, every, at_ms)
+            CustomReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
+            return window
+
+        for label in settings.windows.lengths:
+            window, past = read_window(out, label, stream_ms), Sink()
+            has_past = label in settings.windows.day_before
+            if has_past:
+                then = read_window(past, label, stream_ms - DAY_MS).span
+                shown = {segment_of(key[1], settings) for key in out.readings if is_of(key, label)}
+                DriftReadings(joins, kept, settings).read(out, window.span, then, shown)
+            read_composites(out, past.readings, settings, label)
+            of_groups = CompositeIntervals(window.span, stream_ms, kept, settings)
+            of_groups.read(out, facts, has_past)
     return briefly(out.readings, settings)
+
+
+def is_of(key: tuple[str, Labels], label: str) -> bool:
+    """Whether a series is of the window."""
+    return ("window", label) in key[1]
+
+
+def segment_of(labels: Labels, settings: Settings) -> Segment:
+    """The segment of a series."""
+    return frozenset((name, text) for name, text in labels if name in settings.dimension_names)
 
 
 def read_counters(

@@ -31,10 +31,16 @@ SETTINGS = parse({
     "dimensions": [{"name": "surface", "values": ["home", "feed"]}],
     "windows": {"lengths": ["1h"]},
     "metrics": {"families": ["traffic"]},
+    "composites": [{"name": "clicks", "parts": [
+        {"metric": "ctr_ratio", "weight": 3, "against": "target", "target": 0.4},
+        {"metric": "ctr_attributed_ratio", "weight": -1},
+        {"metric": "ctr_attributed_ratio", "against": "target", "target": 0.1},
+    ]}],
     "alerts": [
         {"name": "by_surface", "window": "24h", "segments": ["surface"], "drop": 0.2},
         {"name": "dated", "window": "6h", "reference": "2024-10-08", "traffic_drop": 0.0},
         {"name": "early", "window": "12h", "reference": "2024-10-04", "traffic_rise": 0.0},
+        {"name": "mixed", "metric": "composite@clicks", "window": "12h", "segments": ["surface"]},
         {"name": "alone", "window": "4h", "baseline": "before", "reference": "none",
          "traffic_drop": 0.0, "traffic_rise": 0.0},
     ],
@@ -118,6 +124,21 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         parts = windows.explained_traffic()
         assert sum(now for _, now, _ in parts) == everything.traffic.events
         assert len(parts) == 3
+
+
+def test_the_change_of_a_composite_is_the_sum_of_what_segments_gave() -> None:
+    engines = run_engines(SETTINGS, 2, to_log(records(3, 31)), 500)
+    views = [view_of(p) for p in engines.partitions]
+    at_ms = max(view.header.stream_ms for view in views)
+    (alert,) = (alert for alert in SETTINGS.alerts if alert.name == "mixed")
+    windows = Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
+    everything, *_ = windows.watched()
+    found = windows.explained()
+    assert found.change == found.mix + found.rate != 0
+    now, then = (float(v or 0) * windows.unit for v in (found.value_now, found.value_then))
+    assert everything.change.value == pytest.approx(now, rel=1e-9)
+    assert everything.change.baseline == pytest.approx(then, rel=1e-2)  # of days by their support
+    assert len(found.parts) == 3
 
 
 async def test_restarts_change_nothing_that_is_said() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from streamer.metrics.per_user import weeks_of
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
@@ -82,13 +83,13 @@ def test_sums_equal_the_oracles_whatever_the_cuts(seed: int) -> None:
         views = [view_of(p) for p in engines.partitions]
         measures = engines.catalogue.alert_measures
         for alert in settings.alerts:
-            series = measures.series_of(alert)
+            series = measures.series_of(alert)[0]
             oldest = min(series.rings[0].oldest(v.header.stream_ms) for v in views)
             wanted = expected(settings, records, alert)
             assert min(pane for pane, *_ in wanted) >= oldest  # nothing has left yet
             assert shown(settings, views, series) == wanted, alert.name
             assert shown(settings, views, series, 2) == by_day(wanted, alert)
-            assert shown(settings, views, measures.weeks_of(alert)) == by_time(wanted)
+            assert shown(settings, views, weeks_of(series)) == by_time(wanted)
         reference = reference or states(engines)
         assert states(engines) == reference
 
@@ -117,13 +118,13 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
     measures = run.engines.catalogue.alert_measures
     since = {}
     for alert in more.alerts:
-        series = measures.series_of(alert)
+        series = measures.series_of(alert)[0]
         since[alert.name] = reader.views[0].alert_series[series.shape].since_ms
         if since[alert.name] == 0:
             wanted = expected(more, records, alert)
             assert shown(more, reader.views, series) == wanted
             assert shown(more, reader.views, series, 2) == by_day(wanted, alert)
-            assert shown(more, reader.views, measures.weeks_of(alert)) == by_time(wanted)
+            assert shown(more, reader.views, weeks_of(series)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
     assert len(reader.views[0].alert_series) == 9
 

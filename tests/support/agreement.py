@@ -71,6 +71,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "custom_mean@latency", "direction": "lower"},
                     {"name": "custom_per_user@margin", "cap": 0.9},
                     {"name": "custom_per_impression@spent"},
+                    {"name": "composite@arms"},
                 ],
             }
         ],
@@ -82,6 +83,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "policy", "metric": "ips_ratio@by-place"},
             {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
             {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
+            {"name": "healthy", "metric": "composite@arms", "segments": ["surface"]},
         ],
         "items": {
             "dimensions": ["surface", "variant"],
@@ -92,6 +94,41 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
         "policies": [
             {"name": "new", "propensity": "p_new", "estimate": "q_new"},
             {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
+        ],
+        "windows": {"day_before": ["1h", "24h"]},
+        "composites": [
+            {
+                "name": "health",
+                "parts": [
+                    {"metric": "ctr_ratio", "weight": 0.6, "against": "target", "target": 0.3},
+                    {"metric": "dwell_mean_seconds", "weight": 0.01},
+                    {"metric": "bounce_rate_ratio", "weight": -0.2},
+                ],
+            },
+            {
+                "name": "arms",
+                "parts": [
+                    {"metric": "ctr_ratio", "weight": 2, "against": "target", "target": 0.4},
+                    {"metric": "ndcg_ratio@3.engaged"},
+                    {"metric": "snips_ratio@new", "weight": -0.5},
+                ],
+            },
+            {
+                "name": "than-yesterday",
+                "parts": [
+                    {"metric": "conversion_value_per_click", "against": "day_before"},
+                    {"metric": "ctr_attributed_ratio", "against": "day_before"},
+                    {"metric": "cvr_attributed_ratio", "weight": 3},
+                ],
+            },
+            {
+                "name": "models",
+                "parts": [
+                    {"metric": "ndcg_ratio@3.engaged", "against": "day_before"},
+                    {"metric": "snips_ratio@new"},
+                    {"metric": "log_loss", "weight": -0.5, "against": "day_before"},
+                ],
+            },
         ],
     },
     "no dimensions, short times": {
@@ -109,6 +146,9 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             },
         },
         "attribution": {"click": "10m", "conversion": "1h"},
+        "composites": [
+            {"name": "c", "parts": [{"metric": "ctr_attributed_ratio"}, {"metric": "cvr_ratio"}]},
+        ],
         "time": {"max_lateness": "10m", "max_skew": "1m", "dedup_horizon": "20m"},
     },
     "mapped names, own rollups": {
@@ -163,10 +203,30 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "start": date(2023, 11, 15),
                 "covariate_days": 1,
                 "alpha": 0.1,
-                "metrics": [{"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}],
+                "metrics": [
+                    *({"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}),
+                    {"name": "composite@value"},
+                ],
             },
         ],
-        "windows": {"lengths": ["7s", "24h"]},
+        "windows": {"lengths": ["7s", "24h"], "day_before": ["24h"]},
+        "composites": [
+            {
+                "name": "value",
+                "parts": [
+                    {"metric": "conversion_value_per_click", "against": "target", "target": 40},
+                    {"metric": "map_ratio@5", "weight": 5},
+                    {"metric": "dwell_mean_seconds", "weight": -0.1},
+                ],
+            },
+            {
+                "name": "policies",
+                "parts": [
+                    {"metric": "doubly_robust_ratio@A", "against": "day_before"},
+                    {"metric": "classifier_recall_ratio@0.5", "weight": 2},
+                ],
+            },
+        ],
         "items": {"category": "country", "dimensions": ["country"], "users": 100},
     },
 }
@@ -178,7 +238,10 @@ SKETCHED = (
 )
 """The metrics that are estimates: within 1 %."""
 
-DIFFERENCES = ("streamer_fairness_loss", "streamer_pearson_r", "streamer_exposure_gini")
+DIFFERENCES = (
+    *("streamer_fairness_loss", "streamer_pearson_r", "streamer_composite"),
+    "streamer_exposure_gini",
+)
 """Made of differences, in which digits are lost."""
 
 

@@ -56,14 +56,30 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
             truth.outside[trial.name, day] = none["early"], none["unexposed"]
             for (metric, arm), sums in arms_of(trial, parts, day).items():
                 truth.sums[trial.name, metric, arm, day] = sums
+            for (metric, arm), moments in composites_of(trial, parts, day).items():
+                truth.moments[trial.name, metric, arm, day] = moments
     return truth
+
+
+def composites_of(
+    trial: Trial, parts: Sequence[Columns], day: int
+) -> dict[tuple[str, str], dict[str, int]]:
+    """(composite, arm) → the sums up to a day."""
+    found = {}
+    for arm, sums in zip(trial.arms, cumulated(trial, parts, day)[1:], strict=True):
+        for measure in (measure for measure in trial.measures if measure.parts):
+            names = trial.moments_of(measure)
+            its = {name: sums[f"{measure.name} {name}"] for name in names}
+            found[measure.name, arm] = its | {"n": sums["users"]}
+    return found
 
 
 def arms_of(trial: Trial, parts: Sequence[Columns], day: int) -> dict[tuple[str, str], ArmTruth]:
     """(metric, arm) → the sums up to a day."""
     found = {}
     for arm, sums in zip(trial.arms, cumulated(trial, parts, day)[1:], strict=True):
-        for measure in trial.measures:
-            moments = {moment: sums[f"{measure.name} {moment}"] for moment in trial.moments}
+        for measure in (measure for measure in trial.measures if not measure.parts):
+            names = trial.moments_of(measure)
+            moments = {name: sums[f"{measure.name} {name}"] for name in names}
             found[measure.name, arm] = ArmTruth(sums["users"], **moments)
     return found

@@ -45,6 +45,9 @@ EVERYTHING = {
     "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
     "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
     "STREAMER_CUSTOM": '[{ name = "t", kind = "clicks", field = "dwell_ms", quantiles = true }]',
+    "STREAMER_WINDOWS__DAY_BEFORE": '["1h"]',
+    "STREAMER_COMPOSITES": '[{ name = "health", parts = [{ metric = "ctr_ratio" },'
+    ' { metric = "dwell_mean_seconds", against = "target", target = 60 }] }]',
 }
 """Families that are off by default have panels, too."""
 ARRIVED_SECONDS = 45.0

@@ -8,6 +8,7 @@ use crate::changes::Segment;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::labels::Labels;
 use crate::counting::panes::{Overflow, Panes};
+use crate::counting::rings::Rings;
 use crate::counting::statistics::{GROUPS, group_of};
 use crate::spec;
 
@@ -25,7 +26,7 @@ impl Series {
         Self {
             spec: spec.clone(),
             labels,
-            panes: Panes::new(&spec.rings),
+            panes: Panes::new(Rings::new(&spec.rings)),
         }
     }
 

@@ -5,57 +5,23 @@
 //! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
 //! which is a uniform sample of the items, the same one in every partition.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
-
 use hashbrown::HashMap;
 
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
 use crate::counting::dimensions::Dimensions;
+use crate::counting::item_rows::{Key, Moment, PLACE_BITS, Rows};
 use crate::counting::labels::Labels;
-use crate::counting::panes::{Columns, MAX_SUM, Overflow, PANE_BITS, PaneStore, unit_of};
-use crate::hash::{NONE, Spread, in_sample, mix};
+use crate::counting::panes::{Columns, MAX_SUM, Overflow, PANE_BITS, PaneStore};
+use crate::counting::rings::Rings;
+use crate::hash::NONE;
 use crate::spec::ItemCountsSpec;
 
-/// Bits of a count's place in a code, and of a label before it; the item's hash begins the code.
-pub const PLACE_BITS: u32 = 7;
-pub const LABEL_BITS: u32 = 10;
-const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
 /// The place of a pane's sample bits, which stand where the counts of no item do.
 pub const SAMPLE_PLACE: u64 = (1 << PLACE_BITS) - 1;
 /// Stands for all items: under it lists are counted.
 const EVERY: u64 = 0;
 /// A list of n items has the length √n: what one of them adds has these units, over √n.
 const WEIGHT_UNIT: i64 = 1 << 28;
-
-/// Item and label, in one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(u64);
-
-impl Key {
-    fn new(item: u64, label: u32) -> Self {
-        Self((item >> ITEM_SHIFT) << LABEL_BITS | u64::from(label))
-    }
-
-    fn is_in_sample(self, bits: u32) -> bool {
-        in_sample(self.0 >> LABEL_BITS << ITEM_SHIFT, bits)
-    }
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(mix(self.0, 0));
-    }
-}
-
-/// A key at a time, in units of the panes' common divisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Moment(i64, Key);
-
-impl Hash for Moment {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(mix(self.1.0, self.0 as u64));
-    }
-}
 
 /// Places of counts in a row: those of lists only where lists are counted.
 #[derive(Clone, Copy, Debug)]
@@ -82,65 +48,6 @@ impl Places {
     }
     fn width(self) -> usize {
         3 + 3 * self.cutoffs
-    }
-}
-
-/// Rows of counts by a key.
-#[derive(Debug)]
-struct Rows<K> {
-    places: HashMap<K, u32, BuildHasherDefault<Spread>>,
-    counts: Vec<i64>,
-    width: usize,
-}
-
-impl<K: Copy + Eq + Hash> Rows<K> {
-    fn new(width: usize) -> Self {
-        Self {
-            places: HashMap::default(),
-            counts: Vec::new(),
-            width,
-        }
-    }
-
-    fn row(&mut self, key: K) -> &mut [i64] {
-        let at = self.place(key);
-        &mut self.counts[at..at + self.width]
-    }
-
-    /// Where the counts of a key begin.
-    fn place(&mut self, key: K) -> usize {
-        let next = self.places.len() as u32;
-        let at = *self.places.entry(key).or_insert(next) as usize * self.width;
-        if at == self.counts.len() {
-            self.counts.resize(at + self.width, 0);
-        }
-        at
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (K, &[i64])> {
-        let of = |(key, at): (&K, &u32)| {
-            let first = *at as usize * self.width;
-            (*key, &self.counts[first..first + self.width])
-        };
-        self.places.iter().map(of)
-    }
-
-    fn clear(&mut self) {
-        self.places.clear();
-        self.counts.clear();
-    }
-
-    /// Keeps those rows only.
-    fn retain(&mut self, keep: impl Fn(K) -> bool) {
-        let mut kept = Self::new(self.width);
-        for (key, counts) in self.iter().filter(|(key, _)| keep(*key)) {
-            kept.row(key).copy_from_slice(counts);
-        }
-        *self = kept;
-    }
-
-    fn bytes(&self) -> usize {
-        self.places.allocation_size() + self.counts.capacity() * size_of::<i64>()
     }
 }
 
@@ -176,7 +83,7 @@ impl ItemCounts {
         };
         Self {
             labels: Labels::new(spec.dimensions.clone(), spec.labels),
-            unit_ms: unit_of(&spec.rings),
+            unit_ms: Rings::new(&spec.rings).unit_ms(),
             gathered: Rows::new(places.width()),
             last: None,
             panes: HashMap::new(),

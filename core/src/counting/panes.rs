@@ -5,13 +5,12 @@
 //! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
 
 use crate::changes::Segment;
+use crate::counting::rings::Rings;
+pub use crate::counting::rings::TOTALS;
 use crate::hash::{HashMap, mix};
-use crate::spec::Ring;
 
 /// Integers of a cell.
 pub const BLOCK: usize = 64;
-/// The ring of the totals since the state began: it has the one pane 0. Windows are 1, 2, …
-pub const TOTALS: u64 = 9;
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;
 const BLOCK_BITS: u32 = 8;
@@ -35,7 +34,8 @@ fn ring_and_pane(number: u64) -> (u64, i64) {
     )
 }
 
-type Row = [i64; BLOCK];
+/// The integers of a cell.
+pub type Row = [i64; BLOCK];
 
 /// Rows of integers by key, added up in place.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ struct Pane {
 /// All rings of a partition, and the totals.
 #[derive(Debug)]
 pub struct Panes {
-    rings: Vec<Ring>,
+    rings: Rings,
     unit_ms: i64,
     gathered: Rows,
     totals: Rows,
@@ -92,7 +92,6 @@ pub struct Panes {
     cells: Vec<Row>,
     free: Vec<u32>,
     changed: Vec<u64>,
-    oldest: Vec<i64>,
 }
 
 /// A sum would pass `MAX_SUM`.
@@ -100,17 +99,16 @@ pub struct Panes {
 pub struct Overflow;
 
 impl Panes {
-    pub fn new(rings: &[Ring]) -> Self {
+    pub fn new(rings: Rings) -> Self {
         Self {
-            rings: rings.to_vec(),
-            unit_ms: unit_of(rings),
+            unit_ms: rings.unit_ms(),
+            rings,
             gathered: Rows::default(),
             totals: Rows::default(),
             panes: hashbrown::HashMap::new(),
             cells: Vec::new(),
             free: Vec::new(),
             changed: Vec::new(),
-            oldest: vec![i64::MIN; rings.len()],
         }
     }
 
@@ -170,11 +168,20 @@ impl Panes {
         for (key, row) in gathered.keys.iter().zip(&gathered.rows) {
             let cell = (key & ((1 << (SEGMENT_BITS + BLOCK_BITS)) - 1)) as u32;
             let at_ms = (key >> (SEGMENT_BITS + BLOCK_BITS)) as i64 * self.unit_ms;
-            for number in 0..self.rings.len() {
-                let ring = self.rings[number];
+            let block = cell as usize & ((1 << BLOCK_BITS) - 1);
+            let for_day_before = self.rings.for_day_before(block, row);
+            let mut place = 0;
+            while let Some((number, ring)) = self.rings.get(place) {
+                place += 1;
                 let pane = at_ms.div_euclid(ring.pane_ms);
-                if pane >= ring.oldest(stream_ms) {
-                    self.add_row(number as u64 + 1, pane as u64, cell, row)?;
+                let is_of_window = number < TOTALS;
+                let amounts = if is_of_window {
+                    Some(row)
+                } else {
+                    for_day_before.as_ref()
+                };
+                if let Some(amounts) = amounts.filter(|_| pane >= ring.oldest(stream_ms)) {
+                    self.add_row(number, pane as u64, cell, amounts)?;
                 }
             }
         }
@@ -218,19 +225,12 @@ impl Panes {
 
     /// Forgets the panes that no window at or after `stream_ms` covers.
     fn expire(&mut self, stream_ms: i64) {
-        let oldest: Vec<i64> = self
-            .rings
-            .iter()
-            .map(|ring| ring.oldest(stream_ms))
-            .collect();
-        if oldest == self.oldest {
+        if !self.rings.advance(stream_ms) {
             return;
         }
         let is_gone = |number: u64| {
             let (ring, pane) = ring_and_pane(number);
-            oldest
-                .get(ring as usize - 1)
-                .is_some_and(|first| pane < *first)
+            self.rings.is_gone(ring, pane)
         };
         let (cells, free) = (&mut self.cells, &mut self.free);
         self.panes.retain(|number, pane| {
@@ -244,7 +244,6 @@ impl Panes {
             keep
         });
         self.changed.retain(|number| !is_gone(*number));
-        self.oldest = oldest;
     }
 }
 
@@ -328,24 +327,13 @@ impl Panes {
     }
 }
 
-/// Milliseconds of the greatest common divisor of the lengths of panes.
-pub fn unit_of(rings: &[Ring]) -> i64 {
-    rings
-        .iter()
-        .fold(0, |unit, ring| gcd(unit, ring.pane_ms))
-        .max(1)
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Ring;
 
     fn panes() -> Panes {
-        Panes::new(&[
+        let rings = Rings::new(&[
             Ring {
                 pane_ms: 1_000,
                 panes: 60,
@@ -354,7 +342,8 @@ mod tests {
                 pane_ms: 5_000,
                 panes: 60,
             },
-        ])
+        ]);
+        Panes::new(rings)
     }
 
     #[test]

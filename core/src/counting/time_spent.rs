@@ -1,6 +1,7 @@
 //! Time spent: reports of feedback and sessions, made viewings.
 
-use super::{Counting, viewing_key};
+use super::Counting;
+use super::viewings::viewing_key;
 use crate::attribution::pending::Feedback;
 use crate::changes::{Dwell, Segment};
 use crate::counting::viewings::{Report, Viewing};

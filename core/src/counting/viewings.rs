@@ -147,3 +147,8 @@ fn change_of(row: &Row<Viewing>, dimensions: &mut Dimensions, sign: i64) -> Dwel
         sign,
     }
 }
+
+/// The key of the viewings of an item of a request.
+pub fn viewing_key(slate_key: u64, pair: u64) -> u64 {
+    crate::hash::mix(slate_key, pair)
+}

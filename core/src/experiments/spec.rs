@@ -60,4 +60,28 @@ pub struct MeasureSpec {
     pub high: Option<usize>,
     #[serde(default)]
     pub cap: Cap,
+    /// Of a composite the ratios besides this one.
+    #[serde(default)]
+    pub others: Vec<RatioSpec>,
+}
+
+/// Another ratio of a composite.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RatioSpec {
+    pub above: usize,
+    pub below: Option<usize>,
+    pub high: Option<usize>,
+}
+
+impl MeasureSpec {
+    /// All ratios: itself first.
+    pub fn ratios(&self) -> impl Iterator<Item = RatioSpec> {
+        let first = RatioSpec {
+            above: self.above,
+            below: self.below,
+            high: self.high,
+        };
+        std::iter::once(first).chain(self.others.iter().copied())
+    }
 }

@@ -3,72 +3,78 @@
 use ethnum::I256;
 
 use crate::counting::components::LIMB_BITS;
-use crate::experiments::spec::MeasureSpec;
+use crate::experiments::spec::{MeasureSpec, RatioSpec};
 
-/// How many moments a measure has: numerator, denominator, the same of the days before if there are
-/// covariates; the products of two of them; and 1 where the numerator is not 0.
-pub fn moments(has_covariates: bool) -> usize {
-    if has_covariates {
-        4 + 10 + 1
-    } else {
-        2 + 3 + 1
-    }
+/// How many moments a measure has: numerator and denominator of each of its ratios, the same of the
+/// days before if there are covariates; the products of two of them; and for each ratio 1 where the
+/// numerator is not 0.
+pub fn moments(measure: &MeasureSpec, has_covariates: bool) -> usize {
+    let ratios = 1 + measure.others.len();
+    let values = if has_covariates { 4 } else { 2 } * ratios;
+    values + values * (values + 1) / 2 + ratios
 }
 
 /// Of each measure the bucket that its numerator is in, and the moments.
 #[derive(Debug, Default)]
 pub struct Standing {
     pub is_in: bool,
-    /// Moments of each measure.
-    width: usize,
+    /// Where the moments of each measure end.
+    ends: Vec<usize>,
     buckets: Vec<usize>,
     moments: Vec<I256>,
+    /// A buffer.
+    values: Vec<i128>,
 }
 
 impl Standing {
     /// A user with these totals of each component, and of the days before, is in.
     pub fn set(&mut self, measures: &[MeasureSpec], totals: &[i128], before: Option<&[i128]>) {
         self.is_in = true;
-        self.width = moments(before.is_some());
+        self.ends.clear();
         self.buckets.clear();
         self.moments.clear();
         for measure in measures {
-            let (x, bucket) = measure.cap.capped(above_of(measure, totals));
-            let y = below_of(measure, totals);
-            self.buckets.push(bucket);
-            match before {
-                None => self.push([x, y]),
-                Some(before) => {
-                    self.push([x, y, above_of(measure, before), below_of(measure, before)]);
+            self.values.clear();
+            for totals in [Some(totals), before].into_iter().flatten() {
+                for ratio in measure.ratios() {
+                    self.values.push(above_of(&ratio, totals));
+                    self.values.push(below_of(&ratio, totals));
                 }
             }
+            let (x, bucket) = measure.cap.capped(self.values[0]);
+            self.values[0] = x;
+            self.buckets.push(bucket);
+            self.push(1 + measure.others.len());
         }
     }
 
-    fn push<const N: usize>(&mut self, values: [i128; N]) {
-        self.moments.extend(values.map(I256::from));
+    /// Append the moments of the values.
+    fn push(&mut self, ratios: usize) {
+        let (values, moments) = (&self.values, &mut self.moments);
+        moments.extend(values.iter().map(|value| I256::from(*value)));
         for (i, a) in values.iter().enumerate() {
-            let products = values[i..].iter().map(|b| product(*a, *b));
-            self.moments.extend(products);
+            moments.extend(values[i..].iter().map(|b| product(*a, *b)));
         }
-        self.moments.push(I256::from(values[0] != 0));
+        let above = values.iter().step_by(2).take(ratios);
+        moments.extend(above.map(|x| I256::from(*x != 0)));
+        self.ends.push(moments.len());
     }
 
     /// Bucket and moments of a measure; none of a user who is not in.
     pub fn of(&self, measure: usize) -> Option<(usize, &[I256])> {
         let bucket = self.buckets.get(measure).filter(|_| self.is_in)?;
-        let moments = &self.moments[measure * self.width..][..self.width];
-        Some((*bucket, moments))
+        let first = measure.checked_sub(1).map_or(0, |last| self.ends[last]);
+        Some((*bucket, &self.moments[first..self.ends[measure]]))
     }
 }
 
-fn above_of(measure: &MeasureSpec, totals: &[i128]) -> i128 {
-    let high = measure.high.map_or(0, |high| totals[high]);
-    totals[measure.above] + (high << LIMB_BITS)
+fn above_of(ratio: &RatioSpec, totals: &[i128]) -> i128 {
+    let high = ratio.high.map_or(0, |high| totals[high]);
+    totals[ratio.above] + (high << LIMB_BITS)
 }
 
-fn below_of(measure: &MeasureSpec, totals: &[i128]) -> i128 {
-    measure.below.map_or(1, |below| totals[below])
+fn below_of(ratio: &RatioSpec, totals: &[i128]) -> i128 {
+    ratio.below.map_or(1, |below| totals[below])
 }
 
 /// Exact; short where both fit 64 bits.
@@ -76,5 +82,42 @@ fn product(a: i128, b: i128) -> I256 {
     match (i64::try_from(a), i64::try_from(b)) {
         (Ok(a), Ok(b)) => I256::from(i128::from(a) * i128::from(b)),
         _ => I256::from(a) * I256::from(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::caps::Cap;
+
+    #[test]
+    fn a_composite_has_the_products_of_all_its_parts() {
+        let other = RatioSpec {
+            above: 2,
+            below: Some(1),
+            high: None,
+        };
+        let measure = MeasureSpec {
+            above: 0,
+            below: Some(1),
+            high: None,
+            cap: Cap::None,
+            others: vec![other],
+        };
+        assert_eq!(moments(&measure, false), 16);
+        assert_eq!(moments(&measure, true), 8 + 36 + 2);
+        let single = MeasureSpec {
+            others: vec![],
+            ..measure.clone()
+        };
+        let mut standing = Standing::default();
+        standing.set(&[single, measure], &[2, 3, 0], None);
+        let of = |number| -> Vec<i64> {
+            let (_, found) = standing.of(number).unwrap();
+            found.iter().map(|value| value.as_i64()).collect()
+        };
+        assert_eq!(of(0), [2, 3, 4, 6, 9, 1]);
+        let products = [4, 6, 0, 6, 9, 0, 9, 0, 0, 9];
+        assert_eq!(of(1), [&[2, 3, 0, 3], &products[..], &[1, 0]].concat());
     }
 }

@@ -71,8 +71,9 @@ pub struct Trial {
     firsts: Vec<usize>,
     /// How many statistics an arm has on a day.
     stats: usize,
-    /// How many sums each measure has, in each bucket.
-    pub moments: usize,
+    /// How many sums each measure has, in each bucket; and the most of them.
+    moments: Vec<usize>,
+    pub width: usize,
 }
 
 /// Buffers that are used for one user after another.
@@ -101,11 +102,15 @@ impl Trial {
         components: usize,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
-        let moments = moments(covariates.is_some());
+        let has_covariates = covariates.is_some();
+        let of_measure = |measure| moments(measure, has_covariates);
+        let moments: Vec<usize> = spec.measures.iter().map(of_measure).collect();
         let (mut firsts, mut stats) = (Vec::new(), COUNTS);
-        for measure in &spec.measures {
-            let places = [Some(measure.above), measure.below, measure.high];
-            if places.iter().flatten().any(|place| *place >= components) {
+        for (measure, moments) in spec.measures.iter().zip(&moments) {
+            let places = measure
+                .ratios()
+                .flat_map(|r| [Some(r.above), r.below, r.high]);
+            if places.flatten().any(|place| place >= components) {
                 return Err("a measure of an experiment has no such component".to_owned());
             }
             firsts.push(stats);
@@ -125,6 +130,7 @@ impl Trial {
             measures: spec.measures.clone(),
             firsts,
             stats,
+            width: moments.iter().copied().max().unwrap_or(0).max(COUNTS),
             moments,
         })
     }
@@ -273,7 +279,7 @@ impl Trial {
             if now == before {
                 continue;
             }
-            let key = |bucket: usize| self.key(arm, day, first + bucket * self.moments);
+            let key = |bucket: usize| self.key(arm, day, first + bucket * self.moments[number]);
             if let Some((bucket, moments)) = now {
                 sums.add_all(key(bucket), moments, sign);
             }

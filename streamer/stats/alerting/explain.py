@@ -15,7 +15,7 @@ All parts are fractions: they add up to the change exactly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -126,6 +126,48 @@ def explain(now: Sums, then: Sums) -> Explanation:
     ]  # fmt: skip
     parts.sort(key=lambda part: (-max(abs(part.mix), abs(part.rate)), part.segment))
     return Explanation(*whole, tuple(parts))
+
+
+def explain_sum(parts: Sequence[tuple[Fraction, Sums, Sums]]) -> Explanation:
+    """The change of a sum of ratios, Σ c R, from (c, now, then) of each: what they give to it is
+    added up by segment. Shares are those of the first ratio; rates the segment's own sum.
+
+    >>> clicks = {"home": (9, 20), "feed": (1, 20)}, {"home": (9, 20), "feed": (3, 20)}
+    >>> value = {"home": (4, 2), "feed": (4, 2)}, {"home": (4, 2), "feed": (8, 2)}
+    >>> found = explain_sum([(Fraction(1), *clicks), (Fraction(1, 2), *value)])
+    >>> [str(n) for n in (found.change, found.mix, found.rate)]  # -1/20 - 1/2
+    ['-11/20', '0', '-11/20']
+    """
+    found = [(factor, explain(now, then)) for factor, now, then in parts]
+    whole_then = _added([(factor, its.value_then) for factor, its in found])
+    whole_now = _added([(factor, its.value_now) for factor, its in found])
+    if whole_then is None or whole_now is None:
+        return Explanation(whole_then, whole_now, ())
+    by_segment = [(factor, {part.segment: part for part in its.parts}) for factor, its in found]
+    names = dict.fromkeys(name for _, its in by_segment for name in its)
+    none = Part("", _ZERO, _ZERO, None, None, _ZERO, _ZERO)
+    summed = []
+    for name in names:
+        own = [(factor, its.get(name, none)) for factor, its in by_segment]
+        summed.append(
+            Part(
+                name,
+                own[0][1].share_then,
+                own[0][1].share_now,
+                _added([(factor, part.rate_then) for factor, part in own]),
+                _added([(factor, part.rate_now) for factor, part in own]),
+                sum((factor * part.mix for factor, part in own), _ZERO),
+                sum((factor * part.rate for factor, part in own), _ZERO),
+            )
+        )
+    summed.sort(key=lambda part: (-max(abs(part.mix), abs(part.rate)), part.segment))
+    return Explanation(whole_then, whole_now, tuple(summed))
+
+
+def _added(terms: Sequence[tuple[Fraction, Fraction | None]]) -> Fraction | None:
+    """Σ c R, None where an R is."""
+    known = [factor * value for factor, value in terms if value is not None]
+    return sum(known, _ZERO) if len(known) == len(terms) else None
 
 
 def _whole(side: Sums) -> Fraction | None:

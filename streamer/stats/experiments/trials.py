@@ -17,6 +17,7 @@ import numpy as np
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.stats.experiments.caps import EDGES, Cap, Quantile, buckets_of, folded
+from streamer.stats.experiments.composite import BEFORE, NOW, names_of
 from streamer.stats.experiments.exposures import Exposure
 
 USERS = 0
@@ -37,6 +38,8 @@ class Measure:
     below: int | None
     high: int | None = None
     cap: Cap = None
+    parts: tuple[Measure, ...] = ()
+    """Of a composite its ratios, of which the first is this one; else nothing."""
 
     @property
     def buckets(self) -> int:
@@ -63,19 +66,21 @@ class Trial:
         """The first day that is wanted: of the covariates, or of the experiment."""
         return min(self.covariates.start, self.days.start) if self.covariates else self.days.start
 
-    @cached_property
-    def vectors(self) -> tuple[str, ...]:
+    def vectors_of(self, measure: Measure) -> list[str]:
         """Names of the values that a measure has of each user: numerator, denominator, and the
-        same of the days before."""
-        return ("x", "y", "u", "v") if len(self.covariates) else ("x", "y")
+        same of the days before; of a composite those of all its parts."""
+        letters = (NOW, BEFORE) if len(self.covariates) else (NOW,)
+        if not measure.parts:
+            return [name for each in letters for name in each]
+        return [name for each in letters for name in names_of(len(measure.parts), each)]
 
-    @cached_property
-    def moments(self) -> tuple[str, ...]:
+    def moments_of(self, measure: Measure) -> tuple[str, ...]:
         """Names of the sums of a measure: of values, of products of two, and ``nz``, the users
-        whose numerator is not 0."""
-        names = self.vectors
+        whose numerator is not 0 (of a composite ``nz1``, …)."""
+        names = self.vectors_of(measure)
         pairs = (a + b for i, a in enumerate(names) for b in names[i:])
-        return (*names, *pairs, "nz")
+        numbers = [str(i) for i in range(1, len(measure.parts) + 1)] or [""]
+        return (*names, *pairs, *(f"nz{number}" for number in numbers))
 
     @cached_property
     def shape(self) -> str:
@@ -83,7 +88,7 @@ class Trial:
         settings does not take them for its own."""
         days, before = self.days, self.covariates
         spans = (days.start, days.stop, before.start, before.stop)
-        measures = [(m.name, m.cap) for m in self.measures]
+        measures = [(m.name, m.cap, *(part.name for part in m.parts)) for m in self.measures]
         return repr((self.name, self.dimension, self.arms, spans, measures, self.exposure.name))
 
     @cached_property
@@ -93,7 +98,7 @@ class Trial:
         firsts, first = [], _FIRST_MEASURE
         for measure in self.measures:
             firsts.append(first)
-            first += len(self.moments) * measure.buckets
+            first += len(self.moments_of(measure)) * measure.buckets
         return [*firsts, first]
 
     @property
@@ -126,7 +131,8 @@ def _of_measure(
     trial: Trial, measure: Measure, total: Sequence[int], first: int
 ) -> list[dict[str, int]]:
     """The sums of a measure in no arm and in each."""
-    names, size = trial.moments, len(trial.moments)
+    names = trial.moments_of(measure)
+    size = len(names)
     found: list[dict[int, dict[str, int]]] = []
     users: Counter[int] = Counter()
     for start in range(first, len(total), trial.stats):
@@ -135,7 +141,7 @@ def _of_measure(
             sums = total[start + bucket * size : start + (bucket + 1) * size]
             if any(sums) or not bucket:
                 buckets[bucket] = dict(zip(names, sums, strict=True))
-                users[bucket] += buckets[bucket]["y"]
+                users[bucket] += buckets[bucket].get("y", 0)
         found.append(buckets)
     if not isinstance(measure.cap, Quantile):
         return [buckets[0] for buckets in found]

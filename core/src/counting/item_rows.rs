@@ -1,0 +1,100 @@
+//! Rows of counts by item and label.
+
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use hashbrown::HashMap;
+
+use crate::hash::{Spread, in_sample, mix};
+
+/// Bits of a count's place in a code, and of a label before it; the item's hash begins the code.
+pub const PLACE_BITS: u32 = 7;
+pub const LABEL_BITS: u32 = 10;
+const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
+/// Item and label, in one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(pub u64);
+
+impl Key {
+    pub fn new(item: u64, label: u32) -> Self {
+        Self((item >> ITEM_SHIFT) << LABEL_BITS | u64::from(label))
+    }
+
+    pub fn is_in_sample(self, bits: u32) -> bool {
+        in_sample(self.0 >> LABEL_BITS << ITEM_SHIFT, bits)
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(mix(self.0, 0));
+    }
+}
+
+/// A key at a time, in units of the panes' common divisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment(pub i64, pub Key);
+
+impl Hash for Moment {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(mix(self.1.0, self.0 as u64));
+    }
+}
+
+/// Rows of counts by a key.
+#[derive(Debug)]
+pub struct Rows<K> {
+    pub places: HashMap<K, u32, BuildHasherDefault<Spread>>,
+    pub counts: Vec<i64>,
+    pub width: usize,
+}
+
+impl<K: Copy + Eq + Hash> Rows<K> {
+    pub fn new(width: usize) -> Self {
+        Self {
+            places: HashMap::default(),
+            counts: Vec::new(),
+            width,
+        }
+    }
+
+    pub fn row(&mut self, key: K) -> &mut [i64] {
+        let at = self.place(key);
+        &mut self.counts[at..at + self.width]
+    }
+
+    /// Where the counts of a key begin.
+    pub fn place(&mut self, key: K) -> usize {
+        let next = self.places.len() as u32;
+        let at = *self.places.entry(key).or_insert(next) as usize * self.width;
+        if at == self.counts.len() {
+            self.counts.resize(at + self.width, 0);
+        }
+        at
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (K, &[i64])> {
+        let of = |(key, at): (&K, &u32)| {
+            let first = *at as usize * self.width;
+            (*key, &self.counts[first..first + self.width])
+        };
+        self.places.iter().map(of)
+    }
+
+    pub fn clear(&mut self) {
+        self.places.clear();
+        self.counts.clear();
+    }
+
+    /// Keeps those rows only.
+    pub fn retain(&mut self, keep: impl Fn(K) -> bool) {
+        let mut kept = Self::new(self.width);
+        for (key, counts) in self.iter().filter(|(key, _)| keep(*key)) {
+            kept.row(key).copy_from_slice(counts);
+        }
+        *self = kept;
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.places.allocation_size() + self.counts.capacity() * size_of::<i64>()
+    }
+}

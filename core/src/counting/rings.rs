@@ -1,0 +1,150 @@
+//! Rings: which panes are kept, and for how long.
+//!
+//! The rings of windows have the numbers 1, 2, … and keep every statistic as long as their window
+//! covers it. Where settings ask for it, a window has a second ring under `TOTALS` + its number,
+//! which keeps some statistics for a day and a window: the same window a day before.
+
+use crate::counting::panes::{BLOCK, Row};
+use crate::spec::{DayBefore, Ring};
+
+/// The ring of the totals since the state began: it has the one pane 0.
+pub const TOTALS: u64 = 9;
+/// More than any number of a ring.
+const NUMBERS: usize = 2 * TOTALS as usize;
+
+/// All rings of a partition, or of an alert series.
+#[derive(Debug)]
+pub struct Rings {
+    all: Vec<(u64, Ring)>,
+    /// The statistics that are kept for the day before, by block: a bit for each place.
+    kept: Vec<u64>,
+    /// The oldest pane by number of the ring, as of the last call of `advance`.
+    oldest: [i64; NUMBERS],
+}
+
+impl Rings {
+    /// Those of windows.
+    pub fn new(windows: &[Ring]) -> Self {
+        Self {
+            all: (1..).zip(windows.iter().copied()).collect(),
+            kept: Vec::new(),
+            oldest: [i64::MIN; NUMBERS],
+        }
+    }
+
+    /// The same, and those of the day before. An error where a window has no such number.
+    pub fn with_day_before(windows: &[Ring], spec: &DayBefore) -> Result<Self, String> {
+        let mut rings = Self::new(windows);
+        for (window, ring) in &spec.rings {
+            if !(1..=windows.len() as u64).contains(window) {
+                return Err(format!("no window has the number {window}"));
+            }
+            rings.all.push((TOTALS + window, *ring));
+        }
+        for code in spec
+            .statistics
+            .iter()
+            .flat_map(|(first, stop)| *first..*stop)
+        {
+            let block = code as usize / BLOCK;
+            if block >= rings.kept.len() {
+                rings.kept.resize(block + 1, 0);
+            }
+            rings.kept[block] |= 1 << (code as usize % BLOCK);
+        }
+        Ok(rings)
+    }
+
+    /// Milliseconds of the greatest common divisor of all pane lengths.
+    pub fn unit_ms(&self) -> i64 {
+        let unit = self.all.iter().fold(0, |unit, (_, r)| gcd(unit, r.pane_ms));
+        unit.max(1)
+    }
+
+    /// Number and ring at a place.
+    pub fn get(&self, place: usize) -> Option<(u64, Ring)> {
+        self.all.get(place).copied()
+    }
+
+    /// Those of the amounts of a block that are kept for the day before; none where all are 0.
+    pub fn for_day_before(&self, block: usize, amounts: &Row) -> Option<Row> {
+        let kept = *self.kept.get(block).filter(|kept| **kept != 0)?;
+        let mut chosen = [0; BLOCK];
+        for (place, amount) in amounts.iter().enumerate() {
+            chosen[place] = if kept >> place & 1 == 1 { *amount } else { 0 };
+        }
+        chosen.iter().any(|amount| *amount != 0).then_some(chosen)
+    }
+
+    /// The time has moved to this. Returns whether panes have left.
+    pub fn advance(&mut self, stream_ms: i64) -> bool {
+        let mut has_moved = false;
+        for (number, ring) in &self.all {
+            let oldest = ring.oldest(stream_ms);
+            has_moved |= std::mem::replace(&mut self.oldest[*number as usize], oldest) != oldest;
+        }
+        has_moved
+    }
+
+    /// Whether no window covers a pane any more.
+    pub fn is_gone(&self, number: u64, pane: i64) -> bool {
+        let oldest = self.oldest.get(number as usize);
+        oldest.is_some_and(|oldest| pane < *oldest)
+    }
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_asked_for_is_kept_for_the_day_before() {
+        let window = Ring {
+            pane_ms: 60_000,
+            panes: 60,
+        };
+        let ring = Ring {
+            pane_ms: 60_000,
+            panes: 1500,
+        };
+        let spec = DayBefore {
+            rings: vec![(1, ring)],
+            statistics: vec![(2, 4), (127, 129)],
+        };
+        let rings = Rings::with_day_before(&[window], &spec).unwrap();
+        assert_eq!(rings.get(1), Some((TOTALS + 1, ring)));
+        let amounts = std::array::from_fn(|place| place as i64 + 1);
+        let kept = |block| -> Vec<(usize, i64)> {
+            let row = rings.for_day_before(block, &amounts).unwrap_or([0; BLOCK]);
+            (0..).zip(row).filter(|(_, amount)| *amount != 0).collect()
+        };
+        assert_eq!(kept(0), [(2, 3), (3, 4)]);
+        assert_eq!(kept(1), [(63, 64)]);
+        assert_eq!(kept(2), [(0, 1)]);
+        assert_eq!(kept(3), []);
+        assert!(rings.for_day_before(0, &[0; BLOCK]).is_none());
+        assert!(Rings::with_day_before(&[], &spec).is_err());
+    }
+
+    #[test]
+    fn panes_leave_a_day_and_a_window_later() {
+        let ring = |panes| Ring {
+            pane_ms: 60_000,
+            panes,
+        };
+        let spec = DayBefore {
+            rings: vec![(1, ring(1500))],
+            statistics: vec![],
+        };
+        let mut rings = Rings::with_day_before(&[ring(60)], &spec).unwrap();
+        assert!(rings.advance(2000 * 60_000));
+        assert!(!rings.advance(2000 * 60_000 + 59_999));
+        assert!(rings.is_gone(1, 1940) && !rings.is_gone(1, 1941));
+        assert!(rings.is_gone(TOTALS + 1, 500) && !rings.is_gone(TOTALS + 1, 501));
+        assert!(!rings.is_gone(TOTALS, 0));
+    }
+}

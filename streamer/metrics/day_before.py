@@ -1,0 +1,79 @@
+"""What is kept of the same window a day before.
+
+Windows that ``windows.day_before`` names have a second ring: panes as long as theirs, for a day and
+a window, of those statistics only that something compares. Late events and late feedback reach
+them as they reach any pane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from streamer._core import TOTAL_RING
+from streamer.metrics.layout import Layout
+from streamer.metrics.rings import Ring, rings_of
+from streamer.settings.experiments import DAY_MS
+from streamer.settings.model import Settings
+
+Kept = tuple[str, int, int]
+"""A statistic, and those of its integers that are kept: [first, stop)."""
+
+
+@dataclass(frozen=True)
+class DayBefore:
+    """``rings``: by their number, which is that of the window's ring and ``TOTAL_RING``;
+    ``spans``: codes of the statistics that they keep, [first, stop), ascending."""
+
+    rings: Mapping[int, Ring]
+    spans: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(settings: Settings, layout: Layout, kept: Iterable[Kept]) -> DayBefore:
+        """Of these settings, where ``kept`` is compared; nothing where that is empty."""
+        at = layout.at
+        codes = {at[name] + i for name, first, stop in kept for i in range(first, stop)}
+        rings = {
+            TOTAL_RING + number: Ring(ring.label, ring.pane_ms, shift_of(ring) + ring.panes)
+            for number, ring in enumerate(rings_of(settings), 1)
+            if ring.label in settings.windows.day_before and codes
+        }
+        return DayBefore(rings, _runs(sorted(codes)) if rings else ())
+
+    @cached_property
+    def shapes(self) -> dict[int, str]:
+        """What the panes of each ring depend on: they are read under the same one only."""
+        return {
+            number: repr((ring.label, ring.pane_ms, self.spans))
+            for number, ring in self.rings.items()
+        }
+
+    def core_spec(self) -> dict[str, object]:
+        """The core's spec of the rings, by number of the window."""
+        rings = [
+            (number - TOTAL_RING, {"pane_ms": ring.pane_ms, "panes": ring.panes})
+            for number, ring in self.rings.items()
+        ]
+        return {"rings": rings, "statistics": self.spans}
+
+
+def shift_of(ring: Ring) -> int:
+    """By how many panes the day before is earlier.
+
+    >>> shift_of(Ring("1h", 60_000, 60))
+    1440
+    """
+    return DAY_MS // ring.pane_ms
+
+
+def _runs(codes: list[int]) -> tuple[tuple[int, int], ...]:
+    """
+    >>> _runs([3, 4, 5, 9])
+    ((3, 6), (9, 10))
+    """
+    runs: list[tuple[int, int]] = []
+    for code in codes:
+        first = runs.pop()[0] if runs and runs[-1][1] == code else code
+        runs.append((first, code + 1))
+    return tuple(runs)
