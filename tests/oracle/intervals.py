@@ -174,8 +174,11 @@ class Intervals:
     def put_lists(self, out: Sink, segment: Segment, cell: Cell) -> None:
         for metric, (above, below) in items.ratios(self.settings).items():
             name, _, k = metric.partition("@")
-            weighted = named(name.replace("_ratio", "_*_ratio"), above, below, items.MILLION)
-            self.put(out, weighted, segment, cell, k=k)
+            mean = named(name.replace("_ratio", "_*_ratio"), above, below, items.MILLION)
+            ends = cell.ends(mean)
+            if ends is not None:
+                within = ends[0], min(ends[1], 1.0)
+                self.put_ends(out, (mean.lower, mean.upper), segment, within, k=k)
 
     def put_custom(self, out: Sink, segment: Segment, cell: Cell) -> None:
         for metric, (above, below) in custom.ratios(self.settings).items():
