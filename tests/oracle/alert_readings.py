@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
 from math import floor, isfinite
@@ -18,13 +19,12 @@ from streamer.stats.alerting.reference import against_reference
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
-from .acceptance import Acceptance
 from .alert_series import PANES, Key, sums_of
 from .dimensions import Kept
 from .experiment_readings import unit_of
 from .experiments import parts_of, ratio_of
-from .joining import Joins
 from .sink import Sink
+from .user_days import Fact
 
 BY_OWN_TIME = {"clicks", "conversions", "value", "dwell"}
 DAYS = 7
@@ -33,13 +33,12 @@ Values = tuple[str, ...]
 Mix = list[Fraction]
 
 
-def read_alerts(out: Sink, verdict: Acceptance, joins: Joins, settings: Settings) -> None:
+def read_alerts(
+    out: Sink, facts: Sequence[Fact], kept: Kept, settings: Settings, stream_ms: int
+) -> None:
     """The gauges of everything that an alert watches."""
-    stream_ms = verdict.stream_time_ms()
-    kept = Kept(verdict.events, settings, verdict.key)
     for alert in settings.alerts:
-        sums = {} if stream_ms is None else sums_of(verdict, joins, kept, settings, alert)
-        read_alert(out, settings, alert, sums, stream_ms or 0)
+        read_alert(out, settings, alert, sums_of(facts, kept, settings, alert), stream_ms)
 
 
 def lag_ms(settings: Settings, metric: str) -> int:

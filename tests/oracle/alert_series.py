@@ -9,13 +9,13 @@ from streamer.ingest.hash_key import HashKey
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 
-from .acceptance import Acceptance, accept
+from .acceptance import accept
 from .dimensions import Kept
 from .experiments import parts_of, ratio_of
 from .hashing import digest
-from .joining import Joins, join
+from .joining import join
 from .shape import Record
-from .user_days import facts_of
+from .user_days import Fact, facts_of
 
 PANES = 6
 Key = tuple[int, tuple[str, ...], int, str]
@@ -31,13 +31,12 @@ def series_of(records: Iterable[Record], settings: Settings, alert: Alert) -> di
     """Sums of numerators and denominators of the alert's metric, whenever it was."""
     verdict = accept(records, settings)
     kept = Kept(verdict.events, settings, verdict.key)
-    return sums_of(verdict, join(verdict, settings), kept, settings, alert)
+    facts = facts_of(verdict, join(verdict, settings), kept, settings)
+    return sums_of(facts, kept, settings, alert)
 
 
-def sums_of(
-    verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings, alert: Alert
-) -> dict[Key, int]:
-    """The same of what was accepted and joined."""
+def sums_of(facts: Iterable[Fact], kept: Kept, settings: Settings, alert: Alert) -> dict[Key, int]:
+    """The same of what happened."""
     places = [i for i, name in enumerate(settings.dimension_names) if name in alert.segments]
     parts = parts_of(alert.metric, settings)
     sides = [
@@ -46,13 +45,13 @@ def sums_of(
         for side, component in zip("xy", ratio_of(metric, settings), strict=True)
     ]
     found: Counter[Key] = Counter()
-    for fact in facts_of(verdict, joins, kept, settings):
-        shown = kept.shown(fact.dims)
-        values = tuple(shown[i] for i in places)
-        group = group_of(fact.user[1], kept.key)
-        pane = fact.event_ms * PANES // alert.window_ms
+    for fact in facts:
         for side, component in sides:
             if fact.component == component:
+                shown = kept.shown(fact.dims)
+                values = tuple(shown[i] for i in places)
+                group = group_of(fact.user[1], kept.key)
+                pane = fact.event_ms * PANES // alert.window_ms
                 found[pane, values, group, side] += fact.amount
     return {key: amount for key, amount in found.items() if amount}
 

@@ -60,7 +60,8 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     if stream_ms is not None:
         out.put("stream_time_seconds", {}, stream_ms / 1000)
         read_experiments(out, verdict, joins, settings)
-        read_alerts(out, verdict, joins, settings)
+        known = list(facts_of(verdict, joins, kept, settings))
+        read_alerts(out, known, kept, settings, stream_ms)
         engagement = Engagement(verdict.events, joins, kept, settings)
         engagement.read_totals(out, verdict, joins, settings)
         all_slates = slates_of(joins, settings)
@@ -69,7 +70,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         lengths_ms = settings.windows.lengths_ms
         of_items = max(settings.item_windows, key=lambda label: lengths_ms[label])
         longest = max(lengths_ms, key=lambda label: lengths_ms[label])
-        facts = [*facts_of(verdict, joins, kept, settings), *engagement.facts()]
+        facts = [*known, *engagement.facts()]
 
         def read_window(into: Sink, label: str, at_ms: int) -> Window:
             window = Window(label, at_ms, verdict, joins, kept, settings)
@@ -80,8 +81,8 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             slates.read(into, window.span, at_ms)
             ScoreReadings(joins, kept, settings).read(into, window.span, at_ms)
             OffPolicyReadings(joins, kept, settings).read(into, window.span, at_ms)
-            known, every = (span_of(x, at_ms, settings) for x in (of_items, longest))
-            items.read(into, window.span, known, every, at_ms)
+            of_catalog, every = (span_of(x, at_ms, settings) for x in (of_items, longest))
+            items.read(into, window.span, of_catalog, every, at_ms)
             CustomReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
             return window
 

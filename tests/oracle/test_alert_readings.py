@@ -18,10 +18,12 @@ from streamer.state.snapshot import View, view_of
 from streamer.testing import Engines, chunks_of
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import read_alerts
+from tests.oracle.dimensions import Kept
 from tests.oracle.joining import join
 from tests.oracle.oracle import records_of_log
 from tests.oracle.shape import Record
 from tests.oracle.sink import Sink
+from tests.oracle.user_days import facts_of
 from tests.support.agreement import by_key, differences, run_engines, to_log
 from tests.support.journals import commit, start, take_over
 
@@ -71,7 +73,9 @@ def records(
 
 def oracle(settings: Settings, some: list[Record]) -> Any:
     verdict, out = accept(some, settings), Sink()
-    read_alerts(out, verdict, join(verdict, settings), settings)
+    kept = Kept(verdict.events, settings, verdict.key)
+    facts = list(facts_of(verdict, join(verdict, settings), kept, settings))
+    read_alerts(out, facts, kept, settings, verdict.stream_time_ms() or 0)
     return out.readings
 
 
