@@ -228,7 +228,7 @@ async def _show(exporter: Exporter, stop: asyncio.Event, traffic: asyncio.Task[N
     result = await exporter.read()
     console.print(table_of(result))
     for note in notes_of(result):
-        console.print(note, soft_wrap=True, highlight=False)
+        console.print(note, highlight=False)
 
 
 def _value(result: Readout, name: str, **labels: str) -> float | None:
@@ -289,16 +289,16 @@ def notes_of(result: Readout) -> Iterator[str]:
     had = _value(result, "ctr_attributed_ratio", **of_random | {"variant": "bts"})
     if estimated is not None:
         yield (
-            f"24h, off-policy: by what `random` showed, `bts` would have {_percent(estimated)}"
-            f" ({_percent(low)} to {_percent(high)}); it had {_percent(had)}"
+            f"24h, off-policy from random: bts would have {_percent(estimated)}"
+            f" ({_percent(low)} to {_percent(high)}), had {_percent(had)}"
         )
     tests = {"window": "24h", "variant": open_bandit.RETRIEVAL_TEST, "surface": "all"}
     names = ("hit_sampled_ratio", "ndcg_sampled_ratio", "index_recall_ratio")
     hit, ndcg, recall = (_value(result, name, **tests) for name in names)
     if hit is not None:
         yield (
-            f"24h, retrieval tests: hit@10 {_percent(hit)}, NDCG@10 {_percent(ndcg)}, index recall"
-            f" {_percent(recall)} among {open_bandit.TESTED_AMONG + 1} items"
+            f"24h, retrieval tests: hit@10 {_percent(hit)}, NDCG@10 {_percent(ndcg)},"
+            f" index recall {_percent(recall)}"
         )
 
 
