@@ -17,12 +17,13 @@ pub enum Cap {
     Quantile,
 }
 
-const EDGE_COUNT: usize = 100 + 16 * 90;
+/// Up to 9.9e23: a million of the largest values, in millionths.
+const EDGE_COUNT: usize = 100 + 22 * 90;
 
 /// Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger.
-const EDGES: [i64; EDGE_COUNT] = edges();
+static EDGES: [i128; EDGE_COUNT] = edges();
 
-const fn edges() -> [i64; EDGE_COUNT] {
+const fn edges() -> [i128; EDGE_COUNT] {
     let mut edges = [0; EDGE_COUNT];
     let (mut at, mut step, mut next) = (0, 1, 0);
     while at < EDGE_COUNT {
@@ -61,7 +62,7 @@ fn bucket_of(value: i128) -> usize {
     match usize::try_from(value) {
         Err(_) if value < 0 => 0,
         Ok(small) if small < 100 => small,
-        _ => EDGES.partition_point(|edge| i128::from(*edge) < value),
+        _ => EDGES.partition_point(|edge| *edge < value),
     }
 }
 
@@ -72,8 +73,8 @@ mod tests {
     #[test]
     fn edges_have_two_digits_and_buckets_reach_up_to_them() {
         assert_eq!(EDGES[99..103], [99, 100, 110, 120]);
-        assert_eq!(EDGES[188..192], [980, 990, 1000, 1100].map(i64::from));
-        assert_eq!(EDGES[EDGE_COUNT - 1], 99 * 10_i64.pow(16));
+        assert_eq!(EDGES[188..192], [980, 990, 1000, 1100].map(i128::from));
+        assert_eq!(EDGES[EDGE_COUNT - 1], 99 * 10_i128.pow(22));
         assert!(EDGES.windows(2).all(|pair| pair[0] < pair[1]));
         let edge = |value| EDGES.get(bucket_of(value)).copied();
         for (value, expected) in [(-5, 0), (0, 0), (7, 7), (101, 110), (990, 990), (991, 1000)] {

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-EDGES = (*range(100), *(m * 10**k for k in range(1, 17) for m in range(10, 100)))
-"""Of the buckets: 0 and less, 1, …, 99, 100, 110, …; there is one more for what is larger."""
+EDGES = (*range(100), *(m * 10**k for k in range(1, 23) for m in range(10, 100)))
+"""Of the buckets: 0 and less, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is larger."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,9 @@ class Trial:
         settings does not take them for its own."""
         days, before = self.days, self.covariates
         spans = (days.start, days.stop, before.start, before.stop)
-        measures = [(m.name, m.cap, *(part.name for part in m.parts)) for m in self.measures]
+        measures = [
+            (m.name, m.cap, m.buckets, *(part.name for part in m.parts)) for m in self.measures
+        ]
         return repr((self.name, self.dimension, self.arms, spans, measures, self.exposure.name))
 
     @cached_property
