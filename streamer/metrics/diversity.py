@@ -264,7 +264,7 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
         if not total:
             return None
         shares = table.of(CATEGORY) / total
-        return float(shares @ shares) / table.sample_ratio - 1.0
+        return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
 
     yield each(w, loss)
 

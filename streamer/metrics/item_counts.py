@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.arrays import I64
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings import limits
@@ -73,6 +74,11 @@ class ItemTable:
     def is_held(self) -> bool:
         """Whether it holds anything."""
         return bool(self.counts.any() or self.every.any())
+
+    @property
+    def category_ratio(self) -> float:
+        """Share of the categories that are here: all, where one item in 64 is."""
+        return min(1.0, self.sample_ratio * (1 << ITEM_CATEGORY_BITS))
 
     def of(self, place: int) -> I64:
         """One count of each item."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.load import parse
@@ -83,9 +84,17 @@ def test_beyond_the_bound_a_sample_of_the_items_says_nearly_the_same() -> None:
         ("window_items", 4 / n**0.5),
         ("novelty_ratio", 0.02),
         ("exposure_gini", 0.1),
+        ("diversity_loss", 0.0),
         ("intra_list_diversity_ratio", 0.0),
     ):
         assert sampled[name] == pytest.approx(exact[name], rel=within + 1e-12), name
+
+
+def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
+    """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
+    found = read(20, items={"dimensions": ["variant"]})
+    assert found["window_lists"] == LISTS
+    assert found["item_sample_ratio"] < 1 / 64
 
 
 def test_those_items_stay_whose_hashes_are_smallest() -> None:
@@ -101,8 +110,13 @@ def test_those_items_stay_whose_hashes_are_smallest() -> None:
         item, _, place = parts_of_item_code(code)
         bits = max([0, *value[place == SAMPLE_PLACE].tolist()])
         shown = [json.loads(r.value or b"")["items"] for r in log(1) if r.partition == number]
-        names = {name for some in shown for one in some for name in one.values()}
-        hashes = {siphash13(FIXED_KEY, name.encode()) >> 64 - ITEM_BITS for name in names}
+        hashes = {
+            siphash13(FIXED_KEY, text.encode())
+            >> 64 - ITEM_BITS + ITEM_CATEGORY_BITS * (key == "item_category")
+            for some in shown
+            for one in some
+            for key, text in one.items()
+        }
         least = {hash for hash in hashes if hash >> (ITEM_BITS - bits) == 0}
         assert set(item.tolist()) - {0} == least
         sampled.append(bits)
