@@ -90,6 +90,22 @@ def test_beyond_the_bound_a_sample_of_the_items_says_nearly_the_same() -> None:
         assert sampled[name] == pytest.approx(exact[name], rel=within + 1e-12), name
 
 
+def test_items_that_the_longest_window_left_out_are_not_taken_for_rare_ones() -> None:
+    """Of the last minute all items are held, of the hour some."""
+    found = {}
+    for limit in (100_000, 2_000):
+        both = {"windows": {"lengths": ["1m", "1h"]}, "items": {"windows": ["1m", "1h"]}}
+        engines = Engines(settings(limit, **both), 2)
+        for chunk in chunks_of(log(1), 200, 3):
+            engines.feed(chunk)
+        read = read_engines(engines)
+        minute = frozenset({"window": "1m"}.items())
+        assert read["streamer_item_sample_ratio", minute] == 1.0
+        in_all = minute | {("variant", "all")}
+        found[limit] = read["streamer_novelty_ratio", in_all]
+    assert found[2_000] == pytest.approx(found[100_000], rel=0.03)
+
+
 def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
     """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
     found = read(20, items={"dimensions": ["variant"]})
