@@ -106,6 +106,28 @@ def test_items_that_the_longest_window_left_out_are_not_taken_for_rare_ones() ->
     assert found[2_000] == pytest.approx(found[100_000], rel=0.03)
 
 
+def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
+    engines = Engines(
+        parse(
+            {
+                "dimensions": [{"name": "place", "max_values": 2000}],
+                "windows": {"lengths": ["1h"]},
+                "items": {"dimensions": ["place"]},
+            }
+        ),
+        3,
+    )
+    log = []
+    for partition, number in ((p, n) for n in range(500) for p in range(3)):
+        event = {"type": "impression", "ts": T0 + number, "user_id": "u", "item_id": "same"}
+        value = json.dumps(event | {"place": f"p{partition}-{number}"}).encode()
+        log.append(LogRecord("impressions", partition, number, T0 + number, value))
+    for chunk in chunks_of(log, 200, 3):
+        engines.feed(chunk)
+    in_all = frozenset({"window": "1h", "place": "all"}.items())
+    assert read_engines(engines)["streamer_window_items", in_all] == 1.0
+
+
 def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
     """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
     found = read(20, items={"dimensions": ["variant"]})
