@@ -128,6 +128,11 @@ def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
     assert read_engines(engines)["streamer_window_items", in_all] == 1.0
 
 
+def test_coverage_by_itself_has_segments() -> None:
+    found = read(100_000, metrics={"families": ["coverage"]}, items={"dimensions": ["variant"]})
+    assert found["window_items"] > 1000
+
+
 def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
     """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
     found = read(20, items={"dimensions": ["variant"]})
