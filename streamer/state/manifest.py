@@ -170,6 +170,7 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         **_of_slates(settings),
         **_of_policies(settings),
         **_of_custom(settings),
+        **_of_lists(settings),
         "statistics": layout.fingerprint,
     }
 
@@ -195,6 +196,13 @@ def _of_policies(settings: Settings) -> dict[str, str]:
         return {}
     policies = [(p.name, p.propensity, p.positions, p.estimate) for p in settings.policies]
     return {"policies": repr(policies), "metrics.max_weight": repr(settings.metrics.max_weight)}
+
+
+def _of_lists(settings: Settings) -> dict[str, str]:
+    """What is a category in sums over lists."""
+    if "diversity" not in settings.metrics.families:
+        return {}
+    return {"items.category": settings.items.category or "a field"}
 
 
 def _of_custom(settings: Settings) -> dict[str, str]:
