@@ -175,7 +175,10 @@ class Intervals:
         for metric, (above, below) in items.ratios(self.settings).items():
             name, _, k = metric.partition("@")
             weighted = named(name.replace("_ratio", "_*_ratio"), above, below, items.MILLION)
-            self.put(out, weighted, segment, cell, k=k)
+            ends = cell.ends(weighted)
+            if ends is not None:
+                at_most_1 = ends[0], min(ends[1], 1.0)
+                self.put_ends(out, (weighted.lower, weighted.upper), segment, at_most_1, k=k)
 
     def put_custom(self, out: Sink, segment: Segment, cell: Cell) -> None:
         for metric, (above, below) in custom.ratios(self.settings).items():
