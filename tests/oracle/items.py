@@ -192,13 +192,13 @@ class ItemReadings:
         """Users of the window among those of the longest one."""
         if "engagement" not in self.settings.metrics.families:
             return
-        users: dict[tuple[str, Segment], set[tuple[int, str]]] = defaultdict(set)
+        users: dict[tuple[str, Segment], set[tuple[int, Segment, str]]] = defaultdict(set)
         for row in self.joins.rows:
             event = row.event
-            user = (event.partition, event.user_id)
             for which in (span, longest):
                 if which.reaches(event.event_ms):
                     for group in self.kept.groups(event.partition, event.dims):
+                        user = (event.partition, group, event.user_id)
                         users[which.label, self.kept.folded(group)].add(user)
         for (label, segment), some in users.items():
             if label == span.label:
