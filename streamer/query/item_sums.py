@@ -92,7 +92,7 @@ class ItemSums:
             self._forget()
         self._rings = declared.rings
         old = {id(part.series): part for part in self._parts}
-        found = [view.alert_series.get(declared.shape, _NOTHING) for view in views]
+        found = [view.series.get(declared.shape, _NOTHING) for view in views]
         last = [*self._parts, *[None] * len(views)]
         self._parts = [
             self._part(

@@ -79,7 +79,8 @@ class Manifest(msgspec.Struct):
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
     day_sample_bits: int
-    alert_series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
 
@@ -111,8 +112,8 @@ class Manifest(msgspec.Struct):
 
     def shown_blobs(self) -> list[str]:
         """The blobs that readers show."""
-        alert_series = [name for series in self.alert_series.values() for name in series.panes]
-        return [*self.panes, *self.users.values(), *self.experiments.values(), *alert_series]
+        of_series = [name for series in self.series.values() for name in series.panes]
+        return [*self.panes, *self.users.values(), *self.experiments.values(), *of_series]
 
     def blob_names(self) -> set[str]:
         """Every blob of the commit; others of the partition are orphans."""
