@@ -28,6 +28,7 @@ USER_GROUP_BITS: int
 """Bits of a statistic of users, and of a segment group above it; above both is the pane."""
 ITEM_PLACE_BITS: int
 ITEM_LABEL_BITS: int
+ITEM_CATEGORY_BITS: int
 """Bits of a count of an item, and of a label above it; above both is the item's hash."""
 TOTAL_RING: int
 """The ring of the totals since the state began; it has the one pane 0. Windows are 1, 2, …"""

@@ -57,6 +57,7 @@ mod _core {
         module.add("STAT_BITS", panes::STAT_BITS)?;
         module.add("ITEM_PLACE_BITS", item_rows::PLACE_BITS)?;
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
+        module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
         module.add("TOTAL_RING", panes::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;

@@ -63,11 +63,15 @@ def parts_of_item_code(code: I64) -> tuple[I64, I64, I64]:
     return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1), code & SAMPLE_PLACE
 
 
+MAX_READ_LABELS = 1 << (63 - ITEM_BITS)
+"""Labels of all partitions together, which readers number: more than a partition has."""
+
+
 def item_key(item: I64, label: I64) -> I64:
-    """One number for an item under a label."""
-    return item << ITEM_LABEL_BITS | label
+    """One number for an item under a label of all partitions."""
+    return item << (63 - ITEM_BITS) | label
 
 
 def parts_of_item_key(key: I64) -> tuple[I64, I64]:
     """What ``item_key`` was given."""
-    return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1)
+    return key >> (63 - ITEM_BITS), key & (MAX_READ_LABELS - 1)

@@ -40,7 +40,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from streamer.encoding.arrays import F64, I64
 from streamer.metrics.coverage import at_rows, catalog_size, each
 from streamer.metrics.definition import Declarations, Family, Series, Sums, count
 from streamer.metrics.item_counts import (
@@ -168,15 +167,23 @@ def window_category_lists(w: Sums) -> Iterator[Series]:
         yield count(w(name_of(LISTS, k)), None, k=str(k))
 
 
-def _surprise(w: Sums, items: I64) -> F64 | None:
-    """The self-information of items by their share of the impressions of the longest window, 1 for
-    an item of the catalogue that is shown as often as the others; None where there is no other."""
+def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
+    """Sum over impressions (clicked ones, as ``place`` says) of the item's self-information, over
+    impressions. It is that of the item's share of the impressions of the longest window, 1 for an
+    item of the catalogue that is shown as often as the others; None where there is no other.
+
+    Where a sample of the items is held, of the window or of the longest one, items of both count.
+    """
     known, size = w.all_items, catalog_size(w)
     if known is None or size < 2 or not known.every[SHOWN]:
         return None
-    shown = np.maximum(known.at(items, SHOWN), 1)
-    surprise: F64 = np.log2(known.every[SHOWN] / shown) / np.log2(size)
-    return surprise
+    table = table.in_sample(known.sample_ratio)
+    shown = table.of(SHOWN)
+    if not shown.any():
+        return None
+    popular = np.maximum(known.at(table.items, SHOWN), 1)
+    surprise = np.log2(known.every[SHOWN] / popular) / np.log2(size)
+    return float(table.of(place) @ surprise) / float(shown.sum())
 
 
 @metric(
@@ -191,13 +198,7 @@ def novelty(w: Sums) -> Iterator[Series]:
     """Mean self-information of what is shown: 0 where one item gets all impressions, 1 where all
     get as many, above 1 where it is rarer than that. It has no interval."""
 
-    def mean(table: ItemTable) -> float | None:
-        surprise, shown = _surprise(w, table.items), table.of(SHOWN)
-        if surprise is None or not shown.any():
-            return None
-        return float(shown @ surprise) / float(shown.sum())
-
-    yield each(w, mean)
+    yield each(w, lambda table: _mean_surprise(w, table, SHOWN))
 
 
 @metric(
@@ -214,10 +215,7 @@ def serendipity(w: Sums) -> Iterator[Series]:
     no interval."""
 
     def mean(table: ItemTable) -> float | None:
-        surprise, shown = _surprise(w, table.items), table.of(SHOWN)
-        if surprise is None or not shown.any():
-            return None
-        return float(table.of(CLICKED) @ surprise) / float(shown.sum())
+        return _mean_surprise(w, table, CLICKED)
 
     for labels, horizon_ms in maturities(w, _HORIZON):
         tables = w.items(horizon_ms)
@@ -264,7 +262,7 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
         if not total:
             return None
         shares = table.of(CATEGORY) / total
-        return float(shares @ shares) / table.sample_ratio - 1.0
+        return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
 
     yield each(w, loss)
 

@@ -208,7 +208,7 @@ class AlertPanes:
 
 
 def _held(views: Sequence[View], series: AlertSeries) -> list[SeriesView]:
-    return [view.alert_series[series.shape] for view in views if series.shape in view.alert_series]
+    return [view.series[series.shape] for view in views if series.shape in view.series]
 
 
 def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:

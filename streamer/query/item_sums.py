@@ -10,6 +10,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import (
     ITEM_BITS,
+    MAX_READ_LABELS,
     SAMPLE_PLACE,
     item_key,
     pane_number,
@@ -86,11 +87,12 @@ class ItemSums:
         self, declared: ItemCounts, views: Sequence[View], shown: Mapping[str, set[str]]
     ) -> None:
         """Another readout. ``shown``: the values of each dimension that do not count as other."""
-        if len(self._slots.keys) > 2 * self._used + _SPARE_SLOTS:
+        has_many_labels = len(self._labels) > MAX_READ_LABELS // 2
+        if has_many_labels or len(self._slots.keys) > 2 * self._used + _SPARE_SLOTS:
             self._forget()
         self._rings = declared.rings
         old = {id(part.series): part for part in self._parts}
-        found = [view.alert_series.get(declared.shape, _NOTHING) for view in views]
+        found = [view.series.get(declared.shape, _NOTHING) for view in views]
         last = [*self._parts, *[None] * len(views)]
         self._parts = [
             self._part(
@@ -108,12 +110,15 @@ class ItemSums:
         """The number of each label of a partition."""
         names = declared.dimensions
         return tuple(
-            self._labels.setdefault(
-                tuple(label[n] if label[n] in shown[n] else "other" for n in names),
-                len(self._labels),
-            )
+            self._number(tuple(label[n] if label[n] in shown[n] else "other" for n in names))
             for label in series.labels
         )
+
+    def _number(self, values: Values) -> int:
+        """The number of a label; beyond the bound it is ``other``, which has the last one."""
+        if values not in self._labels and len(self._labels) >= MAX_READ_LABELS - 1:
+            values = ("other",) * len(values)
+        return self._labels.setdefault(values, len(self._labels))
 
     def _part(self, series: SeriesView, labels: tuple[int, ...], old: _Part | None) -> _Part:
         if old is not None and old.series is series and old.labels == labels:

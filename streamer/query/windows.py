@@ -232,6 +232,10 @@ class Rolled:
         for segment, number in known.items():
             if window.users[USERS, number]:
                 groups.setdefault(segment, len(groups))
+        self._items: dict[int | None, dict[Segment, ItemTable]]
+        self._items = {None: self._items_by_segment(None)}
+        for segment in self._items[None]:
+            groups.setdefault(segment, len(groups))
         self.segments, self._rows = list(groups), groups
         self._numbers = np.array([known.get(s, -1) for s in self.segments], np.int64)
         self._matrix = self._grouped(window.matrix)
@@ -301,6 +305,12 @@ class Rolled:
     def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
         """Row → the items of its segment; nothing where items are not counted by these dimensions,
         or no pane is mature."""
+        if horizon_ms not in self._items:
+            self._items[horizon_ms] = self._items_by_segment(horizon_ms)
+        found = self._items[horizon_ms]
+        return {self._rows[s]: table for s, table in found.items() if s in self._rows}
+
+    def _items_by_segment(self, horizon_ms: int | None) -> dict[Segment, ItemTable]:
         counted = [n for n in self.settings.dimension_names if n in self.settings.items.dimensions]
         items = self.window.items(horizon_ms) if set(self._rollup) <= set(counted) else None
         if items is None:
@@ -310,9 +320,7 @@ class Rolled:
         found = {}
         for values, table in items.by(places).items():
             of = dict(zip(names, values, strict=True))
-            segment = tuple(of.get(name, ALL) for name in self.settings.dimension_names)
-            if segment in self._rows:
-                found[self._rows[segment]] = table
+            found[tuple(of.get(name, ALL) for name in self.settings.dimension_names)] = table
         return found
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:

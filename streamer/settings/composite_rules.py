@@ -21,6 +21,8 @@ _AGAINST = ("value", "target", "day_before")
 def validate_composites(s: Settings) -> None:
     """SettingsError where a composite cannot be."""
     _validate_day_before(s)
+    if "composites" in s.metrics.families and not s.composites:
+        raise SettingsError("metrics.families: 'composites' needs [[composites]]: there are none")
     if len(s.composites) > limits.MAX_COMPOSITES:
         raise SettingsError(f"{len(s.composites)} composites; at most {limits.MAX_COMPOSITES}")
     names = [composite.name for composite in s.composites]

@@ -57,7 +57,7 @@ class Journal:
         rings = rings_of(partition.settings)
         day_before = partition.catalogue.day_before
         self.panes = PaneBlobs(partition.core, rings, day_before=day_before.rings)
-        self.alert_series = {
+        self.series = {
             s.declared.shape: PaneBlobs(partition.core, s.declared.rings, s.number)
             for s in partition.series
         }
@@ -87,7 +87,7 @@ class Journal:
     def blob_names(self) -> list[str]:
         """The blobs that the last commit refers to."""
         tables = [h.ref.name for held in self.tables.values() for h in held if h.ref.name]
-        panes = [name for p in (self.panes, *self.alert_series.values()) for name in p.names]
+        panes = [name for p in (self.panes, *self.series.values()) for name in p.names]
         return [*tables, *panes, *self.users.values(), *self.experiments.values()]
 
     def prepare(self) -> Commit:
@@ -119,7 +119,7 @@ class Journal:
         return msgspec.msgpack.encode([manifest.commit, offsets])
 
     def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
-        for panes in (self.panes, *self.alert_series.values()):
+        for panes in (self.panes, *self.series.values()):
             panes.put(self.partition.stream_ms, lambda columns: self._put(columns, blobs), delete)
 
     def _put_users(self, blobs: dict[str, bytes], delete: list[str]) -> None:
@@ -282,20 +282,20 @@ class Journal:
             scopes=p.scopes,
             exposures_final_ms=state["exposures_final_ms"],
             day_sample_bits=state["day_sample_bits"],
-            alert_series=self._alert_series(),
+            series=self._series(),
             day_before_since_ms=p.day_before_since_ms,
         )
 
     def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:
         return TopicState.of(self.partition.logs[kind], counted, self.fingerprints[kind])
 
-    def _alert_series(self) -> dict[str, StoredSeries]:
+    def _series(self) -> dict[str, StoredSeries]:
         p = self.partition
         return {
             s.declared.shape: StoredSeries(
                 since_ms,
                 [dict(label) for label in s.labels],
-                self.alert_series[s.declared.shape].names,
+                self.series[s.declared.shape].names,
             )
             for s, since_ms in zip(p.series, p.series_since_ms, strict=True)
         }

@@ -79,7 +79,8 @@ class Manifest(msgspec.Struct):
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
     day_sample_bits: int
-    alert_series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
 
@@ -111,8 +112,8 @@ class Manifest(msgspec.Struct):
 
     def shown_blobs(self) -> list[str]:
         """The blobs that readers show."""
-        alert_series = [name for series in self.alert_series.values() for name in series.panes]
-        return [*self.panes, *self.users.values(), *self.experiments.values(), *alert_series]
+        of_series = [name for series in self.series.values() for name in series.panes]
+        return [*self.panes, *self.users.values(), *self.experiments.values(), *of_series]
 
     def blob_names(self) -> set[str]:
         """Every blob of the commit; others of the partition are orphans."""
@@ -170,6 +171,7 @@ def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
         **_of_slates(settings),
         **_of_policies(settings),
         **_of_custom(settings),
+        **_of_lists(settings),
         "statistics": layout.fingerprint,
     }
 
@@ -195,6 +197,13 @@ def _of_policies(settings: Settings) -> dict[str, str]:
         return {}
     policies = [(p.name, p.propensity, p.positions, p.estimate) for p in settings.policies]
     return {"policies": repr(policies), "metrics.max_weight": repr(settings.metrics.max_weight)}
+
+
+def _of_lists(settings: Settings) -> dict[str, str]:
+    """What is a category in sums over lists."""
+    if "diversity" not in settings.metrics.families:
+        return {}
+    return {"items.category": settings.items.category or "a field"}
 
 
 def _of_custom(settings: Settings) -> dict[str, str]:

@@ -45,8 +45,8 @@ class PaneBlobs:
         series: int | None = None,
         day_before: Mapping[int, Ring] = MappingProxyType({}),
     ) -> None:
-        """``series``: place of the alert series that they are of; None: windows and totals.
-        ``day_before``: further rings, by number."""
+        """``series``: place of the series that they are of (those of alerts, then counts of items);
+        None: windows and totals. ``day_before``: further rings, by number."""
         self.core, self.series = core, series
         self.rings = {**dict(enumerate(rings, 1)), **day_before}
         self._blobs: dict[str, _Blob] = {}

@@ -196,7 +196,7 @@ def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
         {shape: blobs[name].columns for shape, name in manifest.experiments.items()},
         {
             shape: SeriesView(t.since_ms, t.labels, _panes(t.panes, blobs))
-            for shape, t in manifest.alert_series.items()
+            for shape, t in manifest.series.items()
         },
     )
 

@@ -134,12 +134,12 @@ async def _load_panes(
     for series in partition.series:
         shape = series.declared.shape
         since_ms = manifest.stream_ms
-        if shape in manifest.alert_series:
-            stored = manifest.alert_series[shape]
+        if shape in manifest.series:
+            stored = manifest.series[shape]
             since_ms = stored.since_ms
             labels = [[label[name] for name in series.names] for label in stored.labels]
             partition.core.restore_series_labels(series.number, labels)
-            await _load_some(store, number, journal.alert_series[shape], stored.panes)
+            await _load_some(store, number, journal.series[shape], stored.panes)
         partition.series_since_ms[series.number] = since_ms
     for at in (None, *(series.number for series in partition.series)):
         partition.core.take_changed_panes(at)

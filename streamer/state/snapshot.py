@@ -51,7 +51,8 @@ class Header:
 
 @dataclass(frozen=True)
 class SeriesView:
-    """A metric that alerts watch, since ``since_ms``; its panes have numbers of labels."""
+    """A metric that alerts watch, or counts of items, since ``since_ms``; its panes have numbers of
+    labels."""
 
     since_ms: int
     labels: Sequence[Label]
@@ -67,8 +68,8 @@ class View:
     users: UserSums = field(default_factory=dict)
     experiments: Mapping[str, limbs.Columns] = field(default_factory=dict)
     """``Trial.shape`` → its sums, as columns."""
-    alert_series: Mapping[str, SeriesView] = field(default_factory=dict)
-    """``AlertSeries.shape`` → what is kept of it."""
+    series: Mapping[str, SeriesView] = field(default_factory=dict)
+    """``AlertSeries.shape``, ``ItemCounts.shape`` → what is kept of it."""
 
 
 def header_of(partition: Partition, commit: int = 0) -> Header:
@@ -101,10 +102,10 @@ def view_of(partition: Partition) -> View:
     partition.refresh_user_sums()
     rings = range(len(partition.settings.windows.lengths))
     users = {ring + 1: partition.core.user_sums(ring) for ring in rings}
-    series = zip(partition.series, partition.series_since_ms, strict=True)
-    alert_series = {s.declared.shape: _series(s, since_ms) for s, since_ms in series}
+    since = zip(partition.series, partition.series_since_ms, strict=True)
+    series = {s.declared.shape: _series(s, since_ms) for s, since_ms in since}
     experiments = partition.experiment_sums
-    return View(header_of(partition), panes_of(partition), users, experiments, alert_series)
+    return View(header_of(partition), panes_of(partition), users, experiments, series)
 
 
 def _series(series: Series, since_ms: int) -> SeriesView:
@@ -112,7 +113,7 @@ def _series(series: Series, since_ms: int) -> SeriesView:
 
 
 def panes_of(what: Partition | Series) -> Panes:
-    """The panes of windows and totals, or of an alert series."""
+    """The panes of windows and totals, or of a series."""
     number = what.number if isinstance(what, Series) else None
     core = what.core
     pane, code, value = core.dump_panes(core.live_panes(number), number)

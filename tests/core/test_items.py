@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.load import parse
@@ -83,9 +84,60 @@ def test_beyond_the_bound_a_sample_of_the_items_says_nearly_the_same() -> None:
         ("window_items", 4 / n**0.5),
         ("novelty_ratio", 0.02),
         ("exposure_gini", 0.1),
+        ("diversity_loss", 0.0),
         ("intra_list_diversity_ratio", 0.0),
     ):
         assert sampled[name] == pytest.approx(exact[name], rel=within + 1e-12), name
+
+
+def test_items_that_the_longest_window_left_out_are_not_taken_for_rare_ones() -> None:
+    """Of the last minute all items are held, of the hour some."""
+    found = {}
+    for limit in (100_000, 2_000):
+        both = {"windows": {"lengths": ["1m", "1h"]}, "items": {"windows": ["1m", "1h"]}}
+        engines = Engines(settings(limit, **both), 2)
+        for chunk in chunks_of(log(1), 200, 3):
+            engines.feed(chunk)
+        read = read_engines(engines)
+        minute = frozenset({"window": "1m"}.items())
+        assert read["streamer_item_sample_ratio", minute] == 1.0
+        in_all = minute | {("variant", "all")}
+        found[limit] = read["streamer_novelty_ratio", in_all]
+    assert found[2_000] == pytest.approx(found[100_000], rel=0.03)
+
+
+def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:
+    engines = Engines(
+        parse(
+            {
+                "dimensions": [{"name": "place", "max_values": 2000}],
+                "windows": {"lengths": ["1h"]},
+                "items": {"dimensions": ["place"]},
+            }
+        ),
+        3,
+    )
+    log = []
+    for partition, number in ((p, n) for n in range(500) for p in range(3)):
+        event = {"type": "impression", "ts": T0 + number, "user_id": "u", "item_id": "same"}
+        value = json.dumps(event | {"place": f"p{partition}-{number}"}).encode()
+        log.append(LogRecord("impressions", partition, number, T0 + number, value))
+    for chunk in chunks_of(log, 200, 3):
+        engines.feed(chunk)
+    in_all = frozenset({"window": "1h", "place": "all"}.items())
+    assert read_engines(engines)["streamer_window_items", in_all] == 1.0
+
+
+def test_coverage_by_itself_has_segments() -> None:
+    found = read(100_000, metrics={"families": ["coverage"]}, items={"dimensions": ["variant"]})
+    assert found["window_items"] > 1000
+
+
+def test_a_bound_below_the_rows_of_no_item_leaves_them() -> None:
+    """Half an hour has 30 panes, each with lists of two variants: they are more than the bound."""
+    found = read(20, items={"dimensions": ["variant"]})
+    assert found["window_lists"] == LISTS
+    assert found["item_sample_ratio"] < 1 / 64
 
 
 def test_those_items_stay_whose_hashes_are_smallest() -> None:
@@ -101,8 +153,13 @@ def test_those_items_stay_whose_hashes_are_smallest() -> None:
         item, _, place = parts_of_item_code(code)
         bits = max([0, *value[place == SAMPLE_PLACE].tolist()])
         shown = [json.loads(r.value or b"")["items"] for r in log(1) if r.partition == number]
-        names = {name for some in shown for one in some for name in one.values()}
-        hashes = {siphash13(FIXED_KEY, name.encode()) >> 64 - ITEM_BITS for name in names}
+        hashes = {
+            siphash13(FIXED_KEY, text.encode())
+            >> 64 - ITEM_BITS + ITEM_CATEGORY_BITS * (key == "item_category")
+            for some in shown
+            for one in some
+            for key, text in one.items()
+        }
         least = {hash for hash in hashes if hash >> (ITEM_BITS - bits) == 0}
         assert set(item.tolist()) - {0} == least
         sampled.append(bits)

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
 
-from . import off_policy, scores
+from . import custom, items, off_policy, scores
 from .dimensions import Kept, Segment
 from .intervals import CTR, CVR, GROUPS, LEAST, RATIOS, Cell, Intervals, Ratio
 from .shape import Labels, Readings
@@ -38,6 +38,10 @@ def series_of(part: CompositePart) -> tuple[str, dict[str, str]]:
         return name, {"policy": rest}
     if name.startswith("classifier"):
         return name, {"threshold": rest}
+    if name in custom.PARTS:
+        return name, {"custom": rest}
+    if name == "intra_list_diversity_ratio":
+        return name, {"k": rest}
     if rest:
         k, _, option = rest.partition(".")
         return name, {"k": k, "over": option or "all"}
@@ -88,6 +92,10 @@ def ratio_of(metric: str, settings: Settings) -> tuple[Ratio, int | None] | None
     for ratio, horizon_ms in declared:
         if ratio.lower.replace("_lower", "") == metric:
             return ratio, horizon_ms
+    if metric in custom.ratios(settings):
+        return Ratio("", "", *custom.ratios(settings)[metric], custom.MICROS), None
+    if metric in items.ratios(settings):
+        return Ratio("", "", *items.ratios(settings)[metric], items.MILLION), None
     of_events = scores.ratios(settings) | off_policy.ratios(settings)
     if metric not in of_events:
         return None
@@ -140,7 +148,8 @@ def ends(composite: Composite, sides: list[Sides]) -> tuple[float, float] | None
     k = min(side.occupied for side in sides)
     reach = float(student.ppf(0.975, k - 1)) * sqrt(k / (k - 1) * squares)
     middle = float(value(0, Fraction(0)))
-    signed = any(p.weight < 0 or p.metric.startswith("doubly") for p in composite.parts)
+    may_be_below_0 = ("doubly", "custom")
+    signed = any(p.weight < 0 or p.metric.startswith(may_be_below_0) for p in composite.parts)
     return middle - reach if signed else max(middle - reach, 0.0), middle + reach
 
 

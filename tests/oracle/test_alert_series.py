@@ -46,7 +46,7 @@ def shown(settings: Settings, views: Sequence[View], series: Any, ring: int = 1)
     places = {name: i for i, name in enumerate(settings.dimension_names)}
     found: Counter[Any] = Counter()
     for view in views:
-        seen = view.alert_series[series.shape]
+        seen = view.series[series.shape]
         for place, (codes, values) in seen.panes.items():
             if place >> 32 != ring:
                 continue
@@ -119,14 +119,14 @@ async def test_restarts_change_no_sum_and_a_new_alert_leaves_the_others() -> Non
     since = {}
     for alert in more.alerts:
         series = measures.series_of(alert)[0]
-        since[alert.name] = reader.views[0].alert_series[series.shape].since_ms
+        since[alert.name] = reader.views[0].series[series.shape].since_ms
         if since[alert.name] == 0:
             wanted = expected(more, records, alert)
             assert shown(more, reader.views, series) == wanted
             assert shown(more, reader.views, series, 2) == by_day(wanted, alert)
             assert shown(more, reader.views, weeks_of(series)) == by_time(wanted)
     assert since == {"value": 0, "dwell": 0, "clicked": middle_ms, "order": middle_ms}
-    assert len(reader.views[0].alert_series) == 9
+    assert len(reader.views[0].series) == 9
 
 
 def test_panes_leave_when_no_comparison_needs_them() -> None:

@@ -31,6 +31,7 @@ def kept(*lengths: str) -> dict[str, Any]:
         ({"composites": [{"name": "a b", "parts": [CTR, CVR]}]}, ["'a b'", "at composites[0]"]),
         ({"composites": [{"name": "a", "parts": [CTR, CVR]}] * 2}, ["'a'", "no other's name"]),
         ({"composites": [{"name": f"c{i}", "parts": [CTR, CVR]} for i in range(17)]}, ["17", "16"]),
+        ({"metrics": {"families": ["composites"]}}, ["'composites' needs [[composites]]"]),
         (of(CTR), ["1 parts: 2 to 6", "at composites[0]"]),
         (of(*[{"metric": f"m{i}"} for i in range(7)]), ["7 parts: 2 to 6"]),
         (of(CTR, CTR), ["a part stands twice", "add up its weights"]),

@@ -221,6 +221,16 @@ class JournalSuite:
         with pytest.raises(SettingsError, match="written with other"):
             await start(store, made(quantiles=True), 1)
 
+    async def test_state_of_other_categories_is_not_read(self, store: Store) -> None:
+        def made(**items: Any) -> Settings:
+            return parse({"metrics": {"families": ["diversity"]}, "items": items})
+
+        run = await start(store, made(), 1)
+        await commit(store, run, 0)
+        await start(store, made(catalog_size=9), 1)
+        with pytest.raises(SettingsError, match=r"written with other items\.category: a field"):
+            await start(store, made(category="surface"), 1)
+
     async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:
         records, _ = random_records(4, "defaults", 300, 1)
         run = await start(store, SETTINGS["defaults"], 1)

@@ -72,6 +72,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "custom_per_user@margin", "cap": 0.9},
                     {"name": "custom_per_impression@spent"},
                     {"name": "composite@arms"},
+                    {"name": "composite@varied-and-fast"},
                 ],
             }
         ],
@@ -84,6 +85,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             {"name": "diversity", "metric": "intra_list_diversity_ratio@3"},
             {"name": "margin", "metric": "custom_per_impression@margin", "segments": ["variant"]},
             {"name": "healthy", "metric": "composite@arms", "segments": ["surface"]},
+            {"name": "varied", "metric": "composite@varied-and-fast"},
         ],
         "items": {
             "dimensions": ["surface", "variant"],
@@ -127,6 +129,19 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"metric": "ndcg_ratio@3.engaged", "against": "day_before"},
                     {"metric": "snips_ratio@new"},
                     {"metric": "log_loss", "weight": -0.5, "against": "day_before"},
+                ],
+            },
+            {
+                "name": "varied-and-fast",
+                "parts": [
+                    {"metric": "intra_list_diversity_ratio@3"},
+                    {"metric": "custom_mean@spent", "weight": -1e-3},
+                    {
+                        "metric": "custom_per_impression@margin",
+                        "weight": 0.5,
+                        "against": "target",
+                        "target": 3,
+                    },
                 ],
             },
         ],

@@ -51,12 +51,39 @@ impl Places {
     }
 }
 
-/// One pane: of its items those in the sample of so many bits.
+/// One pane: of its items those in the sample of so many bits. `without_item`: how many of its rows
+/// are of no item.
 #[derive(Debug)]
 struct Pane {
     rows: Rows<Key>,
+    without_item: usize,
     bits: u32,
     is_changed: bool,
+}
+
+impl Pane {
+    fn new(width: usize, bits: u32) -> Self {
+        Self {
+            rows: Rows::new(width),
+            without_item: 0,
+            bits,
+            is_changed: false,
+        }
+    }
+
+    fn row(&mut self, key: Key) -> &mut [i64] {
+        let known = self.rows.places.len();
+        let at = self.rows.place(key);
+        let is_new = self.rows.places.len() > known;
+        self.without_item += usize::from(is_new && key.is_of_no_item());
+        let width = self.rows.width;
+        &mut self.rows.counts[at..at + width]
+    }
+
+    /// Rows of items, which a sample of them makes fewer.
+    fn items(&self) -> usize {
+        self.rows.places.len() - self.without_item
+    }
 }
 
 /// The counts of one partition.
@@ -95,9 +122,9 @@ impl ItemCounts {
         }
     }
 
-    fn gather(&mut self, event_ms: i64, label: u32, item: u64) -> &mut [i64] {
+    fn gather(&mut self, event_ms: i64, key: Key) -> &mut [i64] {
         let unit = event_ms.div_euclid(self.unit_ms);
-        self.gathered.row(Moment(unit, Key::new(item, label)))
+        self.gathered.row(Moment(unit, key))
     }
 
     /// The counts of no item, which every event adds to.
@@ -120,13 +147,14 @@ impl ItemCounts {
             0 => self.spec.cutoffs.len(),
             position => self.spec.cutoffs.partition_point(|k| *k < position),
         };
-        let row = self.gather(change.event_ms, label, change.item.item);
+        let row = self.gather(change.event_ms, Key::new(change.item.item, label));
         row[Places::SHOWN] += 1;
         for at in reached..places.cutoffs {
             row[places.top(at)] += 1;
         }
         if change.item.category != NONE {
-            let row = self.gather(change.event_ms, label, change.item.category);
+            let key = Key::of_category(change.item.category, label);
+            let row = self.gather(change.event_ms, key);
             row[Places::CATEGORY] += 1;
         }
         let every = self.gather_every(change.event_ms, label);
@@ -137,7 +165,7 @@ impl ItemCounts {
     /// An impression of an item is clicked, or is not any more.
     pub fn outcome(&mut self, dimensions: &Dimensions, item: u64, change: &Outcome) {
         let label = self.labels.of(dimensions, change.segment);
-        self.gather(change.event_ms, label, item)[Places::CLICKED] += change.clicked;
+        self.gather(change.event_ms, Key::new(item, label))[Places::CLICKED] += change.clicked;
     }
 
     /// A list is shown as it is now, or is not any more.
@@ -155,7 +183,7 @@ impl ItemCounts {
             let weight = (WEIGHT_UNIT as f64 / (shown as f64).sqrt()).round_ties_even() as i64;
             let excess = shown as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
             for item in &change.items[..shown] {
-                let row = self.gather(event_ms, label, item.item);
+                let row = self.gather(event_ms, Key::new(item.item, label));
                 row[places.weight(at)] += sign * weight;
             }
             let row = self.gather_every(event_ms, label);
@@ -188,18 +216,16 @@ impl ItemCounts {
 
     fn add(&mut self, ring: usize, pane: i64, key: Key, counts: &[i64]) -> Result<(), Overflow> {
         let number = (ring as u64 + 1) << PANE_BITS | pane as u64;
-        let pane = self.panes.entry(number).or_insert_with(|| Pane {
-            rows: Rows::new(self.places.width()),
-            bits: self.bits[ring],
-            is_changed: false,
-        });
+        let (width, bits) = (self.places.width(), self.bits[ring]);
+        let pane = self.panes.entry(number);
+        let pane = pane.or_insert_with(|| Pane::new(width, bits));
         if !key.is_in_sample(pane.bits) {
             return Ok(());
         }
         if !std::mem::replace(&mut pane.is_changed, true) {
             self.changed.push(number);
         }
-        for (sum, amount) in pane.rows.row(key).iter_mut().zip(counts) {
+        for (sum, amount) in pane.row(key).iter_mut().zip(counts) {
             *sum += amount;
             if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
                 return Err(Overflow);
@@ -228,12 +254,13 @@ impl ItemCounts {
     }
 
     /// Beyond the bound of rows of a ring half of the items stay, and half of those, until they fit;
-    /// where few are left, new panes hold more again.
+    /// where few are left, new panes hold more again. Rows of no item always stay: only panes and
+    /// labels bound them.
     fn bound(&mut self, ring: usize) {
         let is_of = |number: &u64| (number >> PANE_BITS) as usize == ring + 1;
         loop {
             let of_ring = self.panes.iter().filter(|(number, _)| is_of(number));
-            let rows: usize = of_ring.map(|(_, pane)| pane.rows.places.len()).sum();
+            let rows: usize = of_ring.map(|(_, pane)| pane.items()).sum();
             if rows <= self.spec.limit {
                 if rows < self.spec.limit / 8 {
                     self.bits[ring] = self.bits[ring].saturating_sub(1);
@@ -259,9 +286,9 @@ impl ItemCounts {
         panes + self.gathered.bytes()
     }
 
-    /// Rows of all panes.
+    /// Rows of items, of all panes.
     pub fn len(&self) -> usize {
-        self.panes.values().map(|pane| pane.rows.places.len()).sum()
+        self.panes.values().map(Pane::items).sum()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -319,17 +346,12 @@ impl PaneStore for ItemCounts {
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
         let ring = (number >> PANE_BITS) as usize;
-        let width = self.places.width();
-        let mut pane = Pane {
-            rows: Rows::new(width),
-            bits: 0,
-            is_changed: false,
-        };
+        let mut pane = Pane::new(self.places.width(), 0);
         for (code, value) in codes.iter().zip(values) {
             let (key, place) = (Key(*code as u64 >> PLACE_BITS), *code as u64 & SAMPLE_PLACE);
             if place == SAMPLE_PLACE {
                 pane.bits = *value as u32;
-            } else if let Some(count) = pane.rows.row(key).get_mut(place as usize) {
+            } else if let Some(count) = pane.row(key).get_mut(place as usize) {
                 *count = *value;
             }
         }

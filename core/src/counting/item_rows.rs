@@ -10,6 +10,10 @@ use crate::hash::{Spread, in_sample, mix};
 pub const PLACE_BITS: u32 = 7;
 pub const LABEL_BITS: u32 = 10;
 const ITEM_SHIFT: u32 = 64 - (63 - PLACE_BITS - LABEL_BITS);
+/// Categories are few, and a sample of them says little: in place of an item they begin with so many
+/// zero bits, so that all of them stay where one item in 2^6 does.
+pub const CATEGORY_BITS: u32 = 6;
+
 /// Item and label, in one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(pub u64);
@@ -17,6 +21,15 @@ pub struct Key(pub u64);
 impl Key {
     pub fn new(item: u64, label: u32) -> Self {
         Self((item >> ITEM_SHIFT) << LABEL_BITS | u64::from(label))
+    }
+
+    pub fn of_category(category: u64, label: u32) -> Self {
+        Self::new(category >> CATEGORY_BITS, label)
+    }
+
+    /// Whether it stands for all items.
+    pub fn is_of_no_item(self) -> bool {
+        self.0 >> LABEL_BITS == 0
     }
 
     pub fn is_in_sample(self, bits: u32) -> bool {
