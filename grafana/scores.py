@@ -40,12 +40,15 @@ ROWS: dict[str, tuple[tuple[str, int], ...]] = {
         ),
         *(("window_off_policy_impressions", 12), ("window_doubly_robust_impressions", 12)),
     ),
-    "Coverage of the catalogue": (("catalog_coverage_ratio", 12), ("window_items", 12)),
-    "Diversity of lists (family diversity)": (
+    "Coverage of the catalogue, in windows of an hour or more": (
+        ("catalog_coverage_ratio", 12),
+        ("window_items", 12),
+    ),
+    "Diversity of lists (family diversity), between lists in windows of an hour or more": (
         *(("intra_list_diversity_ratio", 12), ("window_category_lists", 12)),
         *(("inter_list_diversity_ratio", 12), ("window_lists", 12)),
     ),
-    "Diversity of items (family diversity)": (
+    "Diversity of items (family diversity), in windows of an hour or more": (
         *(("novelty_ratio", 8), ("serendipity_ratio", 8), ("exposure_gini", 8)),
         *(("diversity_loss", 12), ("user_coverage_ratio", 12)),
     ),

@@ -45,6 +45,7 @@ EVERYTHING = {
     "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
     "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
     "STREAMER_CUSTOM": '[{ name = "t", kind = "clicks", field = "dwell_ms", quantiles = true }]',
+    "STREAMER_ITEMS__WINDOWS": '["5m"]',
     "STREAMER_WINDOWS__DAY_BEFORE": '["1h"]',
     "STREAMER_COMPOSITES": '[{ name = "health", parts = [{ metric = "ctr_ratio" },'
     ' { metric = "dwell_mean_seconds", against = "target", target = 60 }] }]',
@@ -92,7 +93,8 @@ def send_probes(stack: Stack) -> None:
     slate = {"type": "impression", "ts": int(time.time() * 1000), "surface": "home"}
     probe = {"held_out": "i2", "reference": ["i1", "i2", "i3"]}
     chances = {"i1": 0.001, "i2": 0.5}
-    shown = {"items": [{"item_id": item, "propensity": p, "reward_estimate": 0.1, "score": 0.9}
+    shown = {"items": [{"item_id": item, "propensity": p, "reward_estimate": 0.1, "score": 0.9,
+                        "item_category": item}
                        for item, p in chances.items()]}  # fmt: skip
     ids = [{"user_id": f"probe{i}", "request_id": f"probe{i}", "variant": "AB"[i % 2]}
            for i in range(40)]  # fmt: skip

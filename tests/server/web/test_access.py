@@ -102,6 +102,10 @@ def test_everything_works_by_keyboard(page: Browser, site: Site) -> None:
     page.until(lambda: "by surface" in page.text("#segments caption"), "the other split")
     page.press(Keys.TAB)
     page.press(Keys.ENTER)
+    page.until(lambda: page.is_shown("#calibration-table tbody tr"), "the calibration curve")
+    page.press(Keys.TAB)
+    page.press(Keys.TAB)
+    page.press(Keys.ENTER)
     page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
 
 
