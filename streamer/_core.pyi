@@ -14,7 +14,6 @@ _Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped]]
 """Records that were read; offset, timestamp and CRC-32 of the last; what was lost."""
 _Place = tuple[int, int, int]
 
-TABLES: list[str]
 """The stored tables, in the order in which they are loaded."""
 EXPERIMENT_TABLES: list[str]
 """Those of experiments: readers look into them, too, for ranges of days."""
@@ -41,7 +40,7 @@ def scan_batches(blob: bytes, next_offset: int) -> tuple[int, int, int]:
     many records there are at most, the first timestamp. ValueError: the format is not read."""
 
 class Core:
-    """The counted state of one partition number, over all four topics. One thread at a time may use
+    """The counted state of one partition number, over all topics. One thread at a time may use
     it; other threads run while it works."""
 
     def __init__(self, spec: bytes) -> None:
@@ -51,19 +50,24 @@ class Core:
     # Feeding
 
     def feed_records(
-        self, kind: str, offsets: _I64, record_ms: _I64, values: Sequence[bytes | None]
+        self,
+        log: str,
+        offsets: _I64,
+        record_ms: _I64,
+        values: Sequence[bytes | None],
+        beside: Sequence[tuple[bytes | None, bytes]] = ...,
     ) -> _Fed:
-        """Take in records of a topic, in offset order, from its next offset on. OverflowError: a
-        sum would pass 2**62."""
+        """Take in records of a log, in offset order, from its next offset on; ``beside``: their
+        keys and headers, where there are any. OverflowError: a sum would pass 2**62."""
 
     def feed_batches(
-        self, kind: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
+        self, log: str, blob: bytes, aborted: Sequence[tuple[int, int]], check_crcs: bool = True
     ) -> _Fed:
-        """Take in record batches as Kafka sent them, from the topic's next offset on. ValueError
+        """Take in record batches as Kafka sent them, from the log's next offset on. ValueError
         where the format is not read."""
 
     def end_apply(self, at_end: Sequence[str]) -> None:
-        """What was fed is taken in; ``at_end``: topics of which everything was read."""
+        """What was fed is taken in; ``at_end``: logs of which everything was read."""
 
     def refresh_user_sums(self) -> None: ...
     @property
@@ -74,9 +78,11 @@ class Core:
     def is_stale(self) -> bool:
         """Whether all sums over users are to be computed anew, at once."""
 
-    def take_rejected(self) -> tuple[list[tuple[str, int, str, bytes | None]], int]:
-        """Records that do not count since the last call: kind, offset, reason, value; and how many
-        more there were that are not kept."""
+    def take_rejected(
+        self,
+    ) -> tuple[list[tuple[str, int, int, str, bytes | None, bytes | None, bytes]], int]:
+        """Records that do not count since the last call: log, offset, timestamp, reason, value,
+        key, headers; and how many more there were that are not kept."""
 
     # What is counted
 
@@ -88,10 +94,10 @@ class Core:
 
     @property
     def join_clock_ms(self) -> int:
-        """The slowest clock of the topics that joins depend on."""
+        """The slowest clock of the events that joins depend on."""
 
-    def topic(self, kind: str) -> tuple[int, int, int]:
-        """Next offset, arrival clock and clock of joins of a topic."""
+    def log(self, name: str) -> tuple[int, int, int]:
+        """Next offset, arrival clock and clock of joins of a log."""
 
     def counters(self) -> dict[str, Any]:
         """Everything that is counted besides tables and panes, by name."""
@@ -99,8 +105,8 @@ class Core:
     def restore(self, state: dict[str, Any]) -> None:
         """Set what ``counters`` gave, before tables are loaded."""
 
-    def seek(self, kind: str, next_offset: int) -> None:
-        """Go on at another offset of a topic's log."""
+    def seek(self, name: str, next_offset: int) -> None:
+        """Go on at another offset of a log."""
 
     def dimensions(self) -> dict[str, Any]:
         """``values`` of each dimension (texts, events, kept, unnamed), and codes of each segment:
@@ -158,6 +164,9 @@ class Core:
 
     # Tables
 
+    def tables(self) -> list[str]:
+        """Names of the stored tables, in the order in which they are loaded."""
+
     def seal(self) -> None:
         """What changes from now on belongs to the next commit."""
 
@@ -204,8 +213,31 @@ class RecordDecoder:
     """Decodes records, one by one."""
 
     def __init__(self, spec_json: bytes) -> None: ...
-    def decode(self, kind: str, value: bytes | None) -> Any:
-        """The values of an event as a dict, or the reason why a record is none. Ids are hashes."""
+    def decode(
+        self,
+        log: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: bytes | None = None,
+        timestamp_ms: int = 0,
+    ) -> Any:
+        """The values of an event of a log as a dict, or the reason why a record is none. Ids are
+        hashes."""
+
+    def time_of(self, log: str, value: bytes) -> int | None:
+        """Epoch milliseconds of a valid event; None of any other record."""
+
+    def explain(
+        self,
+        log: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: bytes | None = None,
+        timestamp_ms: int = 0,
+    ) -> tuple[str | None, str | None, str, int | None, str | None]:
+        """Why a record of a log is no event: the reason (None: it is one), the kind of the event as
+        far as it is known, our name of the field that the reason is about ("": the whole), of which
+        element of a list, and what stands there (None: nothing)."""
 
     def hash(self, text: str) -> int:
         """The hash of an id."""

@@ -36,6 +36,7 @@ use crate::counting::rings::Rings;
 use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
+use crate::hash::is_anonymous;
 use crate::slates::family::{Population, SlateFamily, SlateValue};
 use crate::slates::scoring::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
@@ -168,7 +169,9 @@ impl Counting {
 
     pub fn shown(&mut self, change: &Shown, stream_ms: i64) {
         self.statistics.shown(&mut self.panes, change);
-        if let Some(users) = &mut self.users {
+        if let Some(users) = &mut self.users
+            && !is_anonymous(change.user)
+        {
             let (user, pair, segment) = (change.user, change.pair, change.segment);
             let event_ms = change.event_ms;
             users.touch(
@@ -222,7 +225,9 @@ impl Counting {
     /// Feedback counts for its user: `is_fixed` when it cannot move any more.
     pub fn of_user(&mut self, feedback: &Feedback, is_fixed: bool, stream_ms: i64) {
         let column = column_of(feedback.kind, self.conversions_of_users);
-        let (Some(users), Some(column)) = (&mut self.users, column) else {
+        let (Some(users), Some(column), false) =
+            (&mut self.users, column, is_anonymous(feedback.user))
+        else {
             return;
         };
         let touch = Touch {

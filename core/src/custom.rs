@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use crate::decode::Topic;
+use crate::decode::EventKind;
 
 /// Custom metrics at most.
 pub const MAX_CUSTOM: usize = 8;
@@ -24,13 +24,13 @@ pub struct CustomField {
 
 impl CustomField {
     /// Whether it is over events of a topic.
-    pub fn is_of(&self, topic: Topic) -> bool {
+    pub fn is_of(&self, topic: EventKind) -> bool {
         self.kind == topic.name()
     }
 
     /// Whether it is over events that join impressions.
     pub fn is_of_feedback(&self) -> bool {
-        self.is_of(Topic::Clicks) || self.is_of(Topic::Conversions)
+        self.is_of(EventKind::Clicks) || self.is_of(EventKind::Conversions)
     }
 }
 

@@ -3,23 +3,27 @@
 
 mod draft;
 mod event;
+mod mapping;
 mod names;
 mod reason;
 pub mod rejected;
 mod settings;
 mod times;
 
-use draft::{Draft, Field, Source, Sources};
-pub use event::{Action, Body, Dimensions, Event, Item, Topic};
+pub use draft::Unit;
+use draft::{CustomFields, Draft, Field, Reading};
+pub use event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
+use mapping::Mapping;
 use names::Names;
 pub use reason::Reason;
+use settings::{FlatSpec, LayoutSpec, ValueSettings};
 pub use settings::{RecordLimits, RecordSettings};
 
 use smallvec::SmallVec;
 
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
-use crate::kafka::BLOCK;
+use crate::kafka::{BLOCK, Record};
 use crate::spec::Spec;
 use crate::weights::Policies;
 
@@ -29,16 +33,37 @@ const MAX_RANK: usize = 10_000;
 /// The event of a record, or the reason why it is none; one of several where it has several defects.
 pub type Decoded<'a> = Result<Event<'a>, Reason>;
 
-/// Decodes the records of all topics.
+/// Decodes the records of all sources.
 #[derive(Debug)]
 pub struct Decoder {
-    /// One table a topic, in the order of `Topic::ALL`.
-    fields: [Names<Field>; 4],
-    /// Fields of an element of `items`.
-    item_fields: Names<Field>,
+    sources: Vec<Source>,
+    /// Fields whose names are settings.
+    names: Vec<(String, Field)>,
     rules: Rules,
     /// One for each record that is decoded at a time.
     drafts: Vec<Draft>,
+}
+
+/// Records of one shape.
+#[derive(Debug)]
+struct Source {
+    values: ValueSettings,
+    layout: Layout,
+}
+
+#[derive(Debug)]
+enum Layout {
+    Flat(Flat),
+    Mapped(Box<Mapping>),
+}
+
+/// Events of one kind, all fields at the top.
+#[derive(Debug)]
+struct Flat {
+    kind: EventKind,
+    fields: Names<Field>,
+    /// Fields of an element of `items`.
+    items: Names<Field>,
 }
 
 /// What settings say, besides names.
@@ -48,12 +73,13 @@ struct Rules {
     feedback: Vec<String>,
     limits: RecordLimits,
     policies: Policies,
-    custom: Sources,
+    custom: CustomFields,
+    no_names: Names<Field>,
 }
 
 impl Decoder {
-    /// A decoder for a partition.
-    pub fn of(spec: &Spec) -> Self {
+    /// A decoder for a partition; an error where a source names what there is not.
+    pub fn of(spec: &Spec) -> Result<Self, String> {
         let dimensions: Vec<&str> = spec.dimensions.iter().map(|d| d.name.as_str()).collect();
         Self::new(
             spec.hash_key,
@@ -69,128 +95,245 @@ impl Decoder {
         dimensions: &[&str],
         feedback: &[String],
         settings: &RecordSettings,
-    ) -> Self {
-        let custom = Sources::new(&settings.custom);
-        let of_custom = |topic: Topic| {
-            let own = custom.own(topic, &settings.custom);
-            own.map(move |(ours, i)| (settings.name_of(topic.name(), ours), Field::Custom(i)))
+    ) -> Result<Self, String> {
+        let known = KnownFields {
+            dimensions,
+            settings,
+            custom: CustomFields::new(&settings.custom),
         };
-        let fields = Topic::ALL.map(|topic| {
-            let kind = topic.name();
-            let own = Field::of_topic(topic)
-                .iter()
-                .map(|field| (settings.name_of(kind, field.name()), *field));
-            let others = (0..).zip(dimensions);
-            let others =
-                others.map(|(i, ours)| (settings.name_of(kind, ours), Field::Dimension(i)));
-            let of_policies = of_policies(settings)
-                .into_iter()
-                .filter(|_| topic == Topic::Impressions);
-            Names::new(own.chain(others).chain(of_policies).chain(of_custom(topic)))
-        });
-        let kind = Topic::Impressions.name();
-        let of_items = Field::OF_ITEM.iter();
-        let of_items = of_items.map(|field| (settings.name_of(kind, field.name()), *field));
-        let item_fields = Names::new(
-            of_items
-                .chain(of_policies(settings))
-                .chain(of_custom(Topic::Impressions)),
-        );
+        let mut sources = Vec::new();
+        for source in &settings.sources {
+            let layout = match &source.layout {
+                LayoutSpec::Flat(spec) => Layout::Flat(Flat::new(spec, &known)?),
+                LayoutSpec::Mapped(spec) => {
+                    let field_of = |kind, name: &str| known.find(kind, name);
+                    let mapping = Mapping::new(spec, feedback, &field_of)?;
+                    Layout::Mapped(Box::new(mapping))
+                }
+            };
+            sources.push(Source {
+                values: source.values.clone(),
+                layout,
+            });
+        }
         let mut limits = settings.limits;
         limits.max_items = limits.max_items.min(MAX_RANK);
         let has_policies = !settings.policies.policies.is_empty();
+        let names = EventKind::ALL
+            .into_iter()
+            .flat_map(|kind| known.of_event(kind));
+        let names = names.filter(|(_, field)| field.name().is_empty());
+        let names = names
+            .map(|(name, field)| (name.to_owned(), field))
+            .collect();
+        let custom = known.custom;
         let drafts = (0..BLOCK).map(|_| Draft::new(dimensions.len(), has_policies, &custom));
-        let drafts = drafts.collect();
-        let rules = Rules {
-            key,
-            feedback: feedback.to_vec(),
-            limits,
-            policies: settings.policies.clone(),
-            custom,
-        };
-        Self {
-            fields,
-            item_fields,
-            rules,
-            drafts,
-        }
+        Ok(Self {
+            sources,
+            names,
+            drafts: drafts.collect(),
+            rules: Rules {
+                key,
+                feedback: feedback.to_vec(),
+                limits,
+                policies: settings.policies.clone(),
+                custom,
+                no_names: Names::new([]),
+            },
+        })
     }
 
-    /// The event of a record.
+    /// The event of a record of a source.
     ///
     /// # Errors
     /// The reason why it is none; one of several where it has several defects.
-    pub fn decode<'a>(
-        &'a mut self,
-        topic: Topic,
-        record: Option<&'a [u8]>,
-    ) -> Result<Event<'a>, Reason> {
+    pub fn decode<'a>(&'a mut self, source: usize, record: &Record<'a>) -> Decoded<'a> {
         let mut found = SmallVec::new();
-        self.decode_all(topic, std::iter::once(record), &mut found);
+        self.decode_all(source, std::slice::from_ref(record), &mut found);
         found.pop().unwrap_or(Err(Reason::Json))
     }
 
     /// Appends the events of some records, at most `kafka::BLOCK`; others are left out.
     pub fn decode_all<'a>(
         &'a mut self,
-        topic: Topic,
-        records: impl Iterator<Item = Option<&'a [u8]>>,
+        source: usize,
+        records: &[Record<'a>],
         events: &mut SmallVec<[Decoded<'a>; BLOCK]>,
     ) {
-        let fields = &self.fields[topic as usize];
-        let (items, rules) = (&self.item_fields, &self.rules);
+        let (source, rules) = (&self.sources[source], &self.rules);
         for (draft, record) in self.drafts.iter_mut().zip(records) {
-            events.push(match rules.read(topic, fields, items, draft, record) {
-                Ok(text) => Ok(draft.event(topic, text)),
+            events.push(match source.read(rules, draft, record) {
+                Ok((kind, text)) => Ok(draft.event(kind, text)),
                 Err(reason) => Err(reason),
             });
         }
     }
 }
 
-/// Their names of the fields of policies.
-fn of_policies(settings: &RecordSettings) -> Vec<(&str, Field)> {
-    let name_of = |ours| settings.name_of(Topic::Impressions.name(), ours);
-    let mut found = Vec::new();
-    for (i, policy) in settings.policies.policies.iter().enumerate() {
-        let target = policy.propensity.as_deref();
-        found.extend(target.map(|ours| (name_of(ours), Field::Target(i))));
-        let estimate = policy.estimate.as_deref();
-        found.extend(estimate.map(|ours| (name_of(ours), Field::Estimate(i))));
-    }
-    found
+/// Why a record is no event.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// None where it is one.
+    pub reason: Option<Reason>,
+    /// What it is, as far as that is known.
+    pub kind: Option<EventKind>,
+    /// Our name of the field that the reason is about; "" where it is the whole.
+    pub field: String,
+    /// Of which element of a list, from 0.
+    pub element: Option<u32>,
+    /// What stands there.
+    pub found: Option<String>,
 }
 
-impl Rules {
+impl Decoder {
+    /// Why a record is no event, for people.
+    pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
+        self.drafts[0].clear();
+        let reason = self.decode(source, record).err();
+        let draft = &self.drafts[0];
+        let text = std::str::from_utf8(record.value.unwrap_or_default()).unwrap_or_default();
+        let text = if draft.has_own_text {
+            &draft.text
+        } else {
+            text
+        };
+        let at = draft.place.at as usize;
+        let kind = match &self.sources[source].layout {
+            Layout::Flat(flat) => Some(flat.kind),
+            Layout::Mapped(_) => draft.kind,
+        };
+        let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
+        let is_value = at < text.len() && reader.skip(0).is_ok();
+        let found = is_value.then(|| text.get(at..reader.at())).flatten();
+        let name = draft.place.field.map(|field| self.name_of(field));
+        Explained {
+            reason,
+            kind,
+            field: name.unwrap_or_default(),
+            element: draft.place.element.checked_sub(1),
+            found: found.map(str::to_owned),
+        }
+    }
+
+    fn name_of(&self, field: Field) -> String {
+        let known = self.names.iter().find(|(_, other)| *other == field);
+        known.map_or_else(|| field.name().to_owned(), |(name, _)| name.clone())
+    }
+}
+
+/// Which fields there are: ours by kind and name.
+struct KnownFields<'a> {
+    dimensions: &'a [&'a str],
+    settings: &'a RecordSettings,
+    custom: CustomFields,
+}
+
+impl KnownFields<'_> {
+    /// Names of the fields of policies, which shown items have.
+    fn of_policies(&self, kind: EventKind) -> Vec<(&str, Field)> {
+        let mut found = Vec::new();
+        if kind == EventKind::Impressions {
+            for (i, policy) in self.settings.policies.policies.iter().enumerate() {
+                let target = policy.propensity.as_deref();
+                found.extend(target.map(|name| (name, Field::Target(i))));
+                let estimate = policy.estimate.as_deref();
+                found.extend(estimate.map(|name| (name, Field::Estimate(i))));
+            }
+        }
+        found
+    }
+
+    /// Those of items or lines, wherever they stand.
+    fn of_element(&self, kind: EventKind) -> Vec<(&str, Field)> {
+        let own = Field::of_element(kind).iter();
+        let mut found: Vec<_> = own.map(|field| (field.name(), *field)).collect();
+        found.extend(self.of_policies(kind));
+        let custom = self.custom.own(kind, &self.settings.custom);
+        found.extend(custom.map(|(name, i)| (name, Field::Custom(i))));
+        found
+    }
+
+    fn of_event(&self, kind: EventKind) -> Vec<(&str, Field)> {
+        let own = Field::of_event(kind).iter();
+        let mut found: Vec<_> = own.map(|field| (field.name(), *field)).collect();
+        let dimensions = self.dimensions.iter().enumerate();
+        found.extend(dimensions.map(|(i, name)| (*name, Field::Dimension(i))));
+        found.extend(self.of_element(kind));
+        found
+    }
+
+    fn find(&self, kind: EventKind, name: &str) -> Option<Field> {
+        let fields = self.of_event(kind);
+        let found = fields.into_iter().find(|(ours, _)| *ours == name);
+        found.map(|(_, field)| field)
+    }
+}
+
+impl Flat {
+    fn new(spec: &FlatSpec, known: &KnownFields) -> Result<Self, String> {
+        let kind = EventKind::of(&spec.kind).ok_or_else(|| format!("no {:?}", spec.kind))?;
+        let table = |fields: Vec<(&str, Field)>| {
+            let named = fields.into_iter();
+            Names::new(named.map(|(ours, field)| (spec.name_of(ours), field)))
+        };
+        Ok(Self {
+            kind,
+            fields: table(known.of_event(kind)),
+            items: table(known.of_element(kind)),
+        })
+    }
+}
+
+impl Source {
+    /// Fills a draft; returns the kind of the event, and the text of the record.
     fn read<'a>(
         &self,
-        topic: Topic,
-        fields: &Names<Field>,
-        items: &Names<Field>,
+        rules: &Rules,
         draft: &mut Draft,
-        record: Option<&'a [u8]>,
-    ) -> Result<&'a str, Reason> {
-        let record = record.ok_or(Reason::Json)?;
-        if record.len() > self.limits.max_bytes {
+        record: &Record<'a>,
+    ) -> Result<(EventKind, &'a str), Reason> {
+        let value = record.value.ok_or(Reason::Json)?;
+        if value.len() > rules.limits.max_bytes {
             return Err(Reason::TooLarge);
         }
-        let text = std::str::from_utf8(record).map_err(|_| Reason::Json);
-        let source = |text| Source {
-            record: text,
-            rules: self,
-            items,
-        };
-        match text.and_then(|text| draft.fill(topic, fields, &source(text)).map(|()| text)) {
-            Err(_) if json::depth(record) > self.limits.max_depth => Err(Reason::TooDeep),
+        let text = std::str::from_utf8(value).map_err(|_| Reason::Json);
+        let filled = text.and_then(|text| {
+            let kind = match &self.layout {
+                Layout::Flat(flat) => {
+                    draft.fill(&self.reading(flat, rules, text), &flat.fields)?;
+                    flat.kind
+                }
+                Layout::Mapped(mapping) => {
+                    mapping.fill(draft, record, text, (rules, &self.values))?
+                }
+            };
+            Ok((kind, text))
+        });
+        match filled {
+            Err(Reason::Ignored) => filled,
+            Err(_) if json::depth(value) > rules.limits.max_depth => Err(Reason::TooDeep),
             found => found,
+        }
+    }
+
+    fn reading<'a>(&'a self, flat: &'a Flat, rules: &'a Rules, record: &'a str) -> Reading<'a> {
+        Reading {
+            record,
+            kind: flat.kind,
+            rules,
+            values: &self.values,
+            items: &flat.items,
+            unit: Unit::Any,
         }
     }
 }
 
 impl Draft {
-    fn fill(&mut self, topic: Topic, fields: &Names<Field>, source: &Source) -> Result<(), Reason> {
-        let record = source.record;
-        let mut reader = Reader::new(record, source.rules.limits.max_depth);
+    /// Fills it from an object whose fields stand at its top.
+    fn fill(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
+        let record = reading.record;
+        self.clear();
+        let mut reader = Reader::new(record, reading.rules.limits.max_depth);
         if reader.peek() != b'{' {
             reader.skip(0)?;
             return Err(if reader.is_at_end() {
@@ -199,19 +342,18 @@ impl Draft {
                 Reason::Json
             });
         }
-        self.clear();
         reader.object(
             self,
             |reader, draft| reader.text(&mut draft.unescaped),
             |reader, draft, name| match fields.get(name.of(record, &draft.unescaped)) {
-                Some(field) => draft.read(field, topic, reader, source),
+                Some(field) => draft.read(field, reader, reading),
                 None => reader.skip(1),
             },
         )?;
         if !reader.is_at_end() {
             return Err(Reason::Json);
         }
-        self.check(topic, source)
+        self.check(reading)
     }
 }
 

@@ -34,7 +34,7 @@ use crate::experiments::spec::ExposureSpec;
 use crate::experiments::sums::Sums;
 use crate::experiments::trial::{SHOWN, Trial, Work};
 use crate::experiments::user_days::Key;
-use crate::hash::in_sample;
+use crate::hash::{in_sample, is_anonymous};
 use crate::users::rows::spread;
 use history::{Person, Tables};
 
@@ -107,7 +107,7 @@ impl Experiments {
         amount: i64,
     ) -> Result<(), Overflow> {
         let day = event_ms.div_euclid(DAY_MS);
-        let is_wanted = amount != 0 && component < self.columns.len();
+        let is_wanted = amount != 0 && component < self.columns.len() && !is_anonymous(user);
         if !is_wanted || !self.every_day.contains(&day) || !in_sample(user, self.sample_bits) {
             return Ok(());
         }

@@ -11,6 +11,8 @@ use siphasher::sip::SipHasher13;
 /// The hash of a text that is missing or empty; no other text has it.
 pub const NONE: u64 = 0;
 const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
+/// How hashes end that stand for anonymous events: no id has such a one.
+const ANONYMOUS: u64 = 0xFFFF_FFFF;
 
 /// The secret under which ids are hashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -23,7 +25,8 @@ impl HashKey {
         if text.is_empty() {
             return NONE;
         }
-        SipHasher13::new_with_keys(self.0, self.1).hash(text).max(1)
+        let hash = SipHasher13::new_with_keys(self.0, self.1).hash(text).max(1);
+        hash ^ u64::from(is_anonymous(hash))
     }
 }
 
@@ -33,6 +36,18 @@ pub fn mix(a: u64, b: u64) -> u64 {
     let mut h = (a ^ b.wrapping_mul(MIX)).wrapping_mul(MIX);
     h ^= h >> 32;
     h.wrapping_mul(MIX).max(1)
+}
+
+/// Who stands for an anonymous event: what tells it apart, marked so that no user has the same.
+#[inline]
+pub fn anonymous(apart: u64) -> u64 {
+    ANONYMOUS | apart
+}
+
+/// Whether a user is none.
+#[inline]
+pub fn is_anonymous(user: u64) -> bool {
+    user & ANONYMOUS == ANONYMOUS
 }
 
 /// Whether a hash begins with so many zero bits: one in 2^bits does.

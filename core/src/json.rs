@@ -13,6 +13,7 @@ pub use text::Text;
 use crate::decode::Reason;
 
 /// A place in a record.
+#[derive(Clone, Copy)]
 pub struct Reader<'a> {
     record: &'a str,
     at: usize,
@@ -27,6 +28,26 @@ impl<'a> Reader<'a> {
             at: 0,
             max_depth,
         }
+    }
+
+    /// At a place of a record.
+    pub fn starting(record: &'a str, at: usize, max_depth: usize) -> Self {
+        Self {
+            record,
+            at,
+            max_depth,
+        }
+    }
+
+    /// Where it is, in bytes from the beginning of the record.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// How deep lists and objects may nest.
+    pub fn max_depth(&self) -> usize {
+        self.max_depth
     }
 
     /// The first byte of what comes next, blanks aside; 0 at the end.

@@ -34,16 +34,33 @@ pub struct ReadOptions<'a> {
     pub max_inflated_bytes: usize,
 }
 
-/// One record; keys and headers are not looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record<'a> {
     pub offset: i64,
     /// The producer's time, or the broker's where the topic is set to that; epoch milliseconds.
     pub timestamp_ms: i64,
     /// None for a tombstone. It lives as long as the batch.
     pub value: Option<&'a [u8]>,
+    pub key: Option<&'a [u8]>,
+    /// Its headers as Kafka sends them, behind their number.
+    pub headers: &'a [u8],
     /// Whether it is the last of its batch.
     pub is_last: bool,
+}
+
+impl<'a> Record<'a> {
+    /// The value of a header; of several of that name the last.
+    pub fn header(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut found = None;
+        let mut cursor = records::Cursor::new(self.headers);
+        while let Some((other, value)) = cursor.header() {
+            if other == name {
+                found = value;
+            }
+        }
+        found
+    }
 }
 
 /// What was read.

@@ -32,7 +32,6 @@ pub mod weights;
 mod _core {
     use crate::counting::{item_rows, panes};
     use crate::experiments;
-    use crate::partition::tables::Table;
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
     #[pymodule_export]
@@ -47,8 +46,7 @@ mod _core {
     use pyo3::prelude::*;
 
     /// Adds what a panic becomes, which derives from `BaseException`; widths of packed integers;
-    /// and the names of the stored tables, in the order in which they are loaded: all, and those of
-    /// experiments.
+    /// and the names of the stored tables of experiments, in the order in which they are loaded.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
@@ -61,8 +59,6 @@ mod _core {
         module.add("TOTAL_RING", panes::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;
-        let names: Vec<String> = Table::all().map(Table::name).collect();
-        module.add("TABLES", names)?;
         let of_experiments = experiments::Table::ALL.map(experiments::Table::name);
         module.add("EXPERIMENT_TABLES", of_experiments)
     }

@@ -5,54 +5,37 @@ mod feeding;
 pub mod for_tests;
 pub mod for_tests_experiments;
 pub mod for_tests_users;
+mod names;
 pub mod records;
 mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::columns::Columns;
-use crate::counting::panes::{self, Overflow};
-use crate::decode::{Decoder, Topic};
+use crate::counting::panes;
+use crate::decode::Decoder;
 use crate::kafka;
 use crate::partition::Partition;
-use crate::partition::tables::Table;
 use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
+use names::{RejectedRecord, log_of, overflow, table_of};
 use state::{labels_of, panes_mut, panes_of};
 
-/// Kind, offset, reason, value.
-type RejectedRecord<'py> = (&'static str, i64, &'static str, Option<Bound<'py, PyBytes>>);
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
 
-/// The counted state of one partition number, over all four topics. One thread at a time may use it.
+/// The counted state of one partition number, over all topics. One thread at a time may use it.
 #[pyclass]
 pub struct Core {
     decoder: Decoder,
     partition: Partition,
     scratch: kafka::Scratch,
     limits: Limits,
-}
-
-fn overflow(_: Overflow) -> PyErr {
-    PyOverflowError::new_err("a sum would pass 2**62")
-}
-
-fn topic_of(name: &str) -> PyResult<Topic> {
-    Topic::of(name).ok_or_else(|| PyValueError::new_err(format!("no topic {name:?}")))
-}
-
-fn topics_of(names: &[String]) -> PyResult<Vec<Topic>> {
-    names.iter().map(|name| topic_of(name)).collect()
-}
-
-fn table_of(name: &str) -> PyResult<Table> {
-    Table::of(name).ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
 }
 
 #[pymethods]
@@ -65,7 +48,7 @@ impl Core {
             .map_err(|error| PyValueError::new_err(format!("spec of the core: {error}")))?;
         let partition = Partition::new(&spec).map_err(PyValueError::new_err)?;
         Ok(Self {
-            decoder: Decoder::of(&spec),
+            decoder: Decoder::of(&spec).map_err(PyValueError::new_err)?,
             limits: spec.limits,
             partition,
             scratch: kafka::Scratch::default(),
@@ -74,46 +57,50 @@ impl Core {
 
     // Feeding
 
-    /// Takes in records of a topic, in offset order, from its next offset on. Returns what was fed.
+    /// Takes in records of a log, in offset order, from its next offset on; `beside`: their keys and
+    /// headers (as Kafka sends them, behind their number), where there are any. Returns what was fed.
     /// OverflowError where a sum would pass 2**62.
+    #[pyo3(signature = (log, offsets, record_ms, values, beside=Vec::new()))]
     fn feed_records(
         &mut self,
         py: Python<'_>,
-        kind: &str,
+        log: &str,
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
+        beside: Vec<(Option<PyBackedBytes>, PyBackedBytes)>,
     ) -> PyResult<Fed> {
-        let topic = topic_of(kind)?;
+        let log = log_of(&self.partition, log)?;
         let offsets = offsets.as_slice()?.to_vec();
         let record_ms = record_ms.as_slice()?.to_vec();
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, &self.limits);
-        py.detach(move || to.records(&offsets, &record_ms, &values))
+        let to = Feeding::new(log, &mut self.decoder, &mut self.partition, &self.limits);
+        py.detach(move || to.records(&offsets, &record_ms, &values, &beside))
             .map_err(overflow)
     }
 
-    /// Takes in record batches as Kafka sent them, from the topic's next offset on. Returns what
+    /// Takes in record batches as Kafka sent them, from the log's next offset on. Returns what
     /// was fed. ValueError where the format is not read, OverflowError where a sum would pass 2**62.
-    #[pyo3(signature = (kind, blob, aborted, check_crcs=true))]
+    #[pyo3(signature = (log, blob, aborted, check_crcs=true))]
     fn feed_batches(
         &mut self,
         py: Python<'_>,
-        kind: &str,
+        log: &str,
         blob: PyBackedBytes,
         aborted: Vec<(i64, i64)>,
         check_crcs: bool,
     ) -> PyResult<Fed> {
-        let topic = topic_of(kind)?;
-        let to = Feeding::new(topic, &mut self.decoder, &mut self.partition, &self.limits);
+        let log = log_of(&self.partition, log)?;
+        let to = Feeding::new(log, &mut self.decoder, &mut self.partition, &self.limits);
         let scratch = &mut self.scratch;
         py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
     }
 
-    /// What was fed is taken in; `at_end`: topics of which everything was read.
+    /// What was fed is taken in; `at_end`: logs of which everything was read.
     fn end_apply(&mut self, py: Python<'_>, at_end: Vec<String>) -> PyResult<()> {
-        let topics = topics_of(&at_end)?;
         let partition = &mut self.partition;
-        py.detach(move || partition.end_apply(&topics))
+        let ended = at_end.iter().map(|name| log_of(partition, name));
+        let ended = ended.collect::<PyResult<Vec<_>>>()?;
+        py.detach(move || partition.end_apply(&ended))
             .map_err(overflow)
     }
 
@@ -130,13 +117,16 @@ impl Core {
         self.partition.counting.is_dirty()
     }
 
-    /// Records that do not count since the last call: kind, offset, reason, value; and how many
-    /// more there were, for which there was no room.
+    /// Records that do not count since the last call: log, offset, timestamp, reason, value, key,
+    /// headers; and how many more there were, for which there was no room.
     fn take_rejected<'py>(&mut self, py: Python<'py>) -> (Vec<RejectedRecord<'py>>, u64) {
         let (rejected, omitted) = self.partition.rejected.take();
         let kept = rejected.iter().map(|x| {
-            let value = x.value.as_deref().map(|value| PyBytes::new(py, value));
-            (x.topic.name(), x.offset, x.reason, value)
+            let bytes = |of: Option<&[u8]>| of.map(|bytes| PyBytes::new(py, bytes));
+            let (value, key) = (bytes(x.value.as_deref()), bytes(x.key.as_deref()));
+            let log = self.partition.logs[x.log].name.clone();
+            let headers = PyBytes::new(py, &x.headers);
+            (log, x.offset, x.timestamp_ms, x.reason, value, key, headers)
         });
         (kept.collect(), omitted)
     }
@@ -148,9 +138,9 @@ impl Core {
         self.partition.stream_ms
     }
 
-    /// Next offset, arrival clock and clock of joins of a topic.
-    fn topic(&self, kind: &str) -> PyResult<(i64, i64, i64)> {
-        let log = &self.partition.logs[topic_of(kind)? as usize];
+    /// Next offset, arrival clock and clock of joins of a log.
+    fn log(&self, name: &str) -> PyResult<(i64, i64, i64)> {
+        let log = &self.partition.logs[log_of(&self.partition, name)?];
         Ok((log.next_offset, log.arrival_ms, log.clock_ms()))
     }
 
@@ -167,7 +157,7 @@ impl Core {
         users.map_or(0, |users| users.refreshed_ms())
     }
 
-    /// The slowest clock of the topics that joins depend on.
+    /// The slowest clock of the events that joins depend on.
     #[getter]
     fn join_clock_ms(&self) -> i64 {
         self.partition.join_clock_ms()
@@ -183,9 +173,10 @@ impl Core {
         state::restore(&mut self.partition, state)
     }
 
-    /// Goes on at another offset of a topic's log.
-    fn seek(&mut self, kind: &str, next_offset: i64) -> PyResult<()> {
-        self.partition.logs[topic_of(kind)? as usize].next_offset = next_offset;
+    /// Goes on at another offset of a log.
+    fn seek(&mut self, name: &str, next_offset: i64) -> PyResult<()> {
+        let log = log_of(&self.partition, name)?;
+        self.partition.logs[log].next_offset = next_offset;
         Ok(())
     }
 
@@ -324,6 +315,11 @@ impl Core {
 
     // Tables
 
+    /// The names of the stored tables, in the order in which they are loaded.
+    fn tables(&self) -> Vec<String> {
+        self.partition.tables().map(|(name, _)| name).collect()
+    }
+
     /// What changes from now on belongs to the next commit.
     fn seal(&mut self) {
         self.partition.seal();
@@ -331,12 +327,12 @@ impl Core {
 
     /// First and next number (or epoch) of a table's rows.
     fn serials(&self, table: &str) -> PyResult<(u64, u64)> {
-        Ok(self.partition.serials(table_of(table)?))
+        Ok(self.partition.serials(table_of(&self.partition, table)?))
     }
 
     /// Rows whose latest time is before this cannot matter any more; None: it is known by number.
     fn horizon_ms(&self, table: &str) -> PyResult<Option<i64>> {
-        Ok(self.partition.horizon_ms(table_of(table)?))
+        Ok(self.partition.horizon_ms(table_of(&self.partition, table)?))
     }
 
     /// What is stored of the rows with numbers (or epochs) in [first, end), and their latest time.
@@ -347,7 +343,7 @@ impl Core {
         first: u64,
         end: u64,
     ) -> PyResult<(Bound<'py, PyDict>, i64)> {
-        let (table, partition) = (table_of(table)?, &self.partition);
+        let (table, partition) = (table_of(&self.partition, table)?, &self.partition);
         let columns = py.detach(|| partition.rows(table, first, end));
         let latest_ms = table.latest_ms(&columns).map_err(PyValueError::new_err)?;
         Ok((as_arrays(py, columns)?, latest_ms))
@@ -355,7 +351,7 @@ impl Core {
 
     /// How many rows last changed from each of these epochs on, before the next; None for logs.
     fn live(&self, py: Python<'_>, table: &str, firsts: Vec<u32>) -> PyResult<Option<Vec<u64>>> {
-        let (table, partition) = (table_of(table)?, &self.partition);
+        let (table, partition) = (table_of(&self.partition, table)?, &self.partition);
         Ok(py.detach(|| partition.live(table, &firsts)))
     }
 
@@ -368,7 +364,7 @@ impl Core {
         table: &str,
         blobs: Vec<Bound<'_, PyDict>>,
     ) -> PyResult<Vec<(u64, u64)>> {
-        let table = table_of(table)?;
+        let table = table_of(&self.partition, table)?;
         let blobs: Vec<Columns> = blobs.iter().map(from_arrays).collect::<PyResult<_>>()?;
         let partition = &mut self.partition;
         py.detach(move || partition.load(table, &blobs))

@@ -23,8 +23,9 @@ pub struct Spec {
     pub feedback: Feedback,
     pub dimensions: Vec<Dimension>,
     pub limits: Limits,
-    /// Names of fields, and bounds of one record.
+    /// Where fields stand in records, and their bounds.
     pub records: crate::decode::RecordSettings,
+    pub logs: Vec<LogSpec>,
     /// One ring of panes for each window length.
     pub rings: Vec<Ring>,
     /// What is kept of the same windows a day before.
@@ -64,6 +65,19 @@ impl Spec {
             .chain(sketches);
         all.any(|other| other == name)
     }
+}
+
+/// A topic that is read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSpec {
+    pub name: String,
+    /// Place among `records.sources`.
+    pub source: usize,
+    /// Of topics that hold events of one kind, each has another one.
+    pub rank: u16,
+    /// Which events it holds.
+    pub kinds: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

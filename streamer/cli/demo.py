@@ -154,7 +154,7 @@ async def _worker(path: str) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
     garbage_collector.calm()
-    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings))
     runner = web.AppRunner(application(exporter), access_log=None)
     await runner.setup()
     try:

@@ -37,7 +37,7 @@ async def _serve(settings: Settings, host: str, port: int) -> None:
     stop = stopped()
     garbage_collector.calm()
     context = tls_context(settings.exporter)
-    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings.kafka))
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings))
     runner = web.AppRunner(application(exporter), access_log=None)
     try:
         await _require_access(exporter.store)

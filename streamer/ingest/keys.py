@@ -20,7 +20,7 @@ class KeyReader:
 
     def __init__(self, settings: Settings) -> None:
         names = settings.events.fields
-        key = msgspec.defstruct("Key", [("user_id", str)], rename=names, gc=False)
+        key = msgspec.defstruct("Key", [("user_id", str | int)], rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 
     def read(self, raw: bytes) -> bytes | None:
@@ -30,8 +30,8 @@ class KeyReader:
         try:
             if not raw.isascii():
                 raw.decode()
-            user: str = self._quick.decode(raw).user_id
-            return user.encode()
+            user: str | int = self._quick.decode(raw).user_id
+            return str(user).encode() or None
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
 

@@ -12,25 +12,26 @@ from streamer.settings.model import Settings
 
 
 def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecoder:
-    """The core's decoder of single records of all four topics."""
+    """The core's decoder of single records of all logs."""
     spec = {
         "hash_key": key,
         "dimensions": settings.dimension_names,
         "feedback_kinds": settings.feedback_kinds,
         "records": records_spec(settings),
+        "logs": list(settings.logs),
     }
     return RecordDecoder(msgspec.json.encode(spec))
 
 
 class RecordJudge:
-    """Judges records of all four topics by the given settings."""
+    """Judges records of all logs by the given settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._decoder = record_decoder(settings)
 
-    def refusal(self, kind: str, value: bytes | None) -> str | None:
+    def refusal(self, log: str, value: bytes | None) -> str | None:
         """The reason why a record is rejected; None where it is valid."""
-        found = self._decoder.decode(kind, value)
+        found = self._decoder.decode(log, value)
         return found if isinstance(found, str) else None
 
 

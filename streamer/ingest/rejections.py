@@ -9,25 +9,25 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from streamer.ingest.schema import REASON_OF_FIELD, event_type
-from streamer.ingest.timestamps import is_in_seconds, unit_of, without_leap_seconds
+from streamer.ingest.record import record_decoder
+from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
-from streamer.settings.event_fields import ACTIONS, KINDS, LINE_TYPES, MOMENTS
+from streamer.settings.event_fields import ACTIONS, KINDS, LINE_TYPES, MOMENTS, field_names
 from streamer.settings.model import Settings
 
 NOTHING = "nothing"
 """What is found where a field is missing."""
-_ID = f"text of 1 to {limits.MAX_ID_CHARS} characters"
+_ID = f"an integer, or a text of 1 to {limits.MAX_ID_BYTES} bytes"
 _PROBABILITY = "a number from 0 to 1"
 _CUSTOM = f"a number from -{limits.MAX_CUSTOM_VALUE:g} to {limits.MAX_CUSTOM_VALUE:g}"
-_LABEL = "1 to 64 of A-Za-z0-9_.:-"
 EXPECTED: Mapping[str, str] = {
-    "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text with an offset",
+    "ts": f"epoch milliseconds from 0 to {limits.MAX_EVENT_MS}, or RFC 3339 text",
     **dict.fromkeys(
         (
             *("user_id", "event_id", "request_id", "item_id", "session_id", "held_out"),
@@ -39,15 +39,14 @@ EXPECTED: Mapping[str, str] = {
     "score": f"a number from -{limits.MAX_SCORE:g} to {limits.MAX_SCORE:g}",
     "propensity": "a number above 0 and at most 1",
     "reward_estimate": _PROBABILITY,
-    "items": f"1 to {limits.MAX_ITEMS} objects with item_id, and no item_id beside them",
+    "items": f"1 to {limits.MAX_ITEMS} ids, or objects with item_id, and no item_id beside them",
     "reference": f"1 to {limits.MAX_ITEMS} item ids",
-    "feedback": _LABEL,
+    "feedback": f"a text of 1 to {limits.MAX_LABEL_CHARS} characters",
     "dwell_ms": f"an integer from 0 to {limits.MAX_DWELL_MS}",
     "start_ts": "start_ts and end_ts, both like ts, at most a day apart",
     "end_ts": "start_ts and end_ts, both like ts, at most a day apart",
     "value": f"a number from 0 to {limits.MAX_VALUE:g}",
     "action": f"one of {', '.join(ACTIONS)}",
-    "dimension": f"{_LABEL}, and not all or other",
 }
 """Our field → what it may hold."""
 _OTHER_NAMES = {
@@ -67,9 +66,6 @@ _NUMBERS = frozenset({"position", "score", "propensity", "reward_estimate", "dwe
 _LONGEST_BITS = 10_000
 _NAMES = 20
 """Names of fields that are shown at most."""
-_PATH = re.compile(r" - at `\$([^`]*)`")
-_STEP = re.compile(r"\[(\d+)\]|\.([^.\[]+)")
-_IS_LABEL = re.compile(limits.LABEL_PATTERN)
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 """A text, or what follows a quotation mark without its like. Nothing is tried twice: a record of
 many quotation marks and no end would take hours."""
@@ -94,57 +90,52 @@ class Explainer:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._decoder = record_decoder(settings)
         self._names = settings.events.fields
-        self._ours = {theirs: ours for ours, theirs in self._names.items()}
-        self._moments = frozenset(map(self._name, MOMENTS))
         of_policies = dict.fromkeys(settings.policy_fields, _PROBABILITY)
-        of_custom = {f: "custom" for fields in settings.custom_fields.values() for f in fields}
-        self._customs = settings.custom_fields
-        self._named_here = settings.policy_fields | of_custom
-        expected = of_policies | dict.fromkeys(("custom", *of_custom), _CUSTOM)
-        self._expected_here: Mapping[str, str] = {**EXPECTED, **expected}
-        self._numbers = _NUMBERS | expected.keys()
-        self._types = {
-            kind: {f.name: f.type for f in msgspec.structs.fields(event_type(kind, settings))}
-            for kind in KINDS
-        }
-        self._known = {self._name(field) for types in self._types.values() for field in types}
+        customs = {f for fields in settings.custom_fields.values() for f in fields}
+        of_custom = dict.fromkeys(customs, _CUSTOM)
+        self._expected: Mapping[str, str] = {**EXPECTED, **of_policies, **of_custom}
+        self._numbers = _NUMBERS | of_policies.keys() | customs
+        fields = (*(name for kind in KINDS for name in field_names(kind)), *self._expected)
+        self._known = {self._name(f) for f in (*fields, *settings.dimension_names)}
 
     def explain(
-        self, kind: str, raw: bytes | None, reason: str, *, hides_values: bool = False
+        self, log: str, raw: bytes | None, reason: str, *, hides_values: bool = False
     ) -> Refusal:
-        """Why a record of a topic (``kind``; "" for a line of none) was refused as ``reason``.
+        """Why a record of a log ("": a line of none) was refused as ``reason``.
 
         ``hides_values``: of texts, and of all that may be an id, ``found`` says only what they are:
         for messages, which show no ids.
         """
         if reason in ("json", "object", "too_large", "too_deep"):
             return Refusal(reason, "", *_of_bytes(raw or b"", reason, hides_values))
-        pieces = self._pieces(raw or b"")
-        value = {name: _value(piece) for name, piece in pieces.items()}
-        field = self._field(kind, value, reason)
-        name = self._name(field)
-        path, given = self._wrong(kind, field, value.get(name)) or ("", value.get(name))
-        inner = self._ours.get(path.rpartition(".")[2], path.rpartition(".")[2])
-        expected = self._expected_here.get(inner) or self._expected(kind, field, reason)
-        if given is None:
-            found = NOTHING
-        elif hides_values and not self._is_open(given, inner or field):
-            found = what_is(given)
+        if reason in ("late", "future"):
+            return self._untimely(log, raw, reason)
+        if log:
+            _, kind, field, element, text = self._decoder.explain(log, raw)
         else:
-            text = msgspec.json.encode(given) if path else bytes(pieces.get(name, b""))
-            found = _shown(text, given, field)
-        return Refusal(reason, printable(name + path), found, expected)
+            kind, field, element = None, "type", None
+            text = self._text(raw or b"", self._name("type"))
+        name = self._name(field)
+        if element is not None:
+            name = self._path(field, element)
+        return Refusal(
+            reason,
+            printable(name),
+            self._found(field, text, hides_values),
+            self._expectation(kind, field),
+        )
 
     def shape(self, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""
-        pieces = list(self._pieces(raw or b"").items())
+        pieces = list(_pieces(raw or b"").items())
         shown = [f"{printable(name, 50)}: {what_is(_value(p))}" for name, p in pieces[:_NAMES]]
         return f"{{{', '.join(shown)}{', …' if len(pieces) > _NAMES else ''}}}"
 
     def names_seen(self, raw: bytes | None) -> tuple[str, ...]:
         """The names of the fields of a record; none where it is no object."""
-        return tuple(self._pieces(raw or b""))
+        return tuple(_pieces(raw or b""))
 
     def nearest(self, seen: Iterable[str]) -> dict[str, str]:
         """Our field that no name seen stands for → the name seen that is most like it."""
@@ -161,45 +152,42 @@ class Explainer:
     def _name(self, field: str) -> str:
         return self._names.get(field, field)
 
-    def _pieces(self, raw: bytes) -> dict[str, msgspec.Raw]:
-        """The fields of a record, values as they stand in it; none where it is no object."""
-        try:
-            readable = without_leap_seconds(raw, self._moments)
-            return msgspec.json.decode(readable, type=dict[str, msgspec.Raw])
-        except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
-            return {}
+    def _path(self, field: str, element: int) -> str:
+        """Of a field in an element of a list, or of the element."""
+        if field in ("items", "reference"):
+            return f"{self._name(field)}[{element}]"
+        return f"{self._name('items')}[{element}].{self._name(field)}"
 
-    def _field(self, kind: str, value: Mapping[str, Any], reason: str) -> str:
-        """Our name of the field that a reason is about."""
-        if reason in ("late", "future"):
-            return "ts"
-        if reason == "dimension":
-            names = self._settings.dimension_names
-            wrong = (d for d in names if not _is_dimension(value.get(self._name(d))))
-            return next(wrong, names[0])
-        if reason == "dwell":
-            given = {field: value.get(self._name(field)) for field in REASON_OF_FIELD}
-            wrong = (f for f, x in given.items() if x is not None and self._wrong(kind, f, x))
-            missing = (f for f in ("start_ts", "end_ts") if given[f] is None)
-            return next(wrong, next(missing, "end_ts"))
-        named = (f for f, why in self._named_here.items() if why == reason)
-        wrong = (f for f in named if self._wrong(kind, f, value.get(self._name(f))))
-        given_here = (f for f in self._customs.get(kind, ()) if self._name(f) in value)
-        return next(wrong, next(given_here, reason) if reason == "custom" else reason)
+    @staticmethod
+    def _text(raw: bytes, name: str) -> str | None:
+        piece = _pieces(raw).get(name)
+        return None if piece is None else bytes(piece).decode(errors="replace")
 
-    def _wrong(self, kind: str, field: str, given: Any) -> tuple[str, Any] | None:
-        """Where in a field's value something is of a wrong type or out of bounds, and what; None
-        where nothing is."""
-        if field not in self._types.get(kind, ()) or given is None:
-            return None
-        if field in MOMENTS and is_in_seconds(given):
-            return "", given
-        try:
-            msgspec.convert(given, self._types[kind][field])
-        except msgspec.ValidationError as error:
-            path = _PATH.search(str(error))
-            return _followed(given, path[1] if path else "")
-        return None
+    def _untimely(self, log: str, raw: bytes | None, reason: str) -> Refusal:
+        """Of a record that is an event, at a wrong time."""
+        event, time = self._decoder.decode(log, raw), self._settings.time
+        found = NOTHING
+        if not isinstance(event, str):
+            moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
+            found = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        expected = (
+            f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
+            if reason == "late"
+            else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
+        )
+        return Refusal(reason, self._name("ts"), found, expected)
+
+    def _found(self, field: str, text: str | None, hides_values: bool) -> str:
+        """A value as it stands in the record; a time in another unit with that unit."""
+        if text is None or text == "null":
+            return NOTHING
+        given = _value(msgspec.Raw(text.encode()))
+        if hides_values and not self._is_open(given, field):
+            return what_is(given)
+        is_number = isinstance(given, int | float) and not isinstance(given, bool)
+        unit = unit_of(given) if is_number and field in MOMENTS else None
+        note = f" (looks like {unit})" if unit else ""
+        return printable(text, limits.MAX_FOUND_CHARS - len(note)) + note
 
     def _is_open(self, given: Any, field: str) -> bool:
         """Whether a value can be shown anywhere: a time, a type, or a number that is no id."""
@@ -207,18 +195,11 @@ class Explainer:
             return not isinstance(given, dict | list)
         return isinstance(given, int | float) and field in self._numbers
 
-    def _expected(self, kind: str, field: str, reason: str) -> str:
-        time = self._settings.time
-        if reason == "late":
-            return (
-                f"a time at most {time.max_lateness} before the newest record (time.max_lateness)"
-            )
-        if reason == "future":
-            return f"a time at most {time.max_skew} after the newest record (time.max_skew)"
+    def _expectation(self, kind: str | None, field: str) -> str:
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"
-        return self._expected_here["dimension" if reason == "dimension" else field]
+        return self._expected.get(field, "a value that can be read")
 
 
 def printable(text: str, most: int = limits.MAX_FOUND_CHARS) -> str:
@@ -268,41 +249,20 @@ def what_is(given: Any) -> str:
     return {dict: "object", float: "number"}.get(type(given), "null")
 
 
+def _pieces(raw: bytes) -> dict[str, msgspec.Raw]:
+    """The fields of a record, values as they stand in it; none where it is no object."""
+    try:
+        return msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except (ValueError, RecursionError):  # msgspec's and Unicode's errors are ValueErrors
+        return {}
+
+
 def _value(piece: msgspec.Raw) -> Any:
     """A value; as the text that it is where it is too large a number, or nested too deeply."""
     try:
         return msgspec.json.decode(piece)
     except (ValueError, RecursionError):
         return bytes(piece)[:1000].decode(errors="replace")
-
-
-def _shown(text: bytes, given: Any, field: str) -> str:
-    """A value as it stands in the record; a time in another unit with that unit."""
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    unit = unit_of(given) if is_number and field in MOMENTS else None
-    note = f" (looks like {unit})" if unit else ""
-    most = limits.MAX_FOUND_CHARS - len(note)
-    return printable(text[: 4 * most].decode(errors="replace"), most) + note
-
-
-def _followed(value: Any, path: str) -> tuple[str, Any]:
-    """The value at a path, and as much of the path as exists."""
-    done = ""
-    for step in _STEP.finditer(path):
-        inner: Any = None
-        if step[1] and isinstance(value, list):
-            inner = value[int(step[1])]
-        elif step[2] and isinstance(value, dict):
-            inner = value.get(step[2])
-        value, done = inner, done + step[0]
-    return done, value
-
-
-def _is_dimension(value: Any) -> bool:
-    """Whether an event may have this value of a dimension (None: it has none)."""
-    if not isinstance(value, str):
-        return value is None
-    return _IS_LABEL.match(value) is not None and value not in limits.RESERVED_LABELS
 
 
 def _alike(field: str, names: Sequence[str]) -> str | None:

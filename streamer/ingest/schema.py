@@ -46,7 +46,7 @@ def event_type(kind: str, settings: Settings) -> type[msgspec.Struct]:
         shown = Annotated[list[item], Meta(min_length=1, max_length=limits.MAX_ITEMS)]  # type: ignore[valid-type]
         fields.append(("items", shown | None, None))
     fields.append(("type", Literal[line_type] | None, None))
-    fields += [(name, str | None, None) for name in settings.dimension_names]
+    fields += [(name, Any, None) for name in settings.dimension_names]
     return msgspec.defstruct(
         f"{line_type.title()}Event", fields, rename=names, gc=False, kw_only=True
     )

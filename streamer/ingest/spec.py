@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from streamer.ingest.hash_key import HashKey
+from streamer.ingest.time_zones import zone_offsets
 from streamer.metrics import (
     custom_sums,
     engagement,
@@ -31,7 +32,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.per_user import UserMeasures
 from streamer.settings import limits
 from streamer.settings.durations import pane_length_ms
-from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.event_fields import field_names
+from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Quantile
 from streamer.stats.experiments.scopes import wanted_days
@@ -61,6 +63,7 @@ def core_spec(
         {
             "hash_key": key,
             "records": records_spec(settings),
+            "logs": _logs(settings),
             **_times(settings),
             "feedback": _feedback(settings),
             "dimensions": [
@@ -96,24 +99,14 @@ def core_spec(
 
 
 def records_spec(settings: Settings) -> dict[str, Any]:
-    """Where an event's fields stand in a record, and their bounds."""
-    names = settings.events.fields
-    of_settings = (*settings.dimension_names, *settings.policy_fields)
-    fields = {
-        kind: {
-            ours: names[ours]
-            for ours in (*field_names(kind), *of_settings, *settings.custom_fields[kind])
-            if ours in names
-        }
-        for kind in KINDS
-    }
+    """Where an event's fields stand in the records of each log, and their bounds."""
     bounds = {
         "max_bytes": limits.MAX_RECORD_BYTES,
         "max_depth": limits.MAX_DEPTH,
         "max_event_ms": limits.MAX_EVENT_MS,
         "min_seconds": limits.MIN_SECONDS,
         "max_seconds": limits.MAX_SECONDS,
-        "max_id_chars": limits.MAX_ID_CHARS,
+        "max_id_bytes": limits.MAX_ID_BYTES,
         "max_label_chars": limits.MAX_LABEL_CHARS,
         "max_position": limits.MAX_POSITION,
         "max_items": limits.MAX_ITEMS,
@@ -128,7 +121,29 @@ def records_spec(settings: Settings) -> dict[str, Any]:
     ]
     of_policies = {"max_weight": settings.metrics.max_weight, "policies": policies}
     custom = [{"kind": each.kind, "field": each.field} for each in settings.custom]
-    return {"fields": fields, "limits": bounds, "policies": of_policies, "custom": custom}
+    sources = [_source(settings, log) for log in settings.logs.values()]
+    return {"sources": sources, "limits": bounds, "policies": of_policies, "custom": custom}
+
+
+def _source(settings: Settings, log: Log) -> dict[str, Any]:
+    """What the records of a log look like."""
+    (kind,) = log.kinds
+    names = settings.events.fields
+    of_settings = (*settings.dimension_names, *settings.policy_fields)
+    fields = (*field_names(kind), *of_settings, *settings.custom_fields[kind])
+    own = {ours: names[ours] for ours in fields if ours in names}
+    values = {
+        "positions_from": settings.events.positions_from,
+        "zone": zone_offsets(settings.events.zone),
+    }
+    return {"values": values, "layout": {"flat": {"kind": kind, "names": own}}}
+
+
+def _logs(settings: Settings) -> list[dict[str, Any]]:
+    return [
+        {"name": log.name, "source": i, "rank": 0, "kinds": log.kinds}
+        for i, log in enumerate(settings.logs.values())
+    ]
 
 
 def _times(settings: Settings) -> dict[str, dict[str, int]]:

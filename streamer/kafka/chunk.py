@@ -19,27 +19,29 @@ Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]]]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one topic, in offset order."""
+    """Records of one log, in offset order. ``beside``: their keys and headers (as Kafka sends
+    them), where they are looked at."""
 
-    kind: str
+    log: str
     offset: I64
     record_ms: I64
     values: Sequence[bytes | None]
+    beside: Sequence[tuple[bytes | None, bytes]] = ()
 
     def __len__(self) -> int:
         return len(self.offset)
 
     def feed(self, core: Core, check_crcs: bool) -> Fed:
-        """Into the core, from the topic's next offset on."""
-        return core.feed_records(self.kind, self.offset, self.record_ms, self.values)
+        """Into the core, from the log's next offset on."""
+        return core.feed_records(self.log, self.offset, self.record_ms, self.values, self.beside)
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Record batches of one topic as Kafka sent them, with the aborted transactions that go with
+    """Record batches of one log as Kafka sent them, with the aborted transactions that go with
     them (producer id, first offset), and how many records they hold at most."""
 
-    kind: str
+    log: str
     data: bytes
     aborted: Sequence[tuple[int, int]]
     rows: int
@@ -48,8 +50,8 @@ class Batches:
         return self.rows
 
     def feed(self, core: Core, check_crcs: bool) -> Fed:
-        """Into the core, from the topic's next offset on."""
-        return core.feed_batches(self.kind, self.data, self.aborted, check_crcs)
+        """Into the core, from the log's next offset on."""
+        return core.feed_batches(self.log, self.data, self.aborted, check_crcs)
 
 
 @dataclass(slots=True)
@@ -72,23 +74,41 @@ class Chunk:
         return len(self.content)
 
     @property
-    def kind(self) -> str:
-        """Which topic it is of: impressions, clicks, conversions or sessions."""
-        return self.content.kind
+    def log(self) -> str:
+        """Name of the log it is of."""
+        return self.content.log
 
 
-def chunk_of(topic: str, partition: int, epoch: int, kind: str, fetched: Sequence[Any]) -> Chunk:
+def encoded_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    """Headers as Kafka sends them, without their number: lengths are zigzag varints.
+
+    >>> encoded_headers([("type", b"click"), ("x", None)])
+    b'\\x08type\\nclick\\x02x\\x01'
+    """
+    parts = []
+    for name, value in headers:
+        for piece in (name.encode(), value):
+            length = 1 if piece is None else 2 * len(piece)
+            while length > 127:
+                parts.append(bytes([length & 127 | 128]))
+                length >>= 7
+            parts.append(bytes([length]) + (piece or b""))
+    return b"".join(parts)
+
+
+def chunk_of(topic: str, partition: int, epoch: int, log: str, fetched: Sequence[Any]) -> Chunk:
     """A chunk of what a consumer gave: ``RawBatches``, or records (objects with offset, timestamp
     and value)."""
     first = fetched[0]
     if type(first) is RawBatches:
-        content = Batches(kind, first.data, first.aborted, first.records)
+        content = Batches(log, first.data, first.aborted, first.records)
         return Chunk(topic, partition, epoch, content, first.first_ms, first.next_offset)
     n = len(fetched)
     records = Records(
-        kind,
+        log,
         np.fromiter(map(attrgetter("offset"), fetched), np.int64, n),
         np.fromiter(map(attrgetter("timestamp"), fetched), np.int64, n),
         list(map(attrgetter("value"), fetched)),
+        [(record.key, encoded_headers(record.headers)) for record in fetched],
     )
     return Chunk(topic, partition, epoch, records, first.timestamp, fetched[-1].offset + 1)

@@ -13,14 +13,14 @@ from aiokafka.errors import KafkaError
 
 from streamer.kafka.client import Refusals, client_settings
 from streamer.settings import limits
-from streamer.settings.model import Kafka
+from streamer.settings.model import Kafka, Settings
 
 NOT_ASKED = "the ends of its logs are not known yet"
 
 
 @dataclass
 class LogEnds:
-    """What is known of the logs. ``bounds``: (kind, partition) → its first offset, and its last
+    """What is known of the logs. ``bounds``: (log, partition) → its first offset, and its last
     stable one; ``problem``: why they are not known, or None."""
 
     bounds: Mapping[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
@@ -35,10 +35,10 @@ class LogEnds:
 class KafkaLogEnds(LogEnds):
     """The logs of Kafka: asked every ``limits.ENDS_SECONDS``, through a connection of its own."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, settings: Settings) -> None:
         super().__init__(problem=NOT_ASKED)
-        self.kafka = kafka
-        self._kinds = {name: kind for kind, name in kafka.topics.by_kind.items()}
+        self.kafka = settings.kafka
+        self._logs = {log.topic: log.name for log in settings.logs.values()}
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:
@@ -65,13 +65,11 @@ class KafkaLogEnds(LogEnds):
 
     async def _ask_on(self, consumer: Any, count: Callable[[], int]) -> None:
         while True:
-            places = [TopicPartition(t, n) for t in self._kinds for n in range(count())]
+            places = [TopicPartition(t, n) for t in self._logs for n in range(count())]
             async with asyncio.timeout(limits.ENDS_TIMEOUT_SECONDS):
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}
-            self.bounds = {
-                (self._kinds[p.topic], p.partition): (starts[p], ends[p]) for p in places
-            }
+            self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}
             self.problem = None
             await asyncio.sleep(limits.ENDS_SECONDS)
 

@@ -101,7 +101,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         self.epochs: dict[TopicPartition, int] = {}
         self.handed_out: dict[TopicPartition, int] = {}
         self.doubted: deque[TopicPartition] = deque()
-        self._kinds = {name: kind for kind, name in self._settings.kafka.topics.by_kind.items()}
+        self._logs = {log.topic: log.name for log in self._settings.logs.values()}
 
     @property
     def _settings(self) -> Settings:
@@ -207,8 +207,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         chunks = {}
         for tp, batch in records.items():
             if batch:
-                kind, epoch = self._kinds[tp.topic], self.epochs.get(tp, 0)
-                chunk = chunk_of(tp.topic, tp.partition, epoch, kind, batch)
+                log, epoch = self._logs[tp.topic], self.epochs.get(tp, 0)
+                chunk = chunk_of(tp.topic, tp.partition, epoch, log, batch)
                 self.handed_out[tp] = chunk.end_offset
                 chunks[tp] = [chunk]
         return chunks

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from streamer.ingest.keying import topics_not_by_user
 from streamer.query.alerts import Watched
 from streamer.query.experiments import ExperimentReadout
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import Header
 
@@ -79,21 +78,23 @@ _declare = declaring(COUNTERS, "acceptance")
 
 
 @_declare(
-    "events_total", "topic", formula="accepted + duplicates + late + rejected", unit="records"
+    *("events_total", "topic"),
+    formula="accepted + duplicates + late + rejected + ignored",
+    unit="records",
 )
 def _events(known: Known) -> Iterator[Sample]:
-    """Records seen: accepted, duplicates, late and rejected."""
-    for kind in KINDS:
-        topics = [h.topics[kind] for h in known.headers]
-        outcomes = [t.accepted + t.duplicates + t.late + sum(t.rejected.values()) for t in topics]
-        yield (kind,), sum(outcomes)
+    """Records seen: accepted, duplicates, late, rejected and ignored."""
+    for name in known.settings.logs:
+        topics = [h.topics[name] for h in known.headers]
+        outcomes = [t.accepted + t.duplicates + t.late + t.ignored for t in topics]
+        yield (name,), sum(outcomes) + sum(sum(t.rejected.values()) for t in topics)
 
 
 @_declare("accepted_total", "topic", formula="accepted events", unit="events")
 def _accepted(known: Known) -> Iterator[Sample]:
     """Events accepted, and counted."""
-    for kind in KINDS:
-        yield (kind,), sum(h.topics[kind].accepted for h in known.headers)
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].accepted for h in known.headers)
 
 
 @_declare(
@@ -104,8 +105,8 @@ def _accepted(known: Known) -> Iterator[Sample]:
 )
 def _duplicates(known: Known) -> Iterator[Sample]:
     """Copies of an accepted event_id within the horizon."""
-    for kind in KINDS:
-        yield (kind,), sum(h.topics[kind].duplicates for h in known.headers)
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].duplicates for h in known.headers)
 
 
 @_declare(
@@ -113,8 +114,8 @@ def _duplicates(known: Known) -> Iterator[Sample]:
 )
 def _late(known: Known) -> Iterator[Sample]:
     """Events later than max_lateness; dead-lettered."""
-    for kind in KINDS:
-        yield (kind,), sum(h.topics[kind].late for h in known.headers)
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].late for h in known.headers)
 
 
 @_declare(
@@ -125,10 +126,36 @@ def _late(known: Known) -> Iterator[Sample]:
 )
 def _rejected(known: Known) -> Iterator[Sample]:
     """Records rejected and dead-lettered, by reason."""
-    for kind in KINDS:
-        counts = [h.topics[kind].rejected for h in known.headers]
+    for name in known.settings.logs:
+        counts = [h.topics[name].rejected for h in known.headers]
         for reason in sorted({reason for count in counts for reason in count}):
-            yield (kind, reason), sum(count.get(reason, 0) for count in counts)
+            yield (name, reason), sum(count.get(reason, 0) for count in counts)
+
+
+@_declare("ignored_total", "topic", formula="records of a kind in kind.ignored", unit="records")
+def _ignored(known: Known) -> Iterator[Sample]:
+    """Records that a source says are not to be counted."""
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].ignored for h in known.headers)
+
+
+@_declare("anonymous_total", "topic", formula="accepted events without a user", unit="events")
+def _anonymous(known: Known) -> Iterator[Sample]:
+    """Accepted events without a user: they count in no metric of users."""
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].anonymous for h in known.headers)
+
+
+@_declare(
+    "cut_values_total",
+    "topic",
+    formula="values of dimensions of more than 128 characters, in accepted events",
+    unit="values",
+)
+def _cut_values(known: Known) -> Iterator[Sample]:
+    """Values of dimensions that were cut, as they are too long."""
+    for name in known.settings.logs:
+        yield (name,), sum(h.topics[name].cut_values for h in known.headers)
 
 
 @_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")

@@ -12,7 +12,7 @@ from streamer.state.worker_report import WorkerReport
 def lag_records(
     ends: LogEnds, stored: Mapping[int, Manifest], reports: Iterable[WorkerReport]
 ) -> dict[tuple[str, int], int]:
-    """(kind, partition) → offsets from the stored state up to the log's last stable offset.
+    """(log, partition) → offsets from the stored state up to the log's last stable offset.
 
     By what is stored, so that it is right when no worker lives. Offsets that are no records
     (markers of transactions) are left out where a worker has read past them.
@@ -20,15 +20,15 @@ def lag_records(
     passed: dict[tuple[str, int], int] = {}
     for report in reports:
         for key, offset in report.read_to.items():
-            kind, _, text = key.partition("/")
-            place = kind, int(text)
+            log, _, text = key.rpartition("/")
+            place = log, int(text)
             passed[place] = max(offset, passed.get(place, 0))
     result = {}
-    for (kind, number), (start, end) in ends.bounds.items():
+    for (log, number), (start, end) in ends.bounds.items():
         manifest = stored.get(number)
-        topic = manifest.topics.get(kind) if manifest else None
-        read = max(start, topic.next_offset if topic else 0, passed.get((kind, number), 0))
-        result[kind, number] = max(0, end - read)
+        topic = manifest.topics.get(log) if manifest else None
+        read = max(start, topic.next_offset if topic else 0, passed.get((log, number), 0))
+        result[log, number] = max(0, end - read)
     return result
 
 

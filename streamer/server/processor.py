@@ -179,10 +179,11 @@ def _logs(manifests: dict[int, Manifest]) -> Iterator[Metric]:
         "Times a log was truncated, or its topic recreated, since it was read.",
         labels=["topic"],
     )
-    topics = {kind for m in manifests.values() for kind in m.topics}
-    for kind in sorted(topics):
-        lost.add_metric([kind], sum(m.topics[kind].lost for m in manifests.values()))
-        restarts.add_metric([kind], sum(m.topics[kind].restarts for m in manifests.values()))
+    topics = {name for m in manifests.values() for name in m.topics}
+    for name in sorted(topics):
+        known = [m.topics[name] for m in manifests.values() if name in m.topics]
+        lost.add_metric([name], sum(topic.lost for topic in known))
+        restarts.add_metric([name], sum(topic.restarts for topic in known))
     yield from (dead, omitted, lost, restarts)
 
 

@@ -9,6 +9,7 @@ from streamer.errors import SettingsError
 from streamer.settings import limits
 from streamer.settings.custom import KNOWN_FIELDS
 from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.labels import VALUE_RULE, is_value
 
 if TYPE_CHECKING:
     from streamer.settings.custom import Custom
@@ -73,9 +74,5 @@ def _validate_where(custom: Custom, s: Settings, at: str) -> None:
                 f"where.{dimension} has {len(values)} values: 1 to {limits.MAX_CUSTOM_VALUES}; {at}"
             )
         for value in values:
-            is_label = re.match(limits.LABEL_PATTERN, value) is not None
-            if not is_label or value in limits.RESERVED_LABELS | {"unknown"}:
-                raise SettingsError(
-                    f"where.{dimension}: bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not "
-                    f"all, other, unknown; {at}"
-                )
+            if not is_value(value):
+                raise SettingsError(f"where.{dimension}: bad value {value!r}: {VALUE_RULE}; {at}")

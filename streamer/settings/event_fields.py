@@ -29,7 +29,7 @@ ACTIONS: tuple[str, ...] = get_args(Action)
 MOMENTS = ("ts", "start_ts", "end_ts")
 """Fields that are times."""
 Moment = Annotated[int, Meta(ge=0, le=limits.MAX_EVENT_MS)] | Annotated[datetime, Meta(tz=True)]
-Id = Annotated[str, Meta(min_length=1, max_length=limits.MAX_ID_CHARS)]
+Id = str | int
 Position = Annotated[int, Meta(ge=1, le=limits.MAX_POSITION)] | None
 Propensity = Annotated[float, Meta(gt=0, le=1)] | None
 Probability = Annotated[float, Meta(ge=0, le=1)] | None
@@ -84,5 +84,5 @@ COMMON_FIELDS: list[tuple[str, Any, Any]] = [
 
 def field_names(kind: str) -> tuple[str, ...]:
     """Our names of all fields of a topic's events, without the dimensions."""
-    items = ("items",) if kind == "impressions" else ()
+    items = ("items",) if kind != "sessions" else ()
     return (*(name for name, *_ in (*COMMON_FIELDS, *FIELDS[kind])), *items, "type")

@@ -1,6 +1,8 @@
-"""Labels that streamer or Prometheus sets itself: no dimension may have their names."""
+"""Labels that streamer or Prometheus sets itself, whose names no dimension may have; and values."""
 
 from __future__ import annotations
+
+from streamer.settings import limits
 
 OF_READINGS = (
     *("quantile", "le", "upto_seconds", "feedback", "maturity", "position", "topic", "reason"),
@@ -16,3 +18,16 @@ OF_ALERTS = ("baseline", "severity", "alertname")
 OF_TARGETS = ("job", "instance")
 """Labels that Prometheus adds to a target's series."""
 RESERVED = frozenset({"window", *OF_READINGS, *OF_PROCESS, *OF_ALERTS, *OF_TARGETS})
+
+VALUE_RULE = f"a text of 1 to {limits.MAX_LABEL_CHARS} characters, and not all, other or unknown"
+"""What the settings may name as a value of a dimension."""
+
+
+def is_value(value: str) -> bool:
+    """Whether the settings may name a value of a dimension like this.
+
+    >>> [is_value(x) for x in ("New York", "", "all", "x" * 129)]
+    [True, False, False, False]
+    """
+    reserved = limits.RESERVED_LABELS | {"unknown"}
+    return 0 < len(value) <= limits.MAX_LABEL_CHARS and value not in reserved

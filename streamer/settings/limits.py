@@ -18,12 +18,12 @@ MIN_SECONDS, MAX_SECONDS = 946_684_800, 4_102_444_800
 which would be in January or February 1970."""
 MAX_FOUND_CHARS = 100
 """Characters of a refused value that an explanation shows: it goes into headers and messages."""
-MAX_ID_CHARS = 256
-"""Length of user, item, request, session and event ids, in characters."""
-MAX_LABEL_CHARS = 64
-"""Length of a dimension value: it becomes a Prometheus label."""
+MAX_ID_BYTES = 512
+"""Length of user, item, request, session and event ids, in bytes of UTF-8."""
+MAX_LABEL_CHARS = 128
+"""Length of a dimension value, which becomes a Prometheus label: longer ones are cut."""
 LABEL_PATTERN = r"^[A-Za-z0-9_.:\-]{1,64}\Z"
-"""Alphabet of a dimension value: what no exposition format has to escape."""
+"""Alphabet of names in the settings that are shown as labels."""
 RESERVED_LABELS = frozenset({"all", "other"})
 """Dimension values with a meaning of their own: the rollup and the values beyond the bound."""
 MAX_POSITION = 10_000

@@ -13,6 +13,7 @@ from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
 from streamer.settings.event_fields import KINDS
 from streamer.settings.experiments import Experiment
+from streamer.settings.logs import Log, logs_of
 from streamer.settings.policies import Policy
 from streamer.settings.section import Section
 
@@ -209,6 +210,10 @@ class Events(Section, frozen=True):
     fields: dict[str, str] = msgspec.field(default_factory=dict)
     """Our name of a field = yours, also for dimensions and fields of policies and custom metrics. A
     name at the top of the event, not a path into it; each of its own."""
+    positions_from: int = 1
+    """The number of the first position: 0 or 1."""
+    zone: str = "UTC"
+    """Time zone of times without an offset, by its name in the IANA database."""
 
 
 class Time(Section, frozen=True):
@@ -316,6 +321,11 @@ class Settings(Section, frozen=True):
         return tuple(
             msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions
         )
+
+    @cached_property
+    def logs(self) -> dict[str, Log]:
+        """Name → log, of all topics that are read."""
+        return logs_of(self)
 
     @cached_property
     def policy_fields(self) -> dict[str, str]:

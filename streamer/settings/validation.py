@@ -17,6 +17,7 @@ from streamer.settings.custom_rules import validate_custom
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.fields import validate_fields
+from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.policy_rules import validate_policies
 from streamer.settings.redis_url import validate_url
 
@@ -193,9 +194,7 @@ def _validate_experiments(s: Settings) -> None:
         )
         for arm, share in e.split.items():
             _require(
-                re.match(limits.LABEL_PATTERN, arm) is not None
-                and arm not in limits.RESERVED_LABELS | {"unknown"}
-                and 0 < share < math.inf,
+                is_value(arm) and 0 < share < math.inf,
                 f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
             )
         _validate_experiment_days(e, at)
@@ -339,11 +338,7 @@ def _validate_dimensions(s: Settings) -> None:
             f"max_values = {d.max_values}: 0 to {limits.MAX_DIMENSION_VALUES}; {at}",
         )
         for value in d.values:
-            _require(
-                re.match(limits.LABEL_PATTERN, value) is not None
-                and value not in limits.RESERVED_LABELS | {"unknown"},
-                f"bad value {value!r}: 1 to 64 of A-Za-z0-9_.:- and not all, other, unknown; {at}",
-            )
+            _require(is_value(value), f"bad value {value!r}: {VALUE_RULE}; {at}")
     _require(len(s.rollups) <= limits.MAX_ROLLUPS, f"more than {limits.MAX_ROLLUPS} rollups")
     for rollup in s.rollups:
         for name in rollup:

@@ -17,26 +17,25 @@ from typing import Any
 
 import msgspec
 
-from streamer.ingest.record import RecordJudge
-from streamer.ingest.timestamps import epoch_ms, without_leap_seconds
+from streamer.ingest.record import record_decoder
 from streamer.settings import limits
-from streamer.settings.event_fields import LINE_TYPES, MOMENTS, Moment
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
 from streamer.sources.lines import LineFile
 
 NO_TOPIC = ""
-"""Kind of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
+"""Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
 BATCH_LINES = 2000
 
 Line = tuple[str, int, bytes]
-"""(kind, record_ms, the line as it stands in the file, without its newline)."""
+"""(log, record_ms, the line as it stands in the file, without its newline)."""
 
 
 class FileSource:
     """Lines of one or more files in log order, in batches.
 
     ``now_ms`` is the wall clock at the start (epoch milliseconds). Lines that are no JSON object
-    or have an unknown ``type`` have the kind ``NO_TOPIC``.
+    or have an unknown ``type`` have the log ``NO_TOPIC``.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class FileSource:
     ) -> None:
         self.files = [LineFile(path) for path in paths]
         self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-        self._header, self._judge = HeaderReader(settings), RecordJudge(settings)
+        self._types, self._decoder = TypeReader(settings), record_decoder(settings)
 
     @property
     def total_bytes(self) -> int | None:
@@ -69,61 +68,33 @@ class FileSource:
     def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
         running_ms = 0
         now_ms = self._now_ms
-        read, refusal = self._header.read, self._judge.refusal
+        log_of, time_of = self._types.log_of, self._decoder.time_of
         for lines in file:
             batch = []
             for raw in lines:
-                kind, event_ms = read(raw)
-                if running_ms < event_ms <= now_ms and kind and refusal(kind, raw) is None:
+                log = log_of(raw)
+                event_ms = time_of(log, raw) if log else None
+                if event_ms is not None and running_ms < event_ms <= now_ms:
                     running_ms = event_ms
-                batch.append((kind, running_ms, raw))
+                batch.append((log, running_ms, raw))
             yield batch
 
 
-def _bounded(event_ms: int) -> int:
-    """The time, or -1 where no event can have it."""
-    return event_ms if 0 <= event_ms <= limits.MAX_EVENT_MS else -1
-
-
-class HeaderReader:
-    """Reads ``type`` and ``ts`` of a line, each if it can be read whatever else is wrong."""
+class TypeReader:
+    """Reads ``type`` of a line, if it can be read whatever else is wrong."""
 
     def __init__(self, settings: Settings) -> None:
         names = settings.events.fields
+        header = msgspec.defstruct("Header", [("type", str)], rename=names, gc=False)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
 
-        fields = [("type", str), ("ts", Moment)]
-        header = msgspec.defstruct("Header", fields, rename=names, gc=False)
-        self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
-        self._ts = names.get("ts", "ts")
-        self._type = names.get("type", "type")
-        self._moments = frozenset(names.get(name, name) for name in MOMENTS)
-
-    def read(self, raw: bytes) -> tuple[str, int]:
-        """(kind, event_ms) of a line; -1 where no time can be read."""
+    def log_of(self, raw: bytes) -> str:
+        """The log that a line belongs to; ``NO_TOPIC`` where that cannot be told."""
         if len(raw) > limits.MAX_RECORD_BYTES:
-            return NO_TOPIC, -1
+            return NO_TOPIC
         try:
             if not raw.isascii():
                 raw.decode()
-            header = self._quick.decode(raw)
-            ts = header.ts
-            kind = LINE_TYPES.get(header.type, NO_TOPIC)
-            return kind, ts if type(ts) is int else _bounded(epoch_ms(ts))
+            return LINE_TYPES.get(self._decoder.decode(raw).type, NO_TOPIC)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return self._slowly(raw)
-
-    def _slowly(self, raw: bytes) -> tuple[str, int]:
-        """The same for a line with something wrong in it, or a leap second."""
-        try:
-            raw.decode()
-            record = without_leap_seconds(raw, self._moments)
-            fields = msgspec.json.decode(record, type=dict[str, msgspec.Raw])
-            line_type = msgspec.json.decode(fields.get(self._type, b"null"))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return NO_TOPIC, -1
-        kind = LINE_TYPES.get(line_type, NO_TOPIC) if isinstance(line_type, str) else NO_TOPIC
-        try:
-            moment: Any = msgspec.json.decode(fields.get(self._ts, b"null"), type=Moment)
-        except (msgspec.DecodeError, RecursionError):
-            return kind, -1
-        return kind, _bounded(epoch_ms(moment))
+            return NO_TOPIC

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from streamer.ingest.record import record_decoder
 from streamer.settings.model import Settings
-from streamer.sources.files import HeaderReader, Line
+from streamer.sources.files import Line
 from streamer.sources.synthetic import Traffic, generate
 
 BATCHES_PER_SECOND = 4
@@ -43,7 +44,7 @@ class LiveTraffic:
             broken_share=0.002,
         )
         self._batch = max(1, int(rate / BATCHES_PER_SECOND))
-        self._header = HeaderReader(settings)
+        self._decoder = record_decoder(settings)
 
     def __iter__(self) -> Iterator[list[Line]]:
         running_ms = self.traffic.start_ms
@@ -51,6 +52,6 @@ class LiveTraffic:
         while True:
             batch: list[Line] = []
             for kind, raw in islice(lines, self._batch):
-                running_ms = max(running_ms, self._header.read(raw)[1])
+                running_ms = max(running_ms, self._decoder.time_of(kind, raw) or 0)
                 batch.append((kind, running_ms, raw))
             yield batch

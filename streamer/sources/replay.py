@@ -114,8 +114,8 @@ class Replay:
     @property
     def accepted(self) -> int:
         """Lines that count."""
-        counted = [p.core.counters()["topics"] for p in self.partitions]
-        return sum(topic["accepted"] for topics in counted for topic in topics.values())
+        counted = [p.core.counters()["logs"] for p in self.partitions]
+        return sum(log["accepted"] for logs in counted for log in logs.values())
 
     def views(self) -> list[View]:
         """What a reader sees of the partitions."""
@@ -145,8 +145,8 @@ class Replay:
             return
         applied = self.partitions[number].apply(chunks)
         if self._on_dead is not None:
-            for kind, offset, reason, value in applied.rejected:
-                self._on_dead(Dead(kind, number, offset, reason, value or b""))
+            for each in applied.rejected:
+                self._on_dead(Dead(each.log, number, each.offset, each.reason, each.value or b""))
         for log in logs.values():
             log.offset += len(log.values)
             log.record_ms, log.values = [], []

@@ -13,12 +13,10 @@ from typing import Any
 
 import msgspec
 
-from streamer._core import TABLES
 from streamer.encoding.segments import OTHER, columns_of
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.state import codec
 from streamer.state.manifest import (
     GROUPS,
@@ -53,7 +51,7 @@ class Journal:
         """The commit after which the partition was counted again from Kafka; 0: never."""
         self.dead_letters = self.dead_letters_omitted = 0
         self.position = b""
-        self.tables: dict[str, list[Held]] = {name: [] for name in TABLES}
+        self.tables: dict[str, list[Held]] = {name: [] for name in partition.core.tables()}
         rings = rings_of(partition.settings)
         day_before = partition.catalogue.day_before
         self.panes = PaneBlobs(partition.core, rings, day_before=day_before.rings)
@@ -63,15 +61,15 @@ class Journal:
         }
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
-        self.fingerprints: dict[str, list[Fingerprint]] = {kind: [] for kind in KINDS}
+        self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
         self.fingerprint = fingerprint(partition.settings, partition.catalogue.layout)
         self._blob_number = 0
 
     # Writing -----------------------------------------------------------------------------------
 
-    def remember(self, kind: str, fingerprint: Fingerprint) -> None:
+    def remember(self, log: str, fingerprint: Fingerprint) -> None:
         """Keep the fingerprint of an applied record; older ones are thinned out exponentially."""
-        kept, offset = self.fingerprints[kind], fingerprint.offset
+        kept, offset = self.fingerprints[log], fingerprint.offset
         kept.append(fingerprint)
         if len(kept) > limits.FINGERPRINT_COUNT:
             gaps = [
@@ -80,9 +78,9 @@ class Journal:
             ]
             del kept[1 + gaps.index(min(gaps))]
 
-    def forget_fingerprints(self, kind: str, offset: int) -> None:
+    def forget_fingerprints(self, log: str, offset: int) -> None:
         """Drop fingerprints from the offset on: the log differs there."""
-        self.fingerprints[kind] = [w for w in self.fingerprints[kind] if w.offset < offset]
+        self.fingerprints[log] = [w for w in self.fingerprints[log] if w.offset < offset]
 
     def blob_names(self) -> list[str]:
         """The blobs that the last commit refers to."""
@@ -100,7 +98,7 @@ class Journal:
         self._put_panes(blobs, delete)
         self._put_users(blobs, delete)
         self._put_experiments(blobs, delete)
-        for table in TABLES:
+        for table in self.tables:
             self._put_table(table, blobs, delete)
         self.commit_number += 1
         manifest = self._manifest()
@@ -115,7 +113,7 @@ class Journal:
         return name
 
     def _position(self, manifest: Manifest) -> bytes:
-        offsets = {kind: topic.next_offset for kind, topic in manifest.topics.items()}
+        offsets = {name: topic.next_offset for name, topic in manifest.topics.items()}
         return msgspec.msgpack.encode([manifest.commit, offsets])
 
     def _put_panes(self, blobs: dict[str, bytes], delete: list[str]) -> None:
@@ -253,7 +251,7 @@ class Journal:
             commit=self.commit_number,
             recounted=self.recounted,
             stream_ms=state["stream_ms"],
-            topics={kind: self._topic(kind, state["topics"][kind]) for kind in KINDS},
+            topics={name: self._topic(name, state["logs"][name]) for name in p.logs},
             segments={
                 "values": state["dimensions"]["values"],
                 "tuples": state["dimensions"]["tuples"],
@@ -264,7 +262,7 @@ class Journal:
             unattributed=state["unattributed"],
             unsettled=state["unsettled"],
             settled_moved=state["settled_moved"],
-            join_gap=sum(topic["join_gap"] for topic in state["topics"].values()),
+            join_gap=sum(log["join_gap"] for log in state["logs"].values()),
             dropped=p.dropped_by_bounds,
             evicted_early=state["evicted_early"],
             dead_letters=self.dead_letters,
@@ -286,8 +284,8 @@ class Journal:
             day_before_since_ms=p.day_before_since_ms,
         )
 
-    def _topic(self, kind: str, counted: dict[str, Any]) -> TopicState:
-        return TopicState.of(self.partition.logs[kind], counted, self.fingerprints[kind])
+    def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:
+        return TopicState.of(self.partition.logs[log], counted, self.fingerprints[log])
 
     def _series(self) -> dict[str, StoredSeries]:
         p = self.partition

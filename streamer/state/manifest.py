@@ -21,7 +21,7 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.scopes import all_since
 
-VERSION = 10
+VERSION = 11
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -79,7 +79,7 @@ class Manifest(msgspec.Struct):
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
     day_sample_bits: int
-    series: dict[str, StoredSeries] = msgspec.field(name="tracks")
+    series: dict[str, StoredSeries]
     """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""

@@ -24,7 +24,6 @@ from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
 
@@ -33,18 +32,21 @@ NEVER = -(2**62)
 
 
 class Rejected(NamedTuple):
-    """A record that is late or invalid."""
+    """A record that is late or invalid. ``headers``: as Kafka sends them, behind their number."""
 
-    kind: str
+    log: str
     offset: int
+    record_ms: int
     reason: str
     value: bytes | None
+    key: bytes | None
+    headers: bytes
 
 
 class Skipped(NamedTuple):
     """Offsets [first, end) that could not be read, and why."""
 
-    kind: str
+    log: str
     first: int
     end: int
     reason: str
@@ -61,14 +63,14 @@ class Applied:
     """More rejected records, which are counted by reason and not kept."""
     skipped: list[Skipped] = field(default_factory=list)
     last: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """Topic → offset, timestamp and CRC-32 of the last record."""
+    """Log → offset, timestamp and CRC-32 of the last record."""
 
 
 @dataclass
 class TopicLog:
     """Position in one topic of a partition. ``gaps``: the last ranges of lost offsets."""
 
-    kind: str
+    name: str
     core: Core
     first_offset: int = 0
     """Where reading began."""
@@ -79,21 +81,21 @@ class TopicLog:
     @property
     def next_offset(self) -> int:
         """The offset that is read next; setting it seeks."""
-        return self.core.topic(self.kind)[0]
+        return self.core.log(self.name)[0]
 
     @next_offset.setter
     def next_offset(self, offset: int) -> None:
-        self.core.seek(self.kind, offset)
+        self.core.seek(self.name, offset)
 
     @property
     def arrival_ms(self) -> int:
         """Running maximum of record timestamps."""
-        return self.core.topic(self.kind)[1]
+        return self.core.log(self.name)[1]
 
     @property
     def clock_ms(self) -> int:
         """The clock of joins: arrival, or the watermark while the topic is idle."""
-        return self.core.topic(self.kind)[2]
+        return self.core.log(self.name)[2]
 
     def lose(self, first: int, last: int) -> None:
         """Declare records lost (deleted by Kafka, or unreadable), and continue after them."""
@@ -125,7 +127,7 @@ class Series:
 
 
 class Partition:
-    """State of one partition number, over all four topics. ``key``: ids are hashed under it; that
+    """State of one partition number, over all topics. ``key``: ids are hashed under it; that
     of the store, if there is one."""
 
     def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey) -> None:
@@ -144,7 +146,7 @@ class Partition:
     def _begin(self) -> None:
         counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
         self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted))
-        self.logs = {kind: TopicLog(kind, self.core) for kind in KINDS}
+        self.logs = {name: TopicLog(name, self.core) for name in self.settings.logs}
         names, items = self.settings.dimension_names, self.catalogue.item_counts
         declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]
         declared += [] if items is None else [items]
@@ -193,7 +195,7 @@ class Partition:
         return found
 
     def apply(self, fed: Sequence[Records | Batches], at_end: Sequence[str] = ()) -> Applied:
-        """Take in records; ``at_end``: topics read to their end. SumOverflowError where a sum would
+        """Take in records; ``at_end``: logs read to their end. SumOverflowError where a sum would
         pass 2**62; CoreError: the partition is not to be used any more."""
         applied = Applied()
         with self.guarded():
@@ -208,10 +210,10 @@ class Partition:
         rows, last, skipped = some.feed(self.core, self.settings.kafka.check_crcs)
         applied.rows += rows
         if last is not None:
-            applied.last[some.kind] = last
+            applied.last[some.log] = last
         for first, end, reason in skipped:
-            applied.skipped.append(Skipped(some.kind, first, end, reason))
-            self.logs[some.kind].lose(first, end - 1)
+            applied.skipped.append(Skipped(some.log, first, end, reason))
+            self.logs[some.log].lose(first, end - 1)
 
     @staticmethod
     @contextmanager
@@ -259,7 +261,7 @@ class Partition:
     def dropped_by_bounds(self) -> int:
         """Rows evicted early, because a limit of memory was hit."""
         counters = self.core.counters()
-        ids = sum(topic["evicted_early"] for topic in counters["topics"].values())
+        ids = sum(topic["evicted_early"] for topic in counters["logs"].values())
         early = sum(counters["evicted_early"].values())
         labels = sum(
             len(series.labels) > series.declared.max_labels

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from streamer._core import TABLES, TOTAL_RING
+from streamer._core import TOTAL_RING
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import DamagedError
 from streamer.state import codec
@@ -42,7 +42,7 @@ async def load_partition(
     with _damage():
         _restore_counters(partition, journal, manifest)
     await _load_panes(store, number, partition, journal, manifest)
-    for name in TABLES:
+    for name in partition.core.tables():
         refs = manifest.tables.get(name, [])
         found = await _blobs(store, number, [ref.name for ref in refs])
         await asyncio.to_thread(_load_table, journal, name, refs, found)
@@ -92,7 +92,7 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
-            "topics": {kind: msgspec.structs.asdict(t) for kind, t in manifest.topics.items()},
+            "logs": {name: msgspec.structs.asdict(t) for name, t in manifest.topics.items()},
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
             "evicted_early": manifest.evicted_early,
@@ -101,9 +101,9 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
         }
     )
     restore_labels(partition, manifest)
-    for kind, topic in manifest.topics.items():
-        topic.restore(partition.logs[kind])
-        journal.fingerprints[kind] = list(topic.fingerprints)
+    for name, topic in manifest.topics.items():
+        topic.restore(partition.logs[name])
+        journal.fingerprints[name] = list(topic.fingerprints)
 
 
 def restore_segments(partition: Partition, manifest: Manifest) -> None:

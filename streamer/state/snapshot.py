@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from streamer.encoding import limbs
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
-from streamer.settings.event_fields import KINDS
 from streamer.state.panes import Pane, split
 from streamer.state.partition import Partition, Series
 from streamer.state.topics import TopicState
@@ -75,11 +74,11 @@ class View:
 def header_of(partition: Partition, commit: int = 0) -> Header:
     """The header of a partition in memory."""
     state = partition.state()
-    values, counted = state["dimensions"]["values"], state["topics"]
+    values, counted = state["dimensions"]["values"], state["logs"]
     return Header(
         commit=commit,
         stream_ms=state["stream_ms"],
-        topics={kind: TopicState.of(partition.logs[kind], counted[kind]) for kind in KINDS},
+        topics={name: TopicState.of(log, counted[name]) for name, log in partition.logs.items()},
         unattributed=state["unattributed"],
         unsettled=state["unsettled"],
         join_gap=sum(topic["join_gap"] for topic in counted.values()),

@@ -22,13 +22,16 @@ class TopicState(msgspec.Struct):
     accepted: int
     duplicates: int
     late: int
+    ignored: int
+    anonymous: int
+    cut_values: int
     rejected: dict[str, int]
     join_gap: int
     evicted_early: int
     lost: int
     gaps: list[tuple[int, int]]
     restarts: int
-    fingerprints: list[Fingerprint] = msgspec.field(name="witnesses")
+    fingerprints: list[Fingerprint]
 
     @classmethod
     def of(

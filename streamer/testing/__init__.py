@@ -72,7 +72,7 @@ class Engines:
     def feed(self, chunk: Chunk) -> None:
         """Apply a chunk in its partition, and collect what is rejected."""
         applied = self.partitions[chunk.partition].apply([records_of(chunk)])
-        self.dead += [(x.kind, chunk.partition, x.offset, x.reason) for x in applied.rejected]
+        self.dead += [(x.log, chunk.partition, x.offset, x.reason) for x in applied.rejected]
 
     def finish(self) -> None:
         """Every topic was read to its end."""

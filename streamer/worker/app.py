@@ -142,13 +142,13 @@ class App(faust.App):
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Recover the partitions that Kafka has assigned."""
-        topics = self.runner.topic_of.values()
+        topics = {log.topic for log in self.settings.logs.values()}
         numbers = {tp.partition for tp in assigned if tp.topic in topics}
         self._count = None
         await self.runner.assign(numbers)
 
     async def require_partitions(self) -> None:
-        """All four topics have as many partitions as when the state began; asked before anything
+        """All topics have as many partitions as when the state began; asked before anything
         is recovered (the broker once for each assignment, the store each time: it may have been
         emptied).
 
@@ -238,9 +238,9 @@ def _add_agents(app: App) -> None:
         async for chunk in stream:
             app.runner.offer(chunk)
 
-    for kind, name in app.settings.kafka.topics.by_kind.items():
-        topic = app.topic(name, schema=ChunkSchema(), acks=False)
-        app.agent(topic, name=f"streamer.app.{kind}", concurrency=1)(hand_on)
+    for log in app.settings.logs.values():
+        topic = app.topic(log.topic, schema=ChunkSchema(), acks=False)
+        app.agent(topic, name=f"streamer.app.{log.name}", concurrency=1)(hand_on)
 
 
 def _add_tasks(app: App) -> None:

@@ -17,14 +17,14 @@ _NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 async def find_start(
     records: Records,
-    kinds: Mapping[TopicPartition, str],
+    logs: Mapping[TopicPartition, str],
     partition: Partition,
     known: Mapping[str, int],
 ) -> None:
     """Start a partition whose state was lost at the beginning of its logs, and declare lost what
-    these no longer hold. ``known``: kind → first offset ever read; 0 where that is not known."""
-    for tp, (start, _) in (await records.bounds(list(kinds))).items():
-        log, first = partition.logs[kinds[tp]], known.get(kinds[tp], 0)
+    these no longer hold. ``known``: log → first offset ever read; 0 where that is not known."""
+    for tp, (start, _) in (await records.bounds(list(logs))).items():
+        log, first = partition.logs[logs[tp]], known.get(logs[tp], 0)
         log.first_offset, log.next_offset = min(first, start), start
         if start > first:
             logger.error("%s/%d: %s", tp.topic, tp.partition, _NOT_THERE.format(first, start - 1))
@@ -33,7 +33,7 @@ async def find_start(
 
 async def find_place(
     records: Records,
-    kinds: Mapping[TopicPartition, str],
+    logs: Mapping[TopicPartition, str],
     partition: Partition,
     journal: Journal,
 ) -> bool:
@@ -43,17 +43,17 @@ async def find_place(
     A partition that was never committed begins at the start of each log.
     """
     if journal.commit_number == 0:
-        for tp, (start, _) in (await records.bounds(list(kinds))).items():
-            log = partition.logs[kinds[tp]]
+        for tp, (start, _) in (await records.bounds(list(logs))).items():
+            log = partition.logs[logs[tp]]
             log.first_offset = log.next_offset = start
         return False
     found = await resume(
         records,
-        {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()},
-        {tp: journal.fingerprints[kind] for tp, kind in kinds.items()},
+        {tp: partition.logs[name].next_offset for tp, name in logs.items()},
+        {tp: journal.fingerprints[name] for tp, name in logs.items()},
     )
     for tp, place in found.items():
-        log, where = partition.logs[kinds[tp]], f"{tp.topic}/{tp.partition}"
+        log, where = partition.logs[logs[tp]], f"{tp.topic}/{tp.partition}"
         if place.lost is not None:
             logger.error("%s: records %d to %d were lost before they were read", where, *place.lost)
             log.lose(*place.lost)
@@ -61,5 +61,5 @@ async def find_place(
             said = "%s: truncated or recreated since it was read up to %d: reading again from %d"
             logger.error(said, where, log.next_offset, place.offset)
             log.restart(place.offset)
-            journal.forget_fingerprints(kinds[tp], place.offset)
+            journal.forget_fingerprints(logs[tp], place.offset)
     return any(place.lost or place.is_other_log for place in found.values())

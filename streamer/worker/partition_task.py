@@ -16,7 +16,6 @@ from streamer.kafka.chunk import Chunk
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.log import Progress
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.state.journal import Journal
 from streamer.state.partition import NEVER, Applied, Partition
@@ -47,9 +46,7 @@ class PartitionTask:
     partition: Partition | None = None
     journal: Journal | None = None
     epochs: dict[str, int] = field(default_factory=dict)
-    queues: dict[str, deque[Chunk]] = field(
-        default_factory=lambda: {kind: deque() for kind in KINDS}
-    )
+    queues: dict[str, deque[Chunk]] = field(init=False)
     dead: list[DeadLetter] = field(default_factory=list)
     dead_omitted: int = 0
     at_end: frozenset[str] = frozenset()
@@ -72,34 +69,37 @@ class PartitionTask:
     refresh_seconds: float = 0.0
     _settled_at: tuple[object, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.queues = {name: deque() for name in self.settings.logs}
+
     @cached_property
     def _explainer(self) -> Explainer:
         return Explainer(self.settings)
 
-    def rows(self, kind: str) -> int:
-        """Records of one topic that wait to be applied."""
-        return sum(map(len, self.queues[kind]))
+    def rows(self, log: str) -> int:
+        """Records of one log that wait to be applied."""
+        return sum(map(len, self.queues[log]))
 
     @property
     def waiting(self) -> int:
         """Records that are not applied yet."""
-        return sum(self.rows(kind) for kind in KINDS)
+        return sum(map(self.rows, self.queues))
 
     def offer(self, chunk: Chunk) -> None:
         """Queue a chunk, unless it was fetched before the last seek (its epoch is older)."""
-        if chunk.epoch == self.epochs.get(chunk.kind):
-            self.queues[chunk.kind].append(chunk)
+        if chunk.epoch == self.epochs.get(chunk.log):
+            self.queues[chunk.log].append(chunk)
 
     def look(self, progress: Mapping[str, Progress]) -> None:
         """Update ``at_end``, the topics applied up to the last stable offset, and ``caught_up``,
         those fetched up to it: with an empty queue they hold no other topic back."""
         ended, caught_up = set(), set()
-        for kind, (handed_out, behind, _) in progress.items():
+        for name, (handed_out, behind, _) in progress.items():
             if self.partition is None or self.phase is not Phase.OWNED or behind != 0:
                 continue
-            caught_up.add(kind)
-            if not self.queues[kind] and self.partition.logs[kind].next_offset >= handed_out:
-                ended.add(kind)
+            caught_up.add(name)
+            if not self.queues[name] and self.partition.logs[name].next_offset >= handed_out:
+                ended.add(name)
         self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
 
     def take(self, rows: int, everything: bool) -> list[Chunk]:
@@ -111,10 +111,10 @@ class PartitionTask:
         taken: list[Chunk] = []
         count = 0
         while count < rows or everything:
-            kind = self._oldest()
-            if kind is None or (taken and count + len(self.queues[kind][0]) > 5 * rows):
+            name = self._oldest()
+            if name is None or (taken and count + len(self.queues[name][0]) > 5 * rows):
                 break
-            chunk = self.queues[kind].popleft()
+            chunk = self.queues[name].popleft()
             taken.append(chunk)
             count += len(chunk)
         return taken
@@ -122,30 +122,30 @@ class PartitionTask:
     def _oldest(self) -> str | None:
         """The topic whose next record is the oldest; None if it has to wait for another topic that
         may still bring older records."""
-        fronts = {k: q[0].first_ms for k, q in self.queues.items() if q}
+        fronts = {name: queue[0].first_ms for name, queue in self.queues.items() if queue}
         if not fronts:
             return None
-        kind = min(fronts, key=lambda k: fronts[k])
+        oldest = min(fronts, key=lambda name: fronts[name])
         assert self.partition is not None
         for sibling, log in self.partition.logs.items():
             if sibling in fronts or sibling in self.caught_up:
                 continue
-            behind_ms = fronts[kind] - log.arrival_ms
+            behind_ms = fronts[oldest] - log.arrival_ms
             if behind_ms > self.settings.limits.hold_back_ms:
                 return None
-        return kind
+        return oldest
 
     def apply(self, taken: list[Chunk]) -> int:
         """Apply chunks; returns the number of records."""
         assert self.partition is not None
         assert self.journal is not None
         applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
-        for kind, last in applied.last.items():
-            self.journal.remember(kind, Fingerprint(*last))
+        for name, last in applied.last.items():
+            self.journal.remember(name, Fingerprint(*last))
         for lost in applied.skipped:
             logger.error(
                 "%s/%d: the record batch of offsets %d to %d cannot be read (%s): they are lost",
-                *(self._topic(lost.kind), self.number, lost.first, lost.end - 1, lost.reason),
+                *(self._topic(lost.log), self.number, lost.first, lost.end - 1, lost.reason),
             )
         self._keep_dead(applied)
         self.dirty = True
@@ -153,14 +153,15 @@ class PartitionTask:
         self._settled_at = self._clocks()
         return applied.rows
 
-    def _topic(self, kind: str) -> str:
-        return self.settings.kafka.topics.by_kind[kind]
+    def _topic(self, log: str) -> str:
+        return self.settings.logs[log].topic
 
     def _keep_dead(self, applied: Applied) -> None:
         self.dead_omitted += applied.omitted
-        for kind, offset, reason, value in applied.rejected:
-            refusal = self._explainer.explain(kind, value, reason)
-            self.dead.append(DeadLetter(self._topic(kind), self.number, offset, refusal, value))
+        for each in applied.rejected:
+            refusal = self._explainer.explain(each.log, each.value, each.reason)
+            topic = self._topic(each.log)
+            self.dead.append(DeadLetter(topic, self.number, each.offset, refusal, each.value))
 
     def _clocks(self) -> tuple[object, ...]:
         assert self.partition is not None

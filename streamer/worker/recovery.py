@@ -45,7 +45,7 @@ async def recover(
     catalogue: Catalogue,
     store: Store,
     records: Records,
-    kinds: Mapping[TopicPartition, str],
+    logs: Mapping[TopicPartition, str],
     number: int,
 ) -> Recovered:
     """Claim a partition and load it. Raises StoreError, BrokerError, or CodecError where another
@@ -60,7 +60,7 @@ async def recover(
             await asyncio.sleep(_SECOND_LOOK_SECONDS)
             stored = await store.read(number)
             continue
-        return Recovered(partition, journal, await find_place(records, kinds, partition, journal))
+        return Recovered(partition, journal, await find_place(records, logs, partition, journal))
     if await store.standing([number]) != [(claim, stored.position)]:
         raise StoreError(f"partition {number} was claimed by another worker while it was loaded")
     logger.error(
@@ -72,7 +72,7 @@ async def recover(
     )
     partition = Partition(settings, catalogue, key)
     journal = start_over(partition, claim, stored)
-    await find_start(records, kinds, partition, _first_known(stored))
+    await find_start(records, logs, partition, _first_known(stored))
     return Recovered(partition, journal, True)
 
 
@@ -100,9 +100,9 @@ async def _make_hash_key(store: Store) -> None:
 
 
 def _first_known(stored: Stored) -> dict[str, int]:
-    """Kind → the offset at which reading had begun, by the manifest, if it can be read."""
+    """Log → the offset at which reading had begun, by the manifest, if it can be read."""
     try:
         topics = decode(stored.manifest).topics
     except CodecError:
         return {}
-    return {kind: topic.first_offset for kind, topic in topics.items()}
+    return {name: topic.first_offset for name, topic in topics.items()}

@@ -23,7 +23,6 @@ from streamer.kafka.chunk import Chunk
 from streamer.kafka.log import Log, Progress
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
@@ -56,7 +55,6 @@ class Runner:
         self.dead_letters = DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, PartitionTask] = {}
-        self.topic_of = settings.kafka.topics.by_kind
         self._recoveries: dict[int, asyncio.Task[None]] = {}
         self._paused: set[TopicPartition] = set()
         self._wake = asyncio.Event()
@@ -74,11 +72,11 @@ class Runner:
 
     # Assignment ----------------------------------------------------------------------------------
 
-    def _tp(self, kind: str, number: int) -> TopicPartition:
-        return TopicPartition(self.topic_of[kind], number)
+    def _tp(self, log: str, number: int) -> TopicPartition:
+        return TopicPartition(self.settings.logs[log].topic, number)
 
     def _tps(self, number: int) -> list[TopicPartition]:
-        return [self._tp(kind, number) for kind in self.topic_of]
+        return [self._tp(log, number) for log in self.settings.logs]
 
     async def assign(self, numbers: Iterable[int]) -> None:
         """Keep assigned partitions that are in memory, recover the others, release all the rest."""
@@ -147,19 +145,19 @@ class Runner:
         task.phase = Phase.RECOVERING
         if self.before_recovery is not None:
             await self.before_recovery()
-        kinds = dict(zip(self._tps(task.number), self.topic_of, strict=True))
+        logs = dict(zip(self._tps(task.number), self.settings.logs, strict=True))
         partition, journal = task.partition, task.journal
         if partition is not None and journal is not None and await self._is_still_ours(task):
-            task.dirty |= await find_place(self.log, kinds, partition, journal)
+            task.dirty |= await find_place(self.log, logs, partition, journal)
         else:
             task.forget(Phase.RECOVERING)
             found = await recover(
-                self.settings, self.catalogue, self.store, self.log, kinds, task.number
+                self.settings, self.catalogue, self.store, self.log, logs, task.number
             )
             partition, task.journal, task.dirty = found.partition, found.journal, found.dirty
-        offsets = {tp: partition.logs[kind].next_offset for tp, kind in kinds.items()}
+        offsets = {tp: partition.logs[name].next_offset for tp, name in logs.items()}
         epoch = next(self._epochs)
-        task.epochs = dict.fromkeys(KINDS, epoch)
+        task.epochs = dict.fromkeys(self.settings.logs, epoch)
         await self.log.start_at(offsets, epoch)
         task.partition, task.phase = partition, Phase.OWNED
         task.committed_at = _now()
@@ -233,7 +231,7 @@ class Runner:
         if task is None:
             return
         task.offer(chunk)
-        if task.rows(chunk.kind) > self._inbox_bound:
+        if task.rows(chunk.log) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
             self.log.pause([tp])
@@ -242,7 +240,7 @@ class Runner:
     @property
     def _inbox_bound(self) -> int:
         """Records of one topic-partition that may wait."""
-        logs = len(KINDS) * max(1, len(self.partitions))
+        logs = len(self.settings.logs) * max(1, len(self.partitions))
         return max(1000, self.settings.limits.inbox_records // logs)
 
     async def run(self) -> None:
@@ -292,11 +290,11 @@ class Runner:
         self._progress = await self.log.progress()
         self.worker_report.owned = {n: str(o.phase) for n, o in self.partitions.items()}
         self.worker_report.read_to = {
-            f"{kind}/{task.number}": self._progress[tp].position
+            f"{log}/{task.number}": self._progress[tp].position
             for task in self.partitions.values()
             if task.committing is None and not task.dirty
-            for kind in task.at_end
-            if (tp := self._tp(kind, task.number)) in self._progress
+            for log in task.at_end
+            if (tp := self._tp(log, task.number)) in self._progress
         }
         if not self._aside:
             for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
@@ -327,8 +325,9 @@ class Runner:
         if task.phase is not Phase.OWNED:
             return False
         if is_tick:
-            found = {kind: self._progress.get(self._tp(kind, task.number)) for kind in KINDS}
-            task.look({kind: progress for kind, progress in found.items() if progress})
+            logs = self.settings.logs
+            found = {log: self._progress.get(self._tp(log, task.number)) for log in logs}
+            task.look({log: progress for log, progress in found.items() if progress})
         if task.is_stuck or task.has_too_much:
             return False
         bounds = self.settings.limits
@@ -370,8 +369,8 @@ class Runner:
 
     def _resume(self, task: PartitionTask) -> None:
         bound = self._inbox_bound // 2
-        for kind, tp in zip(self.topic_of, self._tps(task.number), strict=True):
-            if tp in self._paused and task.rows(kind) <= bound:
+        for log, tp in zip(self.settings.logs, self._tps(task.number), strict=True):
+            if tp in self._paused and task.rows(log) <= bound:
                 self._paused.discard(tp)
                 self.log.resume([tp])
 
@@ -381,9 +380,9 @@ class Runner:
             return
         self._told_at = _now()
         offsets = {
-            self._tp(kind, number): offset
+            self._tp(log, number): offset
             for number, task in self.partitions.items()
-            for kind, offset in task.committed.items()
+            for log, offset in task.committed.items()
             if offset
         }
         await self.log.tell_kafka(offsets)

@@ -37,7 +37,7 @@ class Feed:
 
     @property
     def counters(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.partition.core.counters()["topics"]["clicks"]
+        found: dict[str, Any] = self.partition.core.counters()["logs"]["clicks"]
         return found
 
     def give(self, *records: Given) -> list[bool]:

@@ -13,6 +13,7 @@ from aiokafka.structs import TopicPartition
 from streamer.kafka import log_ends
 from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
 from streamer.settings import limits
+from streamer.settings.load import parse
 from streamer.settings.model import Kafka
 from tests.support.scripted import until
 
@@ -56,7 +57,7 @@ async def test_no_error_ends_the_questions(
     broker = Broker()
     broker.error = error
     monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
-    found = KafkaLogEnds(Kafka(brokers="broker:1"))
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
     assert found.problem == NOT_ASKED
     async with found.followed(lambda: 2):
         await until(lambda: broker.asked > 1, "asked again after it did not connect")

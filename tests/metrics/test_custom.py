@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from streamer._core import TABLES
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.custom_sums import BUCKETS, MIDDLE, UPPER, quantile
@@ -209,7 +208,7 @@ def test_only_values_of_feedback_are_stored(kinds: Sequence[str], columns: list[
     core = Engines(parse({"custom": custom}), 1).partitions[0].core
     stored = {
         table: [name for name in core.rows(table, 0, 1)[0] if name.startswith("custom")]
-        for table in TABLES
+        for table in core.tables()
     }
     assert stored.pop("feedback") == columns
     assert not any(stored.values())

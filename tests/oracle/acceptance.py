@@ -71,7 +71,8 @@ def judge(
         out.arrival_ms[record.topic, record.partition] = arrival_ms
         out.seen[record.topic] += 1
         try:
-            event = decode(record.topic, record.raw, settings)
+            lines = decode(record.topic, record.raw, settings)
+            event = lines[0]
             if event.event_ms - arrival_ms > settings.time.max_skew_ms:
                 raise BrokenError("future")
         except BrokenError as reason:
@@ -88,6 +89,7 @@ def judge(
                 out.duplicates.append(record.address)
                 continue
             first_seen_ms[event.event_id] = arrival_ms
-        event.partition, event.offset = record.partition, record.offset
-        event.arrival_ms = arrival_ms
-        out.events.append(event)
+        for line in lines:
+            line.partition, line.offset = record.partition, record.offset
+            line.arrival_ms = arrival_ms
+        out.events += lines

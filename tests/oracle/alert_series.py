@@ -12,9 +12,9 @@ from streamer.settings.model import Settings
 from .acceptance import accept
 from .dimensions import Kept
 from .experiments import parts_of, ratio_of
-from .hashing import digest
+from .hashing import NOBODY, digest, mix
 from .joining import join
-from .shape import Record
+from .shape import KINDS, Record
 from .user_days import Fact, facts_of
 
 PANES = 6
@@ -22,9 +22,17 @@ Key = tuple[int, tuple[str, ...], int, str]
 """(pane, values of the alert's dimensions, group of users, `x` or `y`); of composites `x0`, …."""
 
 
-def group_of(user_id: str, key: HashKey) -> int:
-    """Four bits of the hash by which the user is known."""
-    return (digest(user_id, key) >> 40) & 15
+def group_of(who: str, key: HashKey) -> int:
+    """Four bits of the hash by which a user is known, or the one that stands for an anonymous
+    event: see ``Event.who``."""
+    what, _, name = who.partition(" ")
+    if what == "user":
+        known = digest(name, key)
+    elif what == "request":
+        known = mix(digest(name, key), NOBODY)
+    else:
+        known = mix(int(name), NOBODY ^ KINDS.index(what))
+    return (known >> 40) & 15
 
 
 def series_of(records: Iterable[Record], settings: Settings, alert: Alert) -> dict[Key, int]:

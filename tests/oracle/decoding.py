@@ -2,43 +2,67 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from streamer.settings.model import Settings
 
-from .parsing import MAX_DEPTH, Object, broken, depth, parse
-from .shape import LINE_TYPES, Event, Shown
+from .parsing import MAX_DEPTH, Decimals, Object, Whole, broken, depth, parse
+from .shape import LINE_TYPES, Event, Line, Shown
 
 MAX_ITEMS = 1000
 MAX_SCORE = 1_000_000
 MAX_EVENT_MS = 4_102_444_800_000  # 2100-01-01
 MAX_VALUE = 1e12
 MAX_CUSTOM = 1e12
-IN_SECONDS = range(946_684_800, 4_102_444_801)  # 2000-01-01 to 2100-01-01
+FIRST_SECOND, LAST_SECOND = 946_684_800, 4_102_444_800  # 2000-01-01 and 2100-01-01
 DAY_MS = 24 * 3600 * 1000
-LABEL = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+MAX_LABEL = 128
+MAX_ID_BYTES = 512
+DECIMAL = re.compile(r"(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
 RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
-    r"(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2}))"
+    r"(?:([Zz]| UTC)|([+-])([0-9]{2}):?([0-9]{2}))?"
 )
-"""Two forms that ISO 8601 has, too: a space, which RFC 3339 allows, and an offset like +0100."""
+"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100, and none, which is UTC."""
 ACTIONS = ("start", "view", "dwell", "end")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Get = Callable[[str], Any]
 
 
-def decode(topic: str, raw: bytes | None, settings: Settings) -> Event:
-    """The event of a record, or BrokenError."""
+def decode(topic: str, raw: bytes | None, settings: Settings) -> list[Event]:
+    """The event of a record, one for each line, or BrokenError."""
     value = parse(raw)
     if depth(value) > MAX_DEPTH:
         broken("too_deep")
     check_overwritten(topic, value, settings)
-    return event_of(topic, value, settings)
+    return lines_of(event_of(topic, value, settings))
+
+
+def lines_of(event: Event) -> list[Event]:
+    """An event with lines as one event a line. What it is worth beside lines that say nothing of
+    that counts with the first."""
+    if not event.lines:
+        return [event]
+    made = []
+    for i, line in enumerate(event.lines):
+        own = replace(event, line=i, lines=[], numbers=dict(event.numbers) | line.numbers)
+        own.item_id, own.position = line.item_id, line.position
+        if event.topic == "conversions":
+            is_first_of_none = i == 0 and all(x.value is None for x in event.lines)
+            value = event.value if is_first_of_none else line.value
+            own.value_micros = 0 if value is None else round(value * 1e6)
+            own.numbers.pop("value", None)
+            if value is not None:
+                own.numbers["value"] = value
+        made.append(own)
+    return made
 
 
 def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
@@ -52,17 +76,18 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         broken("type")
     event = Event(
         event_ms=moment_ms(get("ts"), "ts"),
-        user_id=identity(get("user_id"), "user_id"),
+        user_id=optional_identity(get("user_id"), "user_id"),
         event_id=optional_identity(get("event_id"), "event_id"),
         request_id=optional_identity(get("request_id"), "request_id"),
         dims=tuple(dimension(get(d.name)) for d in settings.dimensions),
+        cut=sum(is_cut(get(d.name)) for d in settings.dimensions),
         topic=topic,
         numbers=numbers(get, fields_of_custom(settings, topic), "custom"),
     )
     {
         "impressions": lambda: impression(event, get, settings),
-        "clicks": lambda: click(event, get),
-        "conversions": lambda: conversion(event, get),
+        "clicks": lambda: click(event, get, settings),
+        "conversions": lambda: conversion(event, get, settings),
         "sessions": lambda: session(event, get),
     }[topic]()
     if settings.items.category is not None:
@@ -72,14 +97,14 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
 
 
 def integer(value: Any, low: int, high: int, reason: str) -> int:
-    if type(value) is not int or not low <= value <= high:
+    if not isinstance(value, int) or value is True or value is False or not low <= value <= high:
         broken(reason)
     return value
 
 
 def number(value: Any, reason: str) -> float:
     """A finite JSON number."""
-    if type(value) not in (int, float):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         broken(reason)
     try:
         result = float(value)
@@ -91,13 +116,16 @@ def number(value: Any, reason: str) -> float:
 
 
 def identity(value: Any, reason: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= 256:
+    """A text or an integer: 17 and "17" are the same."""
+    if isinstance(value, Whole):
+        value = value.text
+    if not isinstance(value, str) or not 1 <= len(value.encode()) <= MAX_ID_BYTES:
         broken(reason)
     return value
 
 
 def optional_identity(value: Any, reason: str) -> str | None:
-    return None if value is None else identity(value, reason)
+    return None if value in (None, "") else identity(value, reason)
 
 
 def label_or_none(value: Any) -> str:
@@ -105,27 +133,44 @@ def label_or_none(value: Any) -> str:
 
 
 def label(value: Any, reason: str) -> str:
-    if not isinstance(value, str) or LABEL.fullmatch(value) is None:
+    if not isinstance(value, str) or not 1 <= len(value) <= MAX_LABEL:
         broken(reason)
     return value
 
 
 def dimension(value: Any) -> str | None:
-    """A dimension's own value; None when missing or said to be unknown."""
-    if value is None:
+    """A dimension's own value; None when missing or said to be unknown. Numbers and booleans are
+    what they are written as; lists and objects are none."""
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if isinstance(value, Whole | Decimals):
+        value = value.text
+    if not isinstance(value, str) or value in ("", "unknown"):
         return None
-    if label(value, "dimension") in ("all", "other"):
-        broken("dimension")
-    return None if value == "unknown" else str(value)
+    return f"{value} (value)" if value in ("all", "other") else value[:MAX_LABEL]
 
 
 def moment_ms(value: Any, reason: str) -> int:
-    """Epoch milliseconds of an integer or an RFC 3339 text; an integer that looks like epoch
-    seconds is none."""
-    if type(value) is int and value in IN_SECONDS:
+    """Epoch milliseconds of a number, a text that is one, or an RFC 3339 text; a number that looks
+    like epoch seconds is none."""
+    if isinstance(value, str) and DECIMAL.fullmatch(value):
+        value = Decimals(value)
+    if isinstance(value, str):
+        return integer(text_ms(value, reason), 0, MAX_EVENT_MS, reason)
+    if isinstance(value, Decimals):
+        value = floor_of(value, reason)
+    if isinstance(value, int) and FIRST_SECOND <= value <= LAST_SECOND:
         broken(reason)
-    found_ms = text_ms(value, reason) if isinstance(value, str) else value
-    return integer(found_ms, 0, MAX_EVENT_MS, reason)
+    return integer(value, 0, MAX_EVENT_MS, reason)
+
+
+def floor_of(value: Decimals, reason: str) -> int:
+    """A number rounded down: of more than 18 digits, or with an exponent, as a double."""
+    if value.text.lstrip("-").replace(".", "").isdigit() and len(value.text.replace(".", "")) <= 18:
+        return math.floor(Decimal(value.text))
+    if math.isinf(value):
+        broken(reason)
+    return math.floor(value)
 
 
 def text_ms(value: str, reason: str) -> int:
@@ -233,16 +278,16 @@ def impression(event: Event, get: Get, settings: Settings) -> None:
         event.item_id = identity(get("item_id"), "item_id")
         event.shown = [Shown(event.item_id, shown_at, score, said, category=category)]
         return
-    if get("item_id") is not None:
+    event.shown = slate(items, settings)
+    if get("item_id") not in (None, ""):
         broken("items")
     event.is_list = True
-    event.shown = slate(items, settings)
     if all(s.position is None for s in event.shown):
         event.shown = [replace(s, position=i + 1) for i, s in enumerate(event.shown)]
 
 
 def slate(items: Any, settings: Settings) -> list[Shown]:
-    """The elements of ``items``, positions as they are given."""
+    """The elements of ``items``, positions as they are given; an element may be an id alone."""
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
         broken("items")
     shown = []
@@ -252,8 +297,9 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
     reasons = dict.fromkeys(fields, "items")
     for element in items:
         if not isinstance(element, Object):
-            broken("items")
-        check_pairs(element, settings, reasons, REQUIRED_OF_ITEM)
+            shown.append(Shown(identity(element, "items"), None))
+            continue
+        check_pairs(element, settings, reasons, ())
         part = {ours: element.get(names.get(ours, ours)) for ours in fields}
         item_id = identity(part["item_id"], "items")
         said = said_of_policies(part.get, dict.fromkeys(of_policies, "items"))
@@ -265,10 +311,54 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
     return shown
 
 
-def click(event: Event, get: Get) -> None:
-    event.item_id = identity(get("item_id"), "item_id")
+def item_or_lines(event: Event, get: Get, settings: Settings) -> None:
+    """One item, or a list of lines."""
+    if get("items") is None:
+        event.item_id = identity(get("item_id"), "item_id")
+        return
+    event.lines = order(event.topic, get("items"), settings)
+    if get("item_id") not in (None, ""):
+        broken("items")
+
+
+def order(topic: str, items: Any, settings: Settings) -> list[Line]:
+    """The lines of feedback or of an order; a line may be an id alone."""
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_ITEMS:
+        broken("items")
+    names, of_custom = settings.events.fields, fields_of_custom(settings, topic)
+    own = {"clicks": "position", "conversions": "value"}[topic]
+    reasons = dict.fromkeys(("item_id", own, *of_custom), "items")
+    lines = []
+    for element in items:
+        if not isinstance(element, Object):
+            lines.append(Line(identity(element, "items")))
+            continue
+        check_pairs(element, settings, reasons, ())
+        part = {ours: element.get(names.get(ours, ours)) for ours in reasons}
+        line = Line(identity(part["item_id"], "items"))
+        if topic == "clicks":
+            line.position = position(part["position"], "items")
+        else:
+            line.value = worth(part["value"], "items")
+        line.numbers = numbers(part.get, of_custom, "items")
+        lines.append(line)
+    return lines
+
+
+def worth(value: Any, reason: str) -> float | None:
+    """What a conversion is worth."""
+    if value is None:
+        return None
+    found = number(value, reason)
+    if not 0 <= found <= MAX_VALUE:
+        broken(reason)
+    return found
+
+
+def click(event: Event, get: Get, settings: Settings) -> None:
+    item_or_lines(event, get, settings)
     event.position = position(get("position"))
-    event.kind = "click" if get("feedback") is None else label(get("feedback"), "feedback")
+    event.kind = "click" if get("feedback") in (None, "") else label(get("feedback"), "feedback")
     event.dwell_ms = dwell(get)
 
 
@@ -284,14 +374,12 @@ def dwell(get: Get) -> int | None:
     return span
 
 
-def conversion(event: Event, get: Get) -> None:
-    event.item_id = identity(get("item_id"), "item_id")
-    if get("value") is not None:
-        value = number(get("value"), "value")
-        if not 0 <= value <= MAX_VALUE:
-            broken("value")
-        event.value_micros = round(value * 1e6)
-        event.numbers["value"] = value
+def conversion(event: Event, get: Get, settings: Settings) -> None:
+    item_or_lines(event, get, settings)
+    event.value = worth(get("value"), "value")
+    if event.value is not None:
+        event.value_micros = round(event.value * 1e6)
+        event.numbers["value"] = event.value
 
 
 def session(event: Event, get: Get) -> None:
@@ -315,17 +403,11 @@ FIELDS = {
         *("item_id", "position", "score", "items", "reference", "held_out"),
         "item_category",
     ),
-    "clicks": ("item_id", "position", "feedback", "dwell_ms", "start_ts", "end_ts"),
-    "conversions": ("item_id", "value"),
+    "clicks": ("item_id", "position", "items", "feedback", "dwell_ms", "start_ts", "end_ts"),
+    "conversions": ("item_id", "items", "value"),
     "sessions": ("session_id", "action", "item_id", "dwell_ms", "start_ts", "end_ts"),
 }
-REQUIRED = {
-    "impressions": ("ts", "user_id"),
-    "clicks": ("ts", "user_id", "item_id"),
-    "conversions": ("ts", "user_id", "item_id"),
-    "sessions": ("ts", "user_id", "session_id", "action"),
-}
-REQUIRED_OF_ITEM = ("item_id",)
+REQUIRED = ("ts",)
 REASONS = {"dwell_ms": "dwell", "start_ts": "dwell", "end_ts": "dwell"}
 
 
@@ -333,10 +415,9 @@ def check_overwritten(topic: str, value: Object, settings: Settings) -> None:
     """Its last value counts; but one of a wrong type, or out of bounds, is wrong anywhere."""
     fields = ("ts", "user_id", "event_id", "request_id", "type", *FIELDS[topic])
     reasons = {field: REASONS.get(field, field) for field in fields}
-    reasons |= {d.name: "dimension" for d in settings.dimensions}
     reasons |= fields_of_policies(settings) if topic == "impressions" else {}
     reasons |= dict.fromkeys(fields_of_custom(settings, topic), "custom")
-    check_pairs(value, settings, reasons, REQUIRED[topic], topic)
+    check_pairs(value, settings, reasons, REQUIRED, topic)
 
 
 def check_pairs(
@@ -358,12 +439,30 @@ def check_pairs(
             check_kind(ours[name], said, reasons[ours[name]], topic, settings)
 
 
+def is_cut(value: Any) -> bool:
+    """Whether a dimension's value is too long."""
+    text = value.text if isinstance(value, Whole | Decimals) else value
+    return isinstance(text, str) and len(text) > MAX_LABEL
+
+
+def check_moment(said: Any, reason: str) -> None:
+    """A time of any kind; of texts only the form is looked at."""
+    if isinstance(said, str) and not DECIMAL.fullmatch(said):
+        text_ms(said, reason)
+    elif isinstance(said, str) or (isinstance(said, int | float) and not isinstance(said, bool)):
+        number = Decimals(said) if isinstance(said, str) else said
+        whole = floor_of(number, reason) if isinstance(number, Decimals) else number
+        integer(whole, 0, MAX_EVENT_MS, reason)
+    else:
+        broken(reason)
+
+
 def check_kind(field: str, said: Any, reason: str, topic: str, settings: Settings) -> None:
     """Type and bounds of one field's value."""
     if field in ("ts", "start_ts", "end_ts"):
-        text_ms(said, reason) if isinstance(said, str) else moment_ms(said, reason)
+        check_moment(said, reason)
     elif field in TEXT_FIELDS:
-        identity(said, reason)
+        optional_identity(said, reason)
     elif field == "position":
         position(said, reason)
     elif field == "dwell_ms":
@@ -375,15 +474,15 @@ def check_kind(field: str, said: Any, reason: str, topic: str, settings: Setting
     elif any(field in fields_of_custom(settings, kind) for kind in FIELDS):
         bounded(said, reason)
     elif field == "items":
-        slate(said, settings)
+        slate(said, settings) if topic == "impressions" else order(topic, said, settings)
     elif field == "reference":
         reference(said)
     else:
         is_right = {
-            "value": type(said) in (int, float) and 0 <= number(said, reason) <= MAX_VALUE,
+            "value": worth(said, reason) is not None,
             "type": LINE_TYPES.get(label_or_none(said)) == topic,
             "action": said in ACTIONS,
-            "feedback": 1 <= len(label_or_none(said)) <= 64,
+            "feedback": isinstance(said, str) and len(said) <= MAX_LABEL,
         }
         if not is_right.get(field, isinstance(said, str)):
             broken(reason)

@@ -161,7 +161,8 @@ class Trial:
         self.did: dict[User, list[Did]] = defaultdict(list)
         for fact in facts:
             value = kept.shown(fact.dims)[dimension]
-            self.did[fact.user].append(Did(fact.event_ms, value, fact.component, fact.amount))
+            if fact.user[1].startswith("user "):  # others are nobody's
+                self.did[fact.user].append(Did(fact.event_ms, value, fact.component, fact.amount))
         names = [metric.name for metric in experiment.metrics]
         mixed = [name for name in names if name.startswith("composite@")]
         self.ratios = {name: ratio_of(name, settings) for name in names if name not in mixed}

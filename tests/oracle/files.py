@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from streamer.settings.model import Settings
 
 from .decoding import decode, moment_ms
-from .parsing import MAX_RECORD_BYTES, BrokenError, parse
+from .parsing import MAX_RECORD_BYTES, BrokenError, Whole, parse
 from .shape import LINE_TYPES, Record
 
 
@@ -94,8 +95,14 @@ def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, s
     return (
         LINE_TYPES.get(line_type) if isinstance(line_type, str) else None,
         event_ms,
-        user_id if isinstance(user_id, str) else None,
+        user_key(user_id),
     )
+
+
+def user_key(user_id: Any) -> str | None:
+    """The key of a user's records."""
+    key = user_id.text if isinstance(user_id, Whole) else user_id
+    return key if isinstance(key, str) and key else None
 
 
 def partition_of(user_id: str | None, partitions: int) -> int:

@@ -196,7 +196,7 @@ class ItemReadings:
         for row in self.joins.rows:
             event = row.event
             for which in (span, longest):
-                if which.reaches(event.event_ms):
+                if event.user_id is not None and which.reaches(event.event_ms):
                     for group in self.kept.groups(event.partition, event.dims):
                         user = (event.partition, event.user_id, group)
                         users[which.label, self.kept.folded(group)].add(user)

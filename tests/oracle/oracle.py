@@ -32,7 +32,7 @@ def run(
     joins = join(verdict, settings)
     return OracleResult(
         readings=read(verdict, joins, settings),
-        accepted=[e.address for e in verdict.events],
+        accepted=[e.address for e in verdict.events if not e.line],
         rejects=verdict.rejects,
         late=verdict.late,
         duplicates=verdict.duplicates,

@@ -28,7 +28,8 @@ def parse(raw: bytes | None) -> Object:
         value = json.loads(
             raw.decode("utf-8"),
             object_pairs_hook=Object,
-            parse_int=whole,
+            parse_int=Whole,
+            parse_float=Decimals,
             parse_constant=lambda name: broken("json"),
         )
     except ValueError:
@@ -50,9 +51,27 @@ class Object(dict[str, Any]):
         self.pairs = pairs
 
 
-def whole(text: str) -> int:
-    """An integer; Python refuses to read thousands of digits, and the bounds are below 2**54."""
-    return int(text) if len(text) < 1000 else int(text[0] + "9" * 999)
+class Whole(int):
+    """An integer, with its text; Python refuses to read thousands of digits, and the bounds are
+    below 2**54."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Whole:
+        made = super().__new__(cls, text if len(text) < 1000 else text[0] + "9" * 999)
+        made.text = text
+        return made
+
+
+class Decimals(float):
+    """Another number, with its text."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Decimals:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
 
 
 def is_no_text(value: Any) -> bool:

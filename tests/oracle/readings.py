@@ -113,7 +113,10 @@ def read_counters(
     out: Sink, verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings
 ) -> None:
     """Counters that have no dimension labels."""
-    accepted = Counter(e.topic for e in verdict.events)
+    events = [e for e in verdict.events if not e.line]
+    accepted = Counter(e.topic for e in events)
+    anonymous = Counter(e.topic for e in events if e.user_id is None)
+    cut = Counter(e.topic for e in events for _ in range(e.cut))
     duplicates = Counter(topic for topic, _, _ in verdict.duplicates)
     late = Counter(topic for topic, _, _ in verdict.late)
     for topic in KINDS:
@@ -122,6 +125,9 @@ def read_counters(
         out.put("accepted_total", labels, accepted[topic])
         out.put("duplicates_total", labels, duplicates[topic])
         out.put("late_total", labels, late[topic])
+        out.put("ignored_total", labels, 0)
+        out.put("anonymous_total", labels, anonymous[topic])
+        out.put("cut_values_total", labels, cut[topic])
     for (topic, reason), n in Counter((r[0], r[3]) for r in verdict.rejects).items():
         out.put("rejected_total", {"topic": topic, "reason": reason}, n)
     missed = Counter(a[0] for a in joins.final if joins.joined[a] is None)
@@ -130,7 +136,7 @@ def read_counters(
         out.put("unattributed_total", {"topic": topic}, missed[topic])
         out.put("unsettled", {"topic": topic}, unsettled[topic])
     for i, dimension in enumerate(settings.dimensions):
-        capped = sum(kept.capped(e, i) for e in verdict.events)
+        capped = sum(kept.capped(e, i) for e in events)
         out.put("label_values_capped_total", {"dimension": dimension.name}, capped)
     out.put("join_gap_total", {}, 0)
     out.put("settled_moved_total", {}, 0)

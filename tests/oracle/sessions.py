@@ -60,7 +60,7 @@ def session_of(visit: list[Event], gap_ms: int) -> Session:
         length_ms=last_ms - first.event_ms,
         views=sum(e.action == "view" for e in visit),
         dims=first.dims,
-        user=(first.partition, first.user_id),
+        user=(first.partition, first.who),
         last_ms=last_ms,
     )
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Address = tuple[str, int, int]
-"""(topic, partition, offset)."""
+Address = tuple[str, int, int] | tuple[str, int, int, int]
+"""(topic, partition, offset); of a line but the first its number, too."""
 Labels = frozenset[tuple[str, str]]
 Readings = dict[tuple[str, Labels], int | float]
 
@@ -48,14 +48,25 @@ class Shown:
 
 
 @dataclass
+class Line:
+    """One line of feedback, or of an order."""
+
+    item_id: str
+    position: int | None = None
+    value: float | None = None
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
 class Event:
     """One valid record, with its own dimension values (None = missing) in settings order."""
 
     event_ms: int
-    user_id: str
+    user_id: str | None
     event_id: str | None
     request_id: str | None
     dims: tuple[str | None, ...]
+    cut: int = 0
     item_id: str | None = None
     position: int | None = None
     shown: list[Shown] = field(default_factory=list)
@@ -64,7 +75,10 @@ class Event:
     held_out: str | None = None
     kind: str = "click"
     dwell_ms: int | None = None
+    value: float | None = None
     value_micros: int = 0
+    lines: list[Line] = field(default_factory=list)
+    line: int = 0
     numbers: dict[str, float] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
@@ -76,7 +90,18 @@ class Event:
 
     @property
     def address(self) -> Address:
-        return (self.topic, self.partition, self.offset)
+        """Where it stands; lines but the first have addresses of their own."""
+        place = (self.topic, self.partition, self.offset)
+        return place if not self.line else (*place, self.line)
+
+    @property
+    def who(self) -> str:
+        """Whose event it is: an anonymous one is its request's, or its own."""
+        if self.user_id is not None:
+            return f"user {self.user_id}"
+        if self.request_id is not None:
+            return f"request {self.request_id}"
+        return f"{self.topic} {self.offset}"
 
 
 @dataclass(eq=False)

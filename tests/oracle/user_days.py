@@ -60,7 +60,7 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
 
 
 def user_of(event: Event) -> User:
-    return (event.partition, event.user_id)
+    return (event.partition, event.who)
 
 
 def counted(event: Event, settings: Settings) -> Iterator[tuple[str, int]]:

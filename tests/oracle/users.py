@@ -56,7 +56,7 @@ def touches(
     found: dict[Key, Touched] = defaultdict(Touched)
     for event in events:
         kind = kind_of(event, settings)
-        if event.topic != "impressions" and kind is None:
+        if event.user_id is None or (event.topic != "impressions" and kind is None):
             continue
         for group in kept.groups(event.partition, effective_dims(event, joins)):
             touched = found[event.partition, event.user_id, group]

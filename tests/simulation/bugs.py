@@ -119,7 +119,7 @@ class StaleChunkTaken(World):
         def offer(self, chunk: Chunk) -> None:
             task = self.partitions.get(chunk.partition)
             if task is not None and task.epochs:
-                chunk.epoch = task.epochs[chunk.kind]
+                chunk.epoch = task.epochs[chunk.log]
             super().offer(chunk)
 
 

@@ -38,7 +38,7 @@ def canonical(partition: Partition) -> Canonical:
     return {
         "stream_ms": state["stream_ms"],
         "unattributed": state["unattributed"],
-        "logs": {kind: _log(partition, kind, state["topics"][kind]) for kind in KINDS},
+        "logs": {kind: _log(partition, kind, state["logs"][kind]) for kind in KINDS},
         "values": [
             {"kept": v["kept"], "capped": v["events"][OTHER]} for v in state["dimensions"]["values"]
         ],

@@ -1,27 +1,75 @@
-//! An event while its record is read, and the rules across its fields.
+//! An event while its record is read.
 
-use super::event::{Action, Body, Dimensions, Event, Item, Topic};
-use super::{Names, Reason, Rules, times};
+use super::event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
+use super::{Names, Rules, ValueSettings, times};
 use crate::changes::Kind;
 use crate::hash::{self, NONE};
 use crate::json::Text;
 
+mod checking;
 mod custom;
 mod field;
 mod items;
+mod mapped;
+mod moments;
 mod said;
 mod values;
 
 use custom::Custom;
-pub(super) use custom::Sources;
+pub(super) use custom::CustomFields;
 pub(super) use field::Field;
+use moments::Moment;
+pub use moments::Unit;
 use said::Said;
 
 /// What reading needs besides the record.
-pub(super) struct Source<'a> {
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'a> {
     pub record: &'a str,
+    pub kind: EventKind,
     pub rules: &'a Rules,
+    pub values: &'a ValueSettings,
+    /// Fields of an element of a list that stand at its top.
     pub items: &'a Names<Field>,
+    /// Of the time that is read.
+    pub unit: Unit,
+}
+
+/// Where reading is: for those who explain why a record is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    pub field: Option<Field>,
+    /// Where its value begins; `u32::MAX` where it has none.
+    pub at: u32,
+    /// Of a list: one more than the number of the element.
+    pub element: u32,
+}
+
+impl Place {
+    /// A value of a field.
+    pub fn value(field: Field, at: usize) -> Self {
+        Self {
+            field: Some(field),
+            at: at as u32,
+            element: 0,
+        }
+    }
+
+    /// An element of a list.
+    pub fn element(number: usize, at: usize) -> Self {
+        Self {
+            element: number as u32 + 1,
+            ..Self::value(Field::Items, at)
+        }
+    }
+
+    /// A field that has no value, or not the one that the other fields ask for.
+    pub fn missing(field: Field) -> Self {
+        Self {
+            at: u32::MAX,
+            ..Self::value(field, 0)
+        }
+    }
 }
 
 /// The fields as far as they are read: the last value of each name. `NONE` and None are null or
@@ -36,7 +84,6 @@ pub(super) struct Draft {
     shown: Shown,
     session: u64,
     held_out: u64,
-    value: Option<f64>,
     dwell_ms: Option<i64>,
     start: Option<Moment>,
     end: Option<Moment>,
@@ -44,33 +91,43 @@ pub(super) struct Draft {
     action: Option<Action>,
     has_list: bool,
     has_reference: bool,
+    /// Values of dimensions that were cut.
+    cut: u32,
     dimensions: Vec<Text>,
     items: Vec<Item>,
+    lines: Vec<Line>,
+    /// What each line says that it is worth.
+    values: Vec<Option<f64>>,
     /// Where there are policies.
     said: Option<Box<Said>>,
     /// Where there are custom metrics.
     custom: Option<Box<Custom>>,
     /// Item → rank from 1, where it stands first.
     reference: hash::HashMap<i16>,
-    kind: Option<Kind>,
+    feedback_kind: Option<Kind>,
     /// Texts of the record that have escapes.
     pub unescaped: String,
+    pub place: Place,
+    /// What the record is, as far as that is known.
+    pub kind: Option<EventKind>,
+    /// The record with what stands beside it, where that is read, too.
+    pub text: String,
+    pub has_own_text: bool,
+    /// Where the values of a mapped record were found, and those of an element of its list.
+    pub found: Vec<u32>,
+    found_in_element: Vec<u32>,
+    /// Where what stands beside the record begins.
+    pub beside: Vec<u32>,
 }
 
-/// A time, and whether it is written as a number.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    ms: i64,
-    is_number: bool,
-}
-
-/// Fields that an item has wherever it stands.
+/// Fields that an item or a line has wherever it stands.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     item: u64,
     position: u32,
     score: Option<f64>,
     category: u64,
+    value: Option<f64>,
 }
 
 impl Shown {
@@ -84,14 +141,22 @@ impl Shown {
             category: self.category,
         }
     }
+
+    fn line(self) -> Line {
+        Line {
+            item: self.item,
+            position: self.position,
+            value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
+        }
+    }
 }
 
 impl Draft {
-    pub fn new(dimensions: usize, has_policies: bool, sources: &Sources) -> Self {
+    pub fn new(dimensions: usize, has_policies: bool, custom: &CustomFields) -> Self {
         Self {
             dimensions: vec![Text::EMPTY; dimensions],
             said: has_policies.then(Box::default),
-            custom: Custom::new(sources),
+            custom: Custom::new(custom),
             ..Self::default()
         }
     }
@@ -99,7 +164,7 @@ impl Draft {
     /// Forgets all but the memory.
     pub fn clear(&mut self) {
         self.dimensions.fill(Text::EMPTY);
-        self.items.clear();
+        self.clear_list();
         if let Some(said) = &mut self.said {
             said.clear();
         }
@@ -107,137 +172,48 @@ impl Draft {
             custom.clear();
         }
         self.unescaped.clear();
+        self.text.clear();
+        self.beside.clear();
         *self = Self {
             dimensions: std::mem::take(&mut self.dimensions),
             items: std::mem::take(&mut self.items),
+            lines: std::mem::take(&mut self.lines),
+            values: std::mem::take(&mut self.values),
             said: self.said.take(),
             custom: self.custom.take(),
             reference: std::mem::take(&mut self.reference),
             unescaped: std::mem::take(&mut self.unescaped),
+            text: std::mem::take(&mut self.text),
+            found: std::mem::take(&mut self.found),
+            found_in_element: std::mem::take(&mut self.found_in_element),
+            beside: std::mem::take(&mut self.beside),
             ..Self::default()
         };
     }
 
-    /// What a field's type cannot say.
-    pub fn check(&mut self, topic: Topic, source: &Source) -> Result<(), Reason> {
-        let limits = &source.rules.limits;
-        let ts = self.ts.ok_or(Reason::Ts)?;
-        if self.user == NONE {
-            return Err(Reason::UserId);
-        }
-        self.check_required(topic)?;
-        let is_in_seconds =
-            |at: Moment| at.is_number && (limits.min_seconds..=limits.max_seconds).contains(&at.ms);
-        if is_in_seconds(ts) || !(0..=limits.max_event_ms).contains(&ts.ms) {
-            return Err(Reason::Ts);
-        }
-        if topic == Topic::Impressions {
-            self.check_items()?;
-            if let Some(said) = &mut self.said {
-                said.weigh(&source.rules.policies, &self.items, self.has_list);
-            }
-        }
-        if topic == Topic::Clicks {
-            self.kind = Some(self.kind(source)?);
-        }
-        if topic == Topic::Sessions && self.action == Some(Action::Dwell) && self.shown.item == NONE
-        {
-            return Err(Reason::ItemId);
-        }
-        match (self.start, self.end) {
-            (None, None) => {}
-            (Some(start), Some(end)) if !is_in_seconds(start) && !is_in_seconds(end) => {
-                let spent_ms = end.ms - start.ms;
-                if !(0..=limits.max_dwell_ms).contains(&spent_ms) {
-                    return Err(Reason::Dwell);
-                }
-                self.dwell_ms = self.dwell_ms.or(Some(spent_ms));
-            }
-            _ => return Err(Reason::Dwell),
-        }
-        self.check_dimensions(source)?;
-        self.fill_custom(topic, &source.rules.custom);
-        Ok(())
-    }
-
-    fn check_required(&self, topic: Topic) -> Result<(), Reason> {
-        match topic {
-            Topic::Impressions => Ok(()),
-            Topic::Clicks | Topic::Conversions if self.shown.item == NONE => Err(Reason::ItemId),
-            Topic::Clicks | Topic::Conversions => Ok(()),
-            Topic::Sessions if self.session == NONE => Err(Reason::SessionId),
-            Topic::Sessions if self.action.is_none() => Err(Reason::Action),
-            Topic::Sessions => Ok(()),
-        }
-    }
-
-    fn check_items(&mut self) -> Result<(), Reason> {
-        match (self.has_list, self.shown.item) {
-            (false, NONE) => return Err(Reason::ItemId),
-            (true, NONE) => {}
-            (false, _) => self.items.push(self.shown.item()),
-            (true, _) => return Err(Reason::Items),
-        }
-        self.finish_items();
-        Ok(())
-    }
-
-    /// The kind of a feedback event.
-    fn kind(&self, source: &Source) -> Result<Kind, Reason> {
-        let Some(feedback) = self.feedback else {
-            return Ok(Kind::Configured(0));
+    /// The event of a kind, once it is checked; `record` is what it was read from.
+    pub fn event<'a>(&'a self, kind: EventKind, record: &'a str) -> Event<'a> {
+        let record = if self.has_own_text {
+            &self.text
+        } else {
+            record
         };
-        let text = feedback.of(source.record, &self.unescaped);
-        if !is_label(text, source.rules.limits.max_label_chars) {
-            return Err(Reason::Feedback);
-        }
-        let mut kinds = (0..).zip(&source.rules.feedback);
-        Ok(kinds
-            .find(|(_, kind)| *kind == text)
-            .map_or(Kind::Other, |(i, _)| Kind::Configured(i)))
-    }
-
-    fn check_dimensions(&mut self, source: &Source) -> Result<(), Reason> {
-        for text in self
-            .dimensions
-            .iter_mut()
-            .filter(|text| **text != Text::EMPTY)
-        {
-            let value = text.of(source.record, &self.unescaped);
-            if value == "unknown" {
-                *text = Text::EMPTY;
-            } else if matches!(value, "all" | "other")
-                || !is_label(value, source.rules.limits.max_label_chars)
-            {
-                return Err(Reason::Dimension);
-            }
-        }
-        Ok(())
-    }
-
-    /// The event, once it is checked.
-    pub fn event<'a>(&'a self, topic: Topic, record: &'a str) -> Event<'a> {
-        let item = self.shown.item;
-        let body = match topic {
-            Topic::Impressions => Body::Impressions {
+        let body = match kind {
+            EventKind::Impressions => Body::Impressions {
                 items: &self.items,
                 is_list: self.has_list,
                 weights: self.said.as_ref().map_or(&[], |said| &said.weights),
             },
-            Topic::Clicks => Body::Click {
-                item,
-                position: self.shown.position,
-                kind: self.kind.unwrap_or(Kind::Other),
+            EventKind::Clicks => Body::Click {
+                lines: &self.lines,
+                kind: self.feedback_kind.unwrap_or(Kind::Other),
                 dwell_ms: self.dwell_ms,
             },
-            Topic::Conversions => Body::Conversion {
-                item,
-                value_micros: (self.value.unwrap_or(0.0) * 1e6).round_ties_even() as i64,
-            },
-            Topic::Sessions => Body::Session {
+            EventKind::Conversions => Body::Conversion { lines: &self.lines },
+            EventKind::Sessions => Body::Session {
                 session: self.session,
                 action: self.action.unwrap_or(Action::View),
-                item,
+                item: self.shown.item,
                 dwell_ms: self.dwell_ms,
             },
         };
@@ -252,13 +228,8 @@ impl Draft {
                 record,
                 unescaped: &self.unescaped,
             },
+            cut: self.cut,
             body,
         }
     }
-}
-
-/// Whether a text may be the value of a label: what no exposition format has to escape.
-fn is_label(text: &str, max_chars: usize) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
-    (1..=max_chars).contains(&text.len()) && text.bytes().all(is_plain)
 }

@@ -5,16 +5,16 @@ use crate::custom::Values;
 use crate::json::Text;
 use crate::weights::WeighedItem;
 
-/// What a topic holds.
+/// What an event is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Topic {
+pub enum EventKind {
     Impressions,
     Clicks,
     Conversions,
     Sessions,
 }
 
-impl Topic {
+impl EventKind {
     pub const ALL: [Self; 4] = [
         Self::Impressions,
         Self::Clicks,
@@ -42,9 +42,9 @@ impl Topic {
         }
     }
 
-    /// The topic of a name.
+    /// The kind of a name.
     pub fn of(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|topic| topic.name() == name)
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -53,18 +53,20 @@ impl Topic {
 pub struct Event<'a> {
     /// Epoch milliseconds.
     pub event_ms: i64,
+    /// `hash::NONE` where it is missing: the event is anonymous. Likewise its id and the request.
     pub user: u64,
-    /// `hash::NONE` where it is missing; likewise the request.
     pub event_id: u64,
     pub request: u64,
     pub dimensions: Dimensions<'a>,
-    /// What each item (of other topics: the event) says to custom metrics; empty where there are
-    /// none.
+    /// How many values of dimensions were cut, as they are too long.
+    pub cut: u32,
+    /// What each item or line (of sessions: the event) says to custom metrics; empty where there
+    /// are none.
     pub custom: &'a [Values],
     pub body: Body<'a>,
 }
 
-/// What events of each topic have besides.
+/// What events of each kind have besides.
 #[derive(Clone, Copy, Debug)]
 pub enum Body<'a> {
     Impressions {
@@ -76,16 +78,13 @@ pub enum Body<'a> {
         weights: &'a [WeighedItem],
     },
     Click {
-        item: u64,
-        /// From 1; 0: missing.
-        position: u32,
+        /// One at least, as of conversions.
+        lines: &'a [Line],
         kind: Kind,
         dwell_ms: Option<i64>,
     },
     Conversion {
-        item: u64,
-        /// Millionths of a currency unit, ties to even; 0 where it is missing.
-        value_micros: i64,
+        lines: &'a [Line],
     },
     Session {
         session: u64,
@@ -111,6 +110,16 @@ pub struct Item {
     pub category: u64,
 }
 
+/// What was clicked, or bought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub item: u64,
+    /// From 1; 0: missing.
+    pub position: u32,
+    /// Millionths of a currency unit, ties to even; 0 where it is missing.
+    pub value_micros: i64,
+}
+
 /// What a session event says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -123,6 +132,11 @@ pub enum Action {
 impl Action {
     /// In the order of their numbers in Python.
     pub const ALL: [Self; 4] = [Self::Start, Self::View, Self::Dwell, Self::End];
+
+    /// The action of a name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == name)
+    }
 
     /// As it stands in an event.
     pub fn name(self) -> &'static str {
@@ -141,6 +155,18 @@ pub struct Dimensions<'a> {
     pub(super) texts: &'a [Text],
     pub(super) record: &'a str,
     pub(super) unescaped: &'a str,
+}
+
+impl Event<'_> {
+    /// What it is of.
+    pub fn kind(&self) -> EventKind {
+        match self.body {
+            Body::Impressions { .. } => EventKind::Impressions,
+            Body::Click { .. } => EventKind::Clicks,
+            Body::Conversion { .. } => EventKind::Conversions,
+            Body::Session { .. } => EventKind::Sessions,
+        }
+    }
 }
 
 impl<'a> Dimensions<'a> {

@@ -29,11 +29,15 @@ pub enum Reason {
     RewardEstimate,
     ItemCategory,
     Custom,
+    /// What a record is, is not known.
+    Kind,
+    /// Known, and not to be counted: no reject.
+    Ignored,
 }
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 28] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -60,6 +64,8 @@ impl Reason {
         Self::RewardEstimate,
         Self::ItemCategory,
         Self::Custom,
+        Self::Kind,
+        Self::Ignored,
     ];
 
     /// One word.
@@ -91,6 +97,8 @@ impl Reason {
             Self::RewardEstimate => "reward_estimate",
             Self::ItemCategory => "item_category",
             Self::Custom => "custom",
+            Self::Kind => "kind",
+            Self::Ignored => "ignored",
         }
     }
 }

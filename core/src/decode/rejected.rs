@@ -5,16 +5,20 @@
 
 use serde::Deserialize;
 
-use crate::decode::Topic;
+use crate::kafka::Record;
 
 /// A record that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    pub topic: Topic,
+    /// Place of its log in the partition.
+    pub log: usize,
     pub offset: i64,
+    pub timestamp_ms: i64,
     pub reason: &'static str,
     /// None for a tombstone.
     pub value: Option<Box<[u8]>>,
+    pub key: Option<Box<[u8]>>,
+    pub headers: Box<[u8]>,
 }
 
 /// How much of what is fetched may be kept.
@@ -83,8 +87,9 @@ impl RejectedRecords {
         self.room = room;
     }
 
-    pub fn push(&mut self, topic: Topic, offset: i64, reason: &'static str, value: Option<&[u8]>) {
-        let bytes = value.map_or(0, <[u8]>::len);
+    pub fn push(&mut self, log: usize, record: &Record, reason: &'static str) {
+        let of = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+        let bytes = of(record.value) + of(record.key) + record.headers.len();
         let room = &mut self.room;
         if room.records == 0 || bytes > room.bytes {
             self.omitted += 1;
@@ -93,10 +98,13 @@ impl RejectedRecords {
         room.records -= 1;
         room.bytes -= bytes;
         self.kept.push(Rejected {
-            topic,
-            offset,
+            log,
+            offset: record.offset,
+            timestamp_ms: record.timestamp_ms,
             reason,
-            value: value.map(Into::into),
+            value: record.value.map(Into::into),
+            key: record.key.map(Into::into),
+            headers: record.headers.into(),
         });
     }
 
@@ -114,7 +122,12 @@ mod tests {
     use super::*;
 
     fn push(records: &mut RejectedRecords, value: &[u8]) {
-        records.push(Topic::Clicks, 7, "late", Some(value));
+        let value = Some(value);
+        let record = Record {
+            value,
+            ..Record::default()
+        };
+        records.push(0, &record, "late");
     }
 
     #[test]

@@ -1,18 +1,18 @@
-//! What Python says of records: the names of their fields, and their bounds.
+//! What Python says of records: where their fields stand, and their bounds.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 
 use crate::custom::CustomField;
+use crate::decode::mapping::MappingSpec;
 use crate::weights::Policies;
 
 /// A part of the spec.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordSettings {
-    /// Kind of event → our name of a field or dimension → theirs; a name that is missing is ours.
-    pub fields: HashMap<String, HashMap<String, String>>,
+    pub sources: Vec<SourceSpec>,
     pub limits: RecordLimits,
     /// Of which policies events say something.
     pub policies: Policies,
@@ -21,13 +21,46 @@ pub struct RecordSettings {
     pub custom: Vec<CustomField>,
 }
 
-impl RecordSettings {
+/// Records of one shape.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSpec {
+    pub values: ValueSettings,
+    pub layout: LayoutSpec,
+}
+
+/// What values of a source mean.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueSettings {
+    /// Which number the first position has: 0 or 1.
+    pub positions_from: u32,
+    /// The time zone of times without an offset, as (UTC ms from which on, offset in ms), ascending.
+    pub zone: Vec<(i64, i64)>,
+}
+
+/// Where the fields of a source stand.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayoutSpec {
+    /// At the top of events of one kind.
+    Flat(FlatSpec),
+    Mapped(MappingSpec),
+}
+
+/// Events of one kind, all fields at the top.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlatSpec {
+    pub kind: String,
+    /// Our name of a field or dimension → theirs; a name that is missing is ours.
+    pub names: HashMap<String, String>,
+}
+
+impl FlatSpec {
     /// Their name of a field.
-    pub fn name_of<'a>(&'a self, kind: &str, ours: &'a str) -> &'a str {
-        self.fields
-            .get(kind)
-            .and_then(|names| names.get(ours))
-            .map_or(ours, String::as_str)
+    pub fn name_of<'a>(&'a self, ours: &'a str) -> &'a str {
+        self.names.get(ours).map_or(ours, String::as_str)
     }
 }
 
@@ -42,7 +75,9 @@ pub struct RecordLimits {
     /// Integers from here to `max_seconds` are no times: they look like epoch seconds.
     pub min_seconds: i64,
     pub max_seconds: i64,
-    pub max_id_chars: usize,
+    /// Of an id in UTF-8.
+    pub max_id_bytes: usize,
+    /// Of a kind of feedback; values of dimensions are cut there.
     pub max_label_chars: usize,
     pub max_position: u32,
     /// Elements of `items` and of `reference`.

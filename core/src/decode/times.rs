@@ -1,4 +1,4 @@
-//! Times as RFC 3339 texts; also with a space, and with an offset like +0100.
+//! Times as RFC 3339 texts; also with a space, with an offset like +0100, and without one.
 
 const DAY_MS: i64 = 86_400_000;
 /// 0001-01-01 and the end of 9999: years have four digits, and there is no year 0.
@@ -6,8 +6,9 @@ const FIRST_MS: i64 = -62_135_596_800_000;
 const LAST_MS: i64 = 253_402_300_799_999;
 
 /// Epoch milliseconds, rounded down from microseconds; further digits are rounded. 23:59:60 UTC is
-/// the second that follows, where leap seconds are allowed; any other second 60 is no time.
-pub fn epoch_ms(text: &[u8], allows_leap: bool) -> Option<i64> {
+/// the second that follows, where leap seconds are allowed; any other second 60 is no time. `zone`:
+/// that of texts without an offset, as (UTC ms from which on, offset in ms); UTC where it is empty.
+pub fn epoch_ms(text: &[u8], allows_leap: bool, zone: &[(i64, i64)]) -> Option<i64> {
     let (head, tail) = text.split_first_chunk::<19>()?;
     let [
         y1,
@@ -43,10 +44,13 @@ pub fn epoch_ms(text: &[u8], allows_leap: bool) -> Option<i64> {
     if hour > 23 || minute > 59 || (second > 59 && !is_leap) {
         return None;
     }
-    let (micros, zone) = fraction(tail)?;
+    let (micros, offset) = fraction(tail)?;
     let minutes = hour * 60 + minute;
     let local_ms = days_before(year, month, day) * DAY_MS + (minutes * 60 + second) * 1000;
-    let ms = local_ms - offset_ms(zone)?;
+    let ms = match offset {
+        [] => local_ms - zone_offset_ms(zone, local_ms),
+        offset => local_ms - offset_ms(offset)?,
+    };
     if is_leap && (ms % DAY_MS != 0 || !(FIRST_MS + 1000..=LAST_MS).contains(&ms)) {
         return None;
     }
@@ -71,9 +75,26 @@ fn fraction(tail: &[u8]) -> Option<(i64, &[u8])> {
     (count > 0).then_some(((tenths + 5) / 10, zone))
 }
 
+/// The offset of a zone at a local time: the first one where clocks go back, the one before where
+/// they go forward.
+fn zone_offset_ms(zone: &[(i64, i64)], local_ms: i64) -> i64 {
+    let mut found = zone.first().map_or(0, |(_, offset_ms)| *offset_ms);
+    for (at, (from_ms, offset_ms)) in zone.iter().enumerate() {
+        if local_ms - offset_ms < *from_ms {
+            break;
+        }
+        let previous = at.checked_sub(1).map(|before| zone[before].1);
+        if previous.is_some_and(|before_ms| local_ms - before_ms < *from_ms) {
+            break; // the hour that comes twice, for the first time
+        }
+        found = *offset_ms;
+    }
+    found
+}
+
 fn offset_ms(zone: &[u8]) -> Option<i64> {
     let (sign, h1, h2, m1, m2) = match *zone {
-        [b'Z' | b'z'] => return Some(0),
+        [b'Z' | b'z'] | [b' ', b'U', b'T', b'C'] => return Some(0),
         [sign, h1, h2, b':', m1, m2] | [sign, h1, h2, m1, m2] => (sign, h1, h2, m1, m2),
         _ => return None,
     };
@@ -132,7 +153,8 @@ mod tests {
             ("2023-02-29T00:00:00Z", None),
             ("2024-02-29T24:00:00Z", None),
             ("0000-01-01T00:00:00Z", None),
-            ("2023-11-14T22:13:20", None),
+            ("2023-11-14T22:13:20", Some(1_700_000_000_000)),
+            ("2023-11-14 22:13:20 UTC", Some(1_700_000_000_000)),
             ("2023-11-14T22:13:20.Z", None),
             ("2023-11-14T22:13:20+01", None),
             ("2023-11-14T22:13:20+01:60", None),
@@ -140,8 +162,33 @@ mod tests {
             ("+023-11-14T22:13:20Z", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(epoch_ms(text.as_bytes(), true), expected, "{text}");
+            assert_eq!(epoch_ms(text.as_bytes(), true, &[]), expected, "{text}");
         }
-        assert_eq!(epoch_ms(b"2016-12-31T23:59:60Z", false), None);
+        assert_eq!(epoch_ms(b"2016-12-31T23:59:60Z", false, &[]), None);
+    }
+
+    #[test]
+    fn texts_without_an_offset_are_in_a_zone() {
+        let hour = 3_600_000;
+        // Berlin in 2023: summer from 26 March 01:00 UTC to 29 October 01:00 UTC.
+        let zone = [
+            (i64::MIN, hour),
+            (1_679_792_400_000, 2 * hour),
+            (1_698_541_200_000, hour),
+        ];
+        let utc = |text: &str| epoch_ms(text.as_bytes(), true, &[]).unwrap();
+        for (local, expected) in [
+            ("2023-01-01T12:00:00", "2023-01-01T11:00:00Z"),
+            ("2023-07-01T12:00:00", "2023-07-01T10:00:00Z"),
+            ("2023-03-26T01:59:59", "2023-03-26T00:59:59Z"),
+            ("2023-03-26T02:30:00", "2023-03-26T01:30:00Z"),
+            ("2023-03-26T03:00:00", "2023-03-26T01:00:00Z"),
+            ("2023-10-29T02:30:00", "2023-10-29T00:30:00Z"),
+            ("2023-10-29T03:00:00", "2023-10-29T02:00:00Z"),
+            ("2023-07-01T12:00:00+00:00", "2023-07-01T12:00:00Z"),
+        ] {
+            let found = epoch_ms(local.as_bytes(), true, &zone);
+            assert_eq!(found, Some(utc(expected)), "{local}");
+        }
     }
 }

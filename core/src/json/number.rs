@@ -40,6 +40,35 @@ impl Number<'_> {
         Some(if self.is_negative { -value } else { value })
     }
 
+    /// Its value times a power of ten from -6 to 6, rounded down, where it fits.
+    pub fn scaled(&self, exponent: i32) -> Option<i64> {
+        if self.has_exponent || self.digit_count > SAFE_DIGITS {
+            let value = self.double()? * 10f64.powi(exponent);
+            return (value.abs() < 9e18).then(|| value.floor() as i64);
+        }
+        let digits = match self.is_negative {
+            true => -i128::from(self.digits),
+            false => i128::from(self.digits),
+        };
+        let exponent = exponent - self.fraction_digits as i32;
+        let scale = 10i128.pow(exponent.unsigned_abs());
+        let value = match exponent {
+            0.. => digits * scale,
+            _ => digits.div_euclid(scale),
+        };
+        i64::try_from(value).ok()
+    }
+
+    /// Whether it is written without fraction and exponent.
+    pub fn is_integer(&self) -> bool {
+        self.is_integer
+    }
+
+    /// The number as it is written.
+    pub fn text(&self) -> &str {
+        self.text
+    }
+
     /// The nearest double, where it is finite.
     #[inline]
     pub fn double(&self) -> Option<f64> {

@@ -30,6 +30,23 @@ impl Text {
             .unwrap_or_default()
     }
 
+    /// Its first bytes; `end` is between characters.
+    pub fn cut(self, end: usize) -> Self {
+        let end = self.start + end as u32;
+        Self { end, ..self }
+    }
+
+    /// A text that the record does not hold as it is.
+    pub fn push(unescaped: &mut String, text: &str) -> Self {
+        let start = unescaped.len() as u32;
+        unescaped.push_str(text);
+        Self {
+            start,
+            end: unescaped.len() as u32,
+            is_unescaped: true,
+        }
+    }
+
     /// Whether the record has escapes in it.
     pub fn is_unescaped(&self) -> bool {
         self.is_unescaped
@@ -37,6 +54,15 @@ impl Text {
 }
 
 impl Reader<'_> {
+    /// What was read from a place on, as it stands in the record.
+    pub fn raw_since(&self, start: usize) -> Text {
+        Text {
+            start: start as u32,
+            end: self.at as u32,
+            is_unescaped: false,
+        }
+    }
+
     /// The text that comes next; where it has escapes it is appended to `unescaped`.
     #[inline]
     pub fn text(&mut self, unescaped: &mut String) -> Result<Text, Reason> {

@@ -61,21 +61,23 @@ fn parse<'a>(mut cursor: Cursor<'a>, header: &Header, fixed_ms: Option<i64>) -> 
     if !(0..=i64::from(header.last_offset_delta)).contains(&offset_delta) {
         return None;
     }
-    cursor.nullable_bytes()?; // the key
+    let key = cursor.nullable_bytes()?;
     let value = cursor.nullable_bytes()?;
-    let headers = cursor.varint()?;
-    if headers < 0 {
+    let count = cursor.varint()?;
+    if count < 0 {
         return None;
     }
-    for _ in 0..headers {
-        cursor.nullable_bytes()??; // the name
-        cursor.nullable_bytes()?;
+    let headers = cursor.rest;
+    for _ in 0..count {
+        cursor.header()?;
     }
     cursor.rest.is_empty().then_some(Record {
         offset: header.base_offset.checked_add(offset_delta)?,
         timestamp_ms: fixed_ms
             .unwrap_or_else(|| header.first_timestamp_ms.wrapping_add(timestamp_delta)),
         value,
+        key,
+        headers,
         is_last: false,
     })
 }
@@ -101,6 +103,11 @@ impl<'a> Cursor<'a> {
     pub fn deltas(&mut self) -> Option<(i64, i64)> {
         self.take(1)?;
         Some((self.varint()?, self.varint()?))
+    }
+
+    /// Name and value of the next header.
+    pub fn header(&mut self) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+        Some((self.nullable_bytes()??, self.nullable_bytes()?))
     }
 
     /// Bytes behind their length; `Some(None)` for null, whose length is below 0.

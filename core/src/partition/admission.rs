@@ -6,11 +6,16 @@
 
 use std::collections::BTreeMap;
 
+use crate::decode::Event;
+use crate::hash::{NONE, mix};
 use crate::partition::event_ids::EventIds;
-use crate::spec::Time;
+use crate::spec::{LogSpec, Time};
 
 /// The arrival clock of a topic that has no records.
 pub const NEVER: i64 = -(1 << 62);
+
+/// Offsets have no more bits.
+const OFFSET_BITS: u32 = 47;
 
 /// What becomes of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +29,14 @@ pub enum Verdict {
 /// Where one topic of a partition stands, and what it counted.
 #[derive(Debug)]
 pub struct TopicLog {
+    /// Its name in labels and in what is stored.
+    pub name: String,
+    /// Which of the decoder's sources its records are of.
+    pub source: usize,
+    /// Makes positions of several topics with events of one kind different.
+    rank: u16,
+    /// Whether it holds events of several kinds.
+    is_mixed: bool,
     time: Time,
     /// Offset of the next record to read.
     pub next_offset: i64,
@@ -34,6 +47,12 @@ pub struct TopicLog {
     pub accepted: u64,
     pub duplicates: u64,
     pub late: u64,
+    /// Records that are known and not to be counted.
+    pub ignored: u64,
+    /// Accepted events without a user.
+    pub anonymous: u64,
+    /// Values of dimensions of accepted events that were cut.
+    pub cut_values: u64,
     /// Rejected records by reason.
     pub rejected: BTreeMap<&'static str, u64>,
     /// Records that appeared below the watermark of a topic that had been idle.
@@ -42,8 +61,12 @@ pub struct TopicLog {
 }
 
 impl TopicLog {
-    pub fn new(time: Time, max_ids: usize) -> Self {
+    pub fn new(spec: &LogSpec, time: Time, max_ids: usize) -> Self {
         Self {
+            name: spec.name.clone(),
+            source: spec.source,
+            rank: spec.rank,
+            is_mixed: spec.kinds.len() > 1,
             time,
             next_offset: 0,
             arrival_ms: NEVER,
@@ -51,10 +74,18 @@ impl TopicLog {
             accepted: 0,
             duplicates: 0,
             late: 0,
+            ignored: 0,
+            anonymous: 0,
+            cut_values: 0,
             rejected: BTreeMap::new(),
             join_gap: 0,
             ids: EventIds::new(time.dedup_horizon_ms, max_ids),
         }
+    }
+
+    /// Where a record stands among those of all topics; ties between events are broken by it.
+    pub fn position(&self, offset: i64) -> i64 {
+        i64::from(self.rank) << OFFSET_BITS | offset
     }
 
     /// A record arrives: moves the clock, and returns it.
@@ -65,9 +96,17 @@ impl TopicLog {
         self.arrival_ms
     }
 
-    /// Judges and counts an event that has just arrived; `event_id` is `hash::NONE` without one.
-    pub fn judge(&mut self, event_ms: i64, event_id: u64) -> Verdict {
-        let lag_ms = self.arrival_ms - event_ms;
+    /// The id of an event: one of another kind may have the same.
+    pub fn id_of(&self, event: &Event) -> u64 {
+        match (self.is_mixed, event.event_id) {
+            (true, id) if id != NONE => mix(id, 1 + event.kind() as u64),
+            (_, id) => id,
+        }
+    }
+
+    /// Judges and counts an event that has just arrived.
+    pub fn judge(&mut self, event: &Event) -> Verdict {
+        let lag_ms = self.arrival_ms - event.event_ms;
         if lag_ms < -self.time.max_skew_ms {
             self.reject("future");
             return Verdict::Future;
@@ -76,14 +115,17 @@ impl TopicLog {
             self.late += 1;
             return Verdict::Late;
         }
-        if event_id != crate::hash::NONE {
+        let id = self.id_of(event);
+        if id != NONE {
             self.ids.expire(self.arrival_ms);
-            if !self.ids.admit(event_id, self.arrival_ms) {
+            if !self.ids.admit(id, self.arrival_ms) {
                 self.duplicates += 1;
                 return Verdict::Duplicate;
             }
         }
         self.accepted += 1;
+        self.anonymous += u64::from(event.user == NONE);
+        self.cut_values += u64::from(event.cut);
         Verdict::Accepted
     }
 

@@ -12,7 +12,7 @@ use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
 use crate::counting::sessions::Visit;
 use crate::counting::viewings::{Report, Viewing};
-use crate::decode::Topic;
+use crate::decode::EventKind;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::partition::Partition;
@@ -61,9 +61,9 @@ impl Partition {
 
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         match table {
-            Table::EventIds(topic) => {
+            Table::EventIds(log) => {
                 for row in EventIdRow::rows(columns)? {
-                    self.logs[topic as usize].ids.load(EventId {
+                    self.logs[log].ids.load(EventId {
                         hash: row.key,
                         arrival_ms: row.arrival_ms,
                     });
@@ -84,7 +84,7 @@ impl Partition {
             Table::Retained => self.load_retained(versions),
             Table::Feedback => self.load_feedback(versions),
             Table::Sessions => {
-                let clock_ms = self.logs[Topic::Sessions as usize].arrival_ms;
+                let clock_ms = self.arrival_ms(EventKind::Sessions);
                 let found = visits(&versions.columns)?;
                 load_intervals(&mut self.sessions.rows, versions, clock_ms, found)
             }

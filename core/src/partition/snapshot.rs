@@ -10,7 +10,7 @@ use crate::columns::{Columns, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
 use crate::custom::Values;
-use crate::decode::Topic;
+use crate::decode::EventKind;
 use crate::hash::NONE;
 use crate::partition::Partition;
 use crate::partition::admission::NEVER;
@@ -26,11 +26,19 @@ const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
 
 impl Partition {
+    /// All tables under their names, in the order in which they are loaded.
+    pub fn tables(&self) -> impl Iterator<Item = (String, Table)> {
+        Table::all(self.logs.len()).map(|table| match table {
+            Table::EventIds(log) => (format!("ids_{}", self.logs[log].name), table),
+            _ => (table.name().to_owned(), table),
+        })
+    }
+
     /// First and next number (or epoch) of a table's rows.
     pub fn serials(&self, table: Table) -> (u64, u64) {
         match table {
-            Table::EventIds(topic) => {
-                let log = &self.logs[topic as usize].ids.log;
+            Table::EventIds(log) => {
+                let log = &self.logs[log].ids.log;
                 (log.first(), log.next())
             }
             Table::Impressions => {
@@ -58,9 +66,7 @@ impl Partition {
             Table::EventIds(_) | Table::Impressions => None,
             Table::Retained => Some(self.join_clock_ms() - rules.retained_ms),
             Table::Feedback => Some(self.feedback_clock_ms(true) - late_ms),
-            Table::Sessions => {
-                Some(self.logs[Topic::Sessions as usize].arrival_ms - gap_ms - late_ms)
-            }
+            Table::Sessions => Some(self.arrival_ms(EventKind::Sessions) - gap_ms - late_ms),
             Table::Viewings => Some(self.viewing_clock_ms() - 2 * gap_ms - late_ms),
             Table::UserItems => {
                 let users = self.counting.users.as_ref();
@@ -86,7 +92,7 @@ impl Partition {
     pub fn rows(&self, table: Table, first: u64, end: u64) -> Columns {
         let (since, until) = (first as u32, end.min(u64::from(u32::MAX)) as u32);
         match table {
-            Table::EventIds(topic) => self.event_ids(topic, first, end),
+            Table::EventIds(log) => self.event_ids(log, first, end),
             Table::Impressions => self.impressions(first, end),
             Table::Retained => self.retained(since, until),
             Table::Feedback => self.feedback(since, until),
@@ -135,8 +141,8 @@ impl Partition {
         Some(counts)
     }
 
-    fn event_ids(&self, topic: Topic, first: u64, end: u64) -> Columns {
-        let log = &self.logs[topic as usize].ids.log;
+    fn event_ids(&self, log: usize, first: u64, end: u64) -> Columns {
+        let log = &self.logs[log].ids.log;
         let found = log.range(first, end).filter_map(|row| log.get(row));
         EventIdRow::columns(found.map(|row| EventIdRow {
             key: row.hash,

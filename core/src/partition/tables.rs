@@ -2,14 +2,14 @@
 //! may leave. A column is declared here and nowhere else; those of experiments stand with them.
 
 use crate::columns::{Columns, LoadError, stored_row};
-use crate::decode::Topic;
 use crate::experiments;
 use crate::users;
 
 /// A stored table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    EventIds(Topic),
+    /// Of a log, by its place.
+    EventIds(usize),
     Impressions,
     Retained,
     Feedback,
@@ -20,9 +20,10 @@ pub enum Table {
 }
 
 impl Table {
-    /// In the order in which they are loaded: feedback after the impressions that it joins.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let ids = Topic::ALL.map(Self::EventIds);
+    /// Those of a partition with so many logs, in the order in which they are loaded: feedback after
+    /// the impressions that it joins.
+    pub fn all(logs: usize) -> impl Iterator<Item = Self> {
+        let ids = (0..logs).map(Self::EventIds);
         let rows = [
             Self::Impressions,
             Self::Retained,
@@ -32,13 +33,13 @@ impl Table {
             Self::UserItems,
         ];
         let of_experiments = experiments::Table::ALL.map(Self::OfExperiments);
-        ids.into_iter().chain(rows).chain(of_experiments)
+        ids.chain(rows).chain(of_experiments)
     }
 
-    /// Under which it is stored.
-    pub fn name(self) -> String {
+    /// Under which it is stored; those of logs have the names of these, too.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::EventIds(topic) => return format!("ids_{}", topic.name()),
+            Self::EventIds(_) => "ids",
             Self::Impressions => "impressions",
             Self::Retained => "retained",
             Self::Feedback => "feedback",
@@ -47,12 +48,6 @@ impl Table {
             Self::UserItems => "user_items",
             Self::OfExperiments(table) => table.name(),
         }
-        .to_owned()
-    }
-
-    /// The table of a name.
-    pub fn of(name: &str) -> Option<Self> {
-        Self::all().find(|table| table.name() == name)
     }
 
     /// The latest time of stored rows, by which a blob of them leaves; 0 where it leaves by number.

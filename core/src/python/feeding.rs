@@ -5,10 +5,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use smallvec::SmallVec;
 
-use super::overflow;
+use super::names::overflow;
 use crate::counting::panes::Overflow;
+use crate::decode::Decoder;
 use crate::decode::rejected::Room;
-use crate::decode::{Decoder, Topic};
 use crate::kafka;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
@@ -27,9 +27,9 @@ fn fingerprint(record: &kafka::Record) -> Fingerprint {
     (record.offset, record.timestamp_ms, crc.sum())
 }
 
-/// A topic of a partition that is fed.
+/// A log of a partition that is fed.
 pub(super) struct Feeding<'a> {
-    topic: Topic,
+    log: usize,
     decoder: &'a mut Decoder,
     partition: &'a mut Partition,
     limits: &'a Limits,
@@ -37,13 +37,13 @@ pub(super) struct Feeding<'a> {
 
 impl<'a> Feeding<'a> {
     pub fn new(
-        topic: Topic,
+        log: usize,
         decoder: &'a mut Decoder,
         partition: &'a mut Partition,
         limits: &'a Limits,
     ) -> Self {
         Self {
-            topic,
+            log,
             decoder,
             partition,
             limits,
@@ -52,14 +52,14 @@ impl<'a> Feeding<'a> {
 
     /// Decodes some records, and takes them in.
     fn feed(&mut self, records: &[kafka::Record]) -> Result<(), Overflow> {
-        let values = records.iter().map(|record| record.value);
         let mut events = SmallVec::new();
-        self.decoder.decode_all(self.topic, values, &mut events);
-        self.partition.feed(self.topic, records, &events)
+        let source = self.log().source;
+        self.decoder.decode_all(source, records, &mut events);
+        self.partition.feed(self.log, records, &events)
     }
 
     fn log(&mut self) -> &mut TopicLog {
-        &mut self.partition.logs[self.topic as usize]
+        &mut self.partition.logs[self.log]
     }
 
     pub fn records(
@@ -67,15 +67,21 @@ impl<'a> Feeding<'a> {
         offsets: &[i64],
         record_ms: &[i64],
         values: &[Option<PyBackedBytes>],
+        beside: &[(Option<PyBackedBytes>, PyBackedBytes)],
     ) -> Result<Fed, Overflow> {
         self.partition.rejected.set_room(Room::UNBOUNDED);
         let next_offset = self.log().next_offset;
-        let records = offsets.iter().zip(record_ms).zip(values);
-        let records = records.map(|((&offset, &timestamp_ms), value)| kafka::Record {
-            offset,
-            timestamp_ms,
-            value: value.as_deref(),
-            is_last: false,
+        let records = offsets.iter().zip(record_ms).zip(values).enumerate();
+        let records = records.map(|(at, ((&offset, &timestamp_ms), value))| {
+            let beside = beside.get(at);
+            kafka::Record {
+                offset,
+                timestamp_ms,
+                value: value.as_deref(),
+                key: beside.and_then(|(key, _)| key.as_deref()),
+                headers: beside.map_or(&[], |(_, headers)| headers),
+                is_last: false,
+            }
         });
         let new: Vec<kafka::Record> = records.filter(|x| x.offset >= next_offset).collect();
         new.chunks(kafka::BLOCK)

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::changes::Kind;
-use crate::decode::{Body, Decoder, Event, RecordSettings, Topic};
+use crate::decode::{Body, Decoder, Event, EventKind, Reason, RecordSettings};
 use crate::hash::HashKey;
 use crate::kafka;
 
@@ -60,14 +60,27 @@ struct DecodingSpec {
     dimensions: Vec<String>,
     feedback_kinds: Vec<String>,
     records: RecordSettings,
+    /// The name of each source.
+    logs: Vec<String>,
 }
 
 /// For tests and tools: decodes records, one by one.
 #[pyclass]
 pub struct RecordDecoder {
     decoder: Decoder,
+    logs: Vec<String>,
     key: HashKey,
 }
+
+/// Reason (None: it is an event), kind of the event, our name of the field, number of the element
+/// of a list, and the value as it is written.
+type Explained = (
+    Option<&'static str>,
+    Option<&'static str>,
+    String,
+    Option<u32>,
+    Option<String>,
+);
 
 #[pymethods]
 impl RecordDecoder {
@@ -77,24 +90,56 @@ impl RecordDecoder {
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let dimensions: Vec<&str> = spec.dimensions.iter().map(String::as_str).collect();
         let (key, kinds) = (spec.hash_key, &spec.feedback_kinds);
-        Ok(Self {
-            decoder: Decoder::new(key, &dimensions, kinds, &spec.records),
-            key,
-        })
+        let decoder = Decoder::new(key, &dimensions, kinds, &spec.records);
+        let decoder = decoder.map_err(PyValueError::new_err)?;
+        let logs = spec.logs;
+        Ok(Self { decoder, logs, key })
     }
 
-    /// The values of an event, or the reason why a record is none. Ids are hashes.
+    /// The values of an event of a log, or the reason why a record is none. Ids
+    /// are hashes.
+    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
     fn decode<'py>(
         &mut self,
         py: Python<'py>,
-        kind: &str,
+        log: &str,
         value: Option<&[u8]>,
+        key: Option<&[u8]>,
+        headers: Option<&[u8]>,
+        timestamp_ms: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let topic = Topic::of(kind).ok_or_else(|| PyValueError::new_err("no such kind"))?;
-        match self.decoder.decode(topic, value) {
+        let source = self.source_of(log)?;
+        let record = record_of(value, key, headers, timestamp_ms);
+        match self.decoder.decode(source, &record) {
             Ok(event) => Ok(as_dict(py, &event)?.into_any()),
             Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
         }
+    }
+
+    /// Epoch milliseconds of a valid event; None of any other record.
+    #[pyo3(signature = (log, value))]
+    fn time_of(&mut self, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
+        let source = self.source_of(log)?;
+        let record = record_of(Some(value), None, None, 0);
+        let event = self.decoder.decode(source, &record);
+        Ok(event.ok().map(|event| event.event_ms))
+    }
+
+    /// Why a record of a log is no event: see `Decoder::explain`.
+    #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
+    fn explain(
+        &mut self,
+        log: &str,
+        value: Option<&[u8]>,
+        key: Option<&[u8]>,
+        headers: Option<&[u8]>,
+        timestamp_ms: i64,
+    ) -> PyResult<Explained> {
+        let source = self.source_of(log)?;
+        let record = record_of(value, key, headers, timestamp_ms);
+        let why = self.decoder.explain(source, &record);
+        let (reason, kind) = (why.reason.map(Reason::name), why.kind.map(EventKind::name));
+        Ok((reason, kind, why.field, why.element, why.found))
     }
 
     /// The hash of an id.
@@ -103,8 +148,31 @@ impl RecordDecoder {
     }
 }
 
+impl RecordDecoder {
+    fn source_of(&self, log: &str) -> PyResult<usize> {
+        let found = self.logs.iter().position(|name| name == log);
+        found.ok_or_else(|| PyValueError::new_err(format!("no log {log:?}")))
+    }
+}
+
+fn record_of<'a>(
+    value: Option<&'a [u8]>,
+    key: Option<&'a [u8]>,
+    headers: Option<&'a [u8]>,
+    timestamp_ms: i64,
+) -> kafka::Record<'a> {
+    kafka::Record {
+        timestamp_ms,
+        value,
+        key,
+        headers: headers.unwrap_or_default(),
+        ..kafka::Record::default()
+    }
+}
+
 fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
+    found.set_item("kind", event.kind().name())?;
     found.set_item("event_ms", event.event_ms)?;
     found.set_item("user", event.user)?;
     found.set_item("event_id", event.event_id)?;
@@ -112,6 +180,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     let custom = event.custom.iter().map(|x| x.iter().collect::<Vec<_>>());
     found.set_item("custom", custom.collect::<Vec<_>>())?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
+    found.set_item("cut", event.cut)?;
     match event.body {
         Body::Impressions {
             items,
@@ -125,8 +194,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             found.set_item("is_list", is_list)?;
         }
         Body::Click {
-            item,
-            position,
+            lines,
             kind,
             dwell_ms,
         } => {
@@ -134,14 +202,14 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
                 Kind::Configured(i) => i16::from(i),
                 Kind::Other | Kind::Conversion => -1,
             };
-            found.set_item("item", item)?;
-            found.set_item("position", position)?;
+            let lines = lines.iter().map(|line| (line.item, line.position));
+            found.set_item("lines", lines.collect::<Vec<_>>())?;
             found.set_item("feedback", feedback)?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
-        Body::Conversion { item, value_micros } => {
-            found.set_item("item", item)?;
-            found.set_item("value_micros", value_micros)?;
+        Body::Conversion { lines } => {
+            let lines = lines.iter().map(|line| (line.item, line.value_micros));
+            found.set_item("lines", lines.collect::<Vec<_>>())?;
         }
         Body::Session {
             session,

@@ -6,23 +6,23 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::topic_of;
+use super::names::log_of;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::labels::Labels;
 use crate::counting::panes::PaneStore;
-use crate::decode::Topic;
 use crate::partition::Partition;
+use crate::partition::admission::TopicLog;
 
 /// Everything that is counted besides tables and panes, by name.
 pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let attribution = &partition.attribution;
     let found = PyDict::new(py);
     found.set_item("stream_ms", partition.stream_ms)?;
-    let topics = PyDict::new(py);
-    for topic in Topic::ALL {
-        topics.set_item(topic.name(), of_topic(partition, py, topic)?)?;
+    let logs = PyDict::new(py);
+    for log in &partition.logs {
+        logs.set_item(&log.name, of_log(log, py)?)?;
     }
-    found.set_item("topics", topics)?;
+    found.set_item("logs", logs)?;
     let [clicks, conversions] = attribution.unattributed;
     found.set_item(
         "unattributed",
@@ -50,15 +50,19 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
 pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult<()> {
     partition.stream_ms = item(state, "stream_ms")?;
     partition.attribution.stream_ms = partition.stream_ms;
-    let topics: BTreeMap<String, Bound<'_, PyDict>> = item(state, "topics")?;
-    for (name, stored) in &topics {
-        let log = &mut partition.logs[topic_of(name)? as usize];
+    let logs: BTreeMap<String, Bound<'_, PyDict>> = item(state, "logs")?;
+    for (name, stored) in &logs {
+        let log = log_of(partition, name)?;
+        let log = &mut partition.logs[log];
         log.next_offset = item(stored, "next_offset")?;
         log.arrival_ms = item(stored, "arrival_ms")?;
         log.idle_ms = item(stored, "idle_ms")?;
         log.accepted = item(stored, "accepted")?;
         log.duplicates = item(stored, "duplicates")?;
         log.late = item(stored, "late")?;
+        log.ignored = item(stored, "ignored")?;
+        log.anonymous = item(stored, "anonymous")?;
+        log.cut_values = item(stored, "cut_values")?;
         log.join_gap = item(stored, "join_gap")?;
         log.ids.evicted_early = item(stored, "evicted_early")?;
         let rejected: BTreeMap<String, u64> = item(stored, "rejected")?;
@@ -152,12 +156,7 @@ pub fn sizes<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'py,
     }
     Ok(found)
 }
-fn of_topic<'py>(
-    partition: &Partition,
-    py: Python<'py>,
-    topic: Topic,
-) -> PyResult<Bound<'py, PyDict>> {
-    let log = &partition.logs[topic as usize];
+fn of_log<'py>(log: &TopicLog, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("next_offset", log.next_offset)?;
     found.set_item("arrival_ms", log.arrival_ms)?;
@@ -166,6 +165,9 @@ fn of_topic<'py>(
     found.set_item("accepted", log.accepted)?;
     found.set_item("duplicates", log.duplicates)?;
     found.set_item("late", log.late)?;
+    found.set_item("ignored", log.ignored)?;
+    found.set_item("anonymous", log.anonymous)?;
+    found.set_item("cut_values", log.cut_values)?;
     found.set_item("rejected", &log.rejected)?;
     found.set_item("join_gap", log.join_gap)?;
     found.set_item("evicted_early", log.ids.evicted_early)?;

@@ -177,7 +177,7 @@ async def test_the_lag_is_true_when_all_workers_are_dead(
     names = topics(partitions=PARTITIONS)
     document = document_of(kafka, names, redis_url, redis_prefix, {})
     async with bench(tmp_path, document) as made:
-        exporter = Exporter(made.settings, made.store, KafkaLogEnds(made.settings.kafka))
+        exporter = Exporter(made.settings, made.store, KafkaLogEnds(made.settings))
 
         async def lag() -> int | None:
             await exporter.refresh()

@@ -1,6 +1,6 @@
 //! What an event says to custom metrics, item by item.
 
-use super::{Draft, Topic};
+use super::{Draft, EventKind};
 use crate::custom::{CustomField, MAX_CUSTOM, Values};
 
 /// Where the value of a metric stands.
@@ -16,39 +16,39 @@ enum From {
     One,
 }
 
-/// Which values of which topics are looked at.
+/// Which values of which kinds of events are looked at.
 #[derive(Clone, Debug)]
-pub(in crate::decode) struct Sources(Vec<(Option<Topic>, From)>);
+pub(in crate::decode) struct CustomFields(Vec<(Option<EventKind>, From)>);
 
-impl Sources {
+impl CustomFields {
     pub fn new(fields: &[CustomField]) -> Self {
         let mut found = Vec::new();
         for (metric, field) in fields.iter().enumerate().take(MAX_CUSTOM) {
             let same =
                 |other: &CustomField| (&other.kind, &other.field) == (&field.kind, &field.field);
             let first = fields.iter().position(same).unwrap_or(metric);
-            let topic = Topic::of(&field.kind);
-            let from = match (field.field.as_deref(), topic) {
+            let kind = EventKind::of(&field.kind);
+            let from = match (field.field.as_deref(), kind) {
                 (None, _) => From::One,
-                (Some("score"), Some(Topic::Impressions)) => From::Score,
-                (Some("dwell_ms"), Some(Topic::Clicks | Topic::Sessions)) => From::Dwell,
-                (Some("value"), Some(Topic::Conversions)) => From::Value,
+                (Some("score"), Some(EventKind::Impressions)) => From::Score,
+                (Some("dwell_ms"), Some(EventKind::Clicks | EventKind::Sessions)) => From::Dwell,
+                (Some("value"), Some(EventKind::Conversions)) => From::Value,
                 (Some(_), _) => From::Own(first),
             };
-            found.push((topic, from));
+            found.push((kind, from));
         }
         Self(found)
     }
 
-    /// Names of fields of a topic that nothing else reads, each with its metric.
+    /// Names of fields of a kind of events that nothing else reads, each with its metric.
     pub fn own<'a>(
         &'a self,
-        topic: Topic,
+        kind: EventKind,
         fields: &'a [CustomField],
     ) -> impl Iterator<Item = (&'a str, usize)> {
         let numbered = self.0.iter().enumerate();
         let own =
-            numbered.filter(move |(metric, source)| **source == (Some(topic), From::Own(*metric)));
+            numbered.filter(move |(metric, source)| **source == (Some(kind), From::Own(*metric)));
         own.filter_map(|(metric, _)| Some((fields[metric].field.as_deref()?, metric)))
     }
 
@@ -73,7 +73,7 @@ pub(super) struct Custom {
 
 impl Custom {
     /// None where there are no metrics.
-    pub fn new(sources: &Sources) -> Option<Box<Self>> {
+    pub fn new(sources: &CustomFields) -> Option<Box<Self>> {
         let empty = Self {
             single: NOTHING,
             element: NOTHING,
@@ -107,17 +107,21 @@ impl Custom {
 }
 
 impl Draft {
-    /// The values of a checked event: those of each item, or of the event.
-    pub(super) fn fill_custom(&mut self, topic: Topic, sources: &Sources) {
+    /// The values of a checked event: those of each item or line, or of the event.
+    pub(super) fn fill_custom(&mut self, kind: EventKind, fields: &CustomFields) {
         let Some(custom) = &mut self.custom else {
             return;
         };
-        let is_shown = topic == Topic::Impressions;
-        for at in 0..if is_shown { self.items.len() } else { 1 } {
+        let count = match kind {
+            EventKind::Impressions => self.items.len(),
+            EventKind::Clicks | EventKind::Conversions => self.lines.len(),
+            EventKind::Sessions => 1,
+        };
+        for at in 0..count {
             let own = custom.items.get(at).filter(|_| self.has_list);
             let mut values = Values::NONE;
-            for (metric, (of, from)) in sources.0.iter().enumerate() {
-                if *of != Some(topic) {
+            for (metric, (of, from)) in fields.0.iter().enumerate() {
+                if *of != Some(kind) {
                     continue;
                 }
                 let found = match *from {
@@ -127,7 +131,7 @@ impl Draft {
                     },
                     From::Score => self.items[at].score,
                     From::Dwell => self.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
-                    From::Value => self.value.unwrap_or(f64::NAN),
+                    From::Value => self.values[at].unwrap_or(f64::NAN),
                     From::One => 1.0,
                 };
                 values.set(metric, found);

@@ -1,6 +1,6 @@
 //! The fields of events, by our names.
 
-use super::Topic;
+use super::EventKind;
 use crate::decode::Reason;
 
 /// A field; of dimensions, policies and custom metrics the place in the settings.
@@ -38,19 +38,26 @@ use Field::*;
 
 impl Field {
     /// Those of an element of `items`.
-    pub const OF_ITEM: [Self; 6] = [
-        ItemId,
-        Position,
-        Score,
-        Propensity,
-        RewardEstimate,
-        ItemCategory,
-    ];
+    pub fn of_element(kind: EventKind) -> &'static [Self] {
+        match kind {
+            EventKind::Impressions => &[
+                ItemId,
+                Position,
+                Score,
+                Propensity,
+                RewardEstimate,
+                ItemCategory,
+            ],
+            EventKind::Clicks => &[ItemId, Position],
+            EventKind::Conversions => &[ItemId, Value],
+            EventKind::Sessions => &[],
+        }
+    }
 
-    /// Those of a topic's events, without the dimensions.
-    pub fn of_topic(topic: Topic) -> &'static [Self] {
-        match topic {
-            Topic::Impressions => &[
+    /// Those of events of a kind, without the dimensions.
+    pub fn of_event(kind: EventKind) -> &'static [Self] {
+        match kind {
+            EventKind::Impressions => &[
                 Ts,
                 UserId,
                 EventId,
@@ -66,12 +73,12 @@ impl Field {
                 Reference,
                 HeldOut,
             ],
-            Topic::Clicks => &[
-                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Feedback, DwellMs, StartTs,
-                EndTs,
+            EventKind::Clicks => &[
+                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Items, Feedback, DwellMs,
+                StartTs, EndTs,
             ],
-            Topic::Conversions => &[Ts, UserId, EventId, RequestId, Type, ItemId, Value],
-            Topic::Sessions => &[
+            EventKind::Conversions => &[Ts, UserId, EventId, RequestId, Type, ItemId, Items, Value],
+            EventKind::Sessions => &[
                 Ts, UserId, EventId, RequestId, Type, SessionId, Action, ItemId, DwellMs, StartTs,
                 EndTs,
             ],

@@ -1,6 +1,6 @@
 //! Items in a list, brute-force lists, and what an event says of its items by them.
 
-use super::{Draft, Field, NONE, Shown, Source};
+use super::{Draft, EventKind, Field, NONE, Place, Reading, Shown};
 use crate::decode::Reason;
 use crate::json::Reader;
 
@@ -12,15 +12,9 @@ impl Draft {
     pub(super) fn read_items(
         &mut self,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
     ) -> Result<(), Reason> {
-        self.items.clear();
-        if let Some(said) = &mut self.said {
-            said.items.clear();
-        }
-        if let Some(custom) = &mut self.custom {
-            custom.items.clear();
-        }
+        self.clear_list();
         self.has_list = !reader.null()?;
         if !self.has_list {
             return Ok(());
@@ -29,18 +23,12 @@ impl Draft {
             return Err(reader.refusal(Reason::Items));
         }
         let count = reader.list(|reader, i| {
-            if i >= source.rules.limits.max_items {
+            if i >= reading.rules.limits.max_items {
                 return Err(Reason::Items);
             }
-            let shown = self.read_element(reader, source)?;
-            self.items.push(shown.item());
-            if let Some(said) = &mut self.said {
-                said.end_element();
-            }
-            if let Some(custom) = &mut self.custom {
-                custom.end_element();
-            }
-            Ok(())
+            self.place = Place::element(i, reader.at());
+            let shown = self.read_element(reader, reading)?;
+            self.push_element(reading.kind, shown)
         })?;
         if count == 0 {
             Err(Reason::Items)
@@ -49,28 +37,67 @@ impl Draft {
         }
     }
 
-    fn read_element(&mut self, reader: &mut Reader, source: &Source) -> Result<Shown, Reason> {
-        if reader.peek() != b'{' {
-            return Err(reader.refusal(Reason::Items));
+    /// Forgets the list that was read.
+    pub(super) fn clear_list(&mut self) {
+        self.items.clear();
+        self.lines.clear();
+        self.values.clear();
+        if let Some(said) = &mut self.said {
+            said.items.clear();
         }
+        if let Some(custom) = &mut self.custom {
+            custom.items.clear();
+        }
+    }
+
+    /// Adds an element of a list.
+    pub(super) fn push_element(&mut self, kind: EventKind, shown: Shown) -> Result<(), Reason> {
+        if shown.item == NONE {
+            self.place = Place {
+                element: self.place.element,
+                ..Place::missing(Field::ItemId)
+            };
+            return Err(Reason::Items);
+        }
+        self.push_shown(kind, shown);
+        if let Some(said) = &mut self.said {
+            said.end_element();
+        }
+        if let Some(custom) = &mut self.custom {
+            custom.end_element();
+        }
+        Ok(())
+    }
+
+    pub(super) fn push_shown(&mut self, kind: EventKind, shown: Shown) {
+        if kind == EventKind::Impressions {
+            self.items.push(shown.item());
+        } else {
+            self.lines.push(shown.line());
+            self.values.push(shown.value);
+        }
+    }
+
+    /// An object, or the id alone.
+    fn read_element(&mut self, reader: &mut Reader, reading: &Reading) -> Result<Shown, Reason> {
         let mut state = (&mut *self, Shown::default());
+        if reader.peek() != b'{' {
+            let (draft, mut shown) = state;
+            shown.item = draft.read_id(reader, reading, Reason::Items)?;
+            return Ok(shown);
+        }
         reader.object(
             &mut state,
             |reader, (draft, _)| reader.text(&mut draft.unescaped),
-            |reader, (draft, shown), name| match source
+            |reader, (draft, shown), name| match reading
                 .items
-                .get(name.of(source.record, &draft.unescaped))
+                .get(name.of(reading.record, &draft.unescaped))
             {
-                Some(field) => draft.read_shown(field, true, reader, source, shown),
+                Some(field) => draft.read_shown(field, true, reader, reading, shown),
                 None => reader.skip(3),
             },
         )?;
-        let (_, shown) = state;
-        if shown.item == NONE {
-            Err(Reason::Items)
-        } else {
-            Ok(shown)
-        }
+        Ok(state.1)
     }
 
     /// Reads a field that an item has wherever it stands; in a list, all are wrong as `items`.
@@ -79,24 +106,34 @@ impl Draft {
         field: Field,
         is_element: bool,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
         shown: &mut Shown,
     ) -> Result<(), Reason> {
-        let limits = &source.rules.limits;
+        let limits = &reading.rules.limits;
+        self.place = Place {
+            element: self.place.element,
+            ..Place::value(field, reader.at())
+        };
         let reason = if is_element {
             Reason::Items
         } else {
             field.reason()
         };
         match field {
-            Field::ItemId if is_element => shown.item = self.read_id(reader, source, reason)?,
-            Field::ItemId => shown.item = self.read_optional_id(reader, source, reason)?,
+            Field::ItemId if is_element => shown.item = self.read_id(reader, reading, reason)?,
+            Field::ItemId => shown.item = self.read_optional_id(reader, reading, reason)?,
             Field::ItemCategory => {
-                shown.category = self.read_optional_id(reader, source, reason)?;
+                shown.category = self.read_optional_id(reader, reading, reason)?;
             }
             Field::Position => {
-                let position = reader.integer(1, i64::from(limits.max_position), reason)?;
-                shown.position = position.unwrap_or(0) as u32;
+                let from = i64::from(reading.values.positions_from);
+                let last = i64::from(limits.max_position) + from - 1;
+                let position = reader.integer(from, last, reason)?;
+                shown.position = position.map_or(0, |position| position - from + 1) as u32;
+            }
+            Field::Value => {
+                let is_right = |value: f64| (0.0..=limits.max_value).contains(&value);
+                shown.value = reader.double(is_right, reason)?;
             }
             Field::Score => {
                 let is_right = |score: f64| score.abs() <= limits.max_score;
@@ -126,7 +163,7 @@ impl Draft {
     pub(super) fn read_reference(
         &mut self,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
     ) -> Result<(), Reason> {
         if !self.reference.is_empty() {
             self.reference.clear();
@@ -139,10 +176,17 @@ impl Draft {
             return Err(reader.refusal(Reason::Reference));
         }
         let count = reader.list(|reader, i| {
-            if i >= source.rules.limits.max_items {
+            if i >= reading.rules.limits.max_items {
                 return Err(Reason::Reference);
             }
-            let item = self.read_id(reader, source, Reason::Reference)?;
+            self.place = Place {
+                field: Some(Field::Reference),
+                ..Place::element(i, reader.at())
+            };
+            let item = self.read_id(reader, reading, Reason::Reference)?;
+            if item == NONE {
+                return Err(Reason::Reference);
+            }
             self.reference.entry(item).or_insert(i as i16 + 1);
             Ok(())
         })?;

@@ -1,6 +1,6 @@
 //! The values of fields: their types and bounds.
 
-use super::{Action, Draft, Field, Moment, NONE, Source, Topic, times};
+use super::{Action, Draft, Field, NONE, Place, Reading};
 use crate::decode::Reason;
 use crate::json::{Reader, Text};
 
@@ -10,47 +10,41 @@ impl Draft {
     pub fn read(
         &mut self,
         field: Field,
-        topic: Topic,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
     ) -> Result<(), Reason> {
+        self.place = Place::value(field, reader.at());
         let reason = field.reason();
-        let limits = &source.rules.limits;
+        let limits = &reading.rules.limits;
         match field {
-            Field::Ts => self.ts = Some(self.read_moment(reader, source, reason)?),
-            Field::UserId => self.user = self.read_id(reader, source, reason)?,
-            Field::EventId => self.event_id = self.read_optional_id(reader, source, reason)?,
-            Field::RequestId => self.request = self.read_optional_id(reader, source, reason)?,
-            Field::Type => self.read_type(topic, reader, source)?,
-            Field::ItemId if matches!(topic, Topic::Clicks | Topic::Conversions) => {
-                self.shown.item = self.read_id(reader, source, reason)?;
-            }
+            Field::Ts => self.ts = Some(self.read_moment(reader, reading, reason)?),
+            Field::UserId => self.user = self.read_optional_id(reader, reading, reason)?,
+            Field::EventId => self.event_id = self.read_optional_id(reader, reading, reason)?,
+            Field::RequestId => self.request = self.read_optional_id(reader, reading, reason)?,
+            Field::Type => self.read_type(reader, reading)?,
             Field::ItemId
             | Field::Position
             | Field::Score
             | Field::Propensity
             | Field::RewardEstimate
             | Field::ItemCategory
+            | Field::Value
             | Field::Target(_)
             | Field::Estimate(_)
             | Field::Custom(_) => {
                 let mut shown = self.shown;
-                self.read_shown(field, false, reader, source, &mut shown)?;
+                self.read_shown(field, false, reader, reading, &mut shown)?;
                 self.shown = shown;
             }
-            Field::Items => self.read_items(reader, source)?,
-            Field::Reference => self.read_reference(reader, source)?,
-            Field::HeldOut => self.held_out = self.read_optional_id(reader, source, reason)?,
-            Field::Feedback => self.feedback = self.read_feedback(reader, source)?,
+            Field::Items => self.read_items(reader, reading)?,
+            Field::Reference => self.read_reference(reader, reading)?,
+            Field::HeldOut => self.held_out = self.read_optional_id(reader, reading, reason)?,
+            Field::Feedback => self.feedback = self.read_feedback(reader, reading)?,
             Field::DwellMs => self.dwell_ms = reader.integer(0, limits.max_dwell_ms, reason)?,
-            Field::StartTs => self.start = self.read_optional_moment(reader, source, reason)?,
-            Field::EndTs => self.end = self.read_optional_moment(reader, source, reason)?,
-            Field::Value => {
-                let is_right = |value: f64| (0.0..=limits.max_value).contains(&value);
-                self.value = reader.double(is_right, reason)?;
-            }
-            Field::SessionId => self.session = self.read_id(reader, source, reason)?,
-            Field::Action => self.action = Some(self.read_action(reader, source)?),
+            Field::StartTs => self.start = self.read_optional_moment(reader, reading, reason)?,
+            Field::EndTs => self.end = self.read_optional_moment(reader, reading, reason)?,
+            Field::SessionId => self.session = self.read_optional_id(reader, reading, reason)?,
+            Field::Action => self.action = self.read_action(reader, reading)?,
             Field::Dimension(i) => self.read_dimension(i, reader)?,
         }
         Ok(())
@@ -63,118 +57,104 @@ impl Draft {
         reader.text(&mut self.unescaped)
     }
 
-    /// The hash of an id.
+    /// The hash of an id, which is a text or an integer: 17 and "17" are the same. `NONE` for an
+    /// empty text.
     #[inline]
     pub(super) fn read_id(
         &mut self,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
         reason: Reason,
     ) -> Result<u64, Reason> {
-        let text = self.read_text(reader, reason)?;
-        let id = text.of(source.record, &self.unescaped);
-        if !has_chars(id, source.rules.limits.max_id_chars) {
-            return Err(reason);
+        if reader.peek() == b'"' {
+            let text = reader.text(&mut self.unescaped)?;
+            let id = text.of(reading.record, &self.unescaped);
+            if id.len() > reading.rules.limits.max_id_bytes {
+                return Err(reason);
+            }
+            return Ok(reading.rules.key.of(id.as_bytes()));
         }
-        Ok(source.rules.key.of(id.as_bytes()))
+        if !matches!(reader.peek(), b'-' | b'0'..=b'9') {
+            return Err(reader.refusal(reason));
+        }
+        let number = reader.number()?;
+        let is_right =
+            number.is_integer() && number.text().len() <= reading.rules.limits.max_id_bytes;
+        match is_right {
+            true => Ok(reading.rules.key.of(number.text().as_bytes())),
+            false => Err(reason),
+        }
     }
 
+    #[inline]
     pub(super) fn read_optional_id(
         &mut self,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
         reason: Reason,
     ) -> Result<u64, Reason> {
         if reader.null()? {
             Ok(NONE)
         } else {
-            self.read_id(reader, source, reason)
+            self.read_id(reader, reading, reason)
         }
     }
 
-    fn read_optional_moment(
-        &mut self,
-        reader: &mut Reader,
-        source: &Source,
-        reason: Reason,
-    ) -> Result<Option<Moment>, Reason> {
-        if reader.null()? {
-            Ok(None)
-        } else {
-            self.read_moment(reader, source, reason).map(Some)
-        }
-    }
-
-    /// Epoch milliseconds, or an RFC 3339 text, in which only escapes forbid a leap second.
-    fn read_moment(
-        &mut self,
-        reader: &mut Reader,
-        source: &Source,
-        reason: Reason,
-    ) -> Result<Moment, Reason> {
-        if reader.peek() != b'"' {
-            let ms = reader.required_integer(0, source.rules.limits.max_event_ms, reason)?;
-            return Ok(Moment {
-                ms,
-                is_number: true,
-            });
-        }
-        let text = reader.text(&mut self.unescaped)?;
-        let bytes = text.of(source.record, &self.unescaped).as_bytes();
-        let ms = times::epoch_ms(bytes, !text.is_unescaped()).ok_or(reason)?;
-        Ok(Moment {
-            ms,
-            is_number: false,
-        })
-    }
-
-    fn read_type(
-        &mut self,
-        topic: Topic,
-        reader: &mut Reader,
-        source: &Source,
-    ) -> Result<(), Reason> {
+    fn read_type(&mut self, reader: &mut Reader, reading: &Reading) -> Result<(), Reason> {
         if reader.null()? {
             return Ok(());
         }
         let text = self.read_text(reader, Reason::Type)?;
-        let is_right = text.of(source.record, &self.unescaped) == topic.event_type();
+        let is_right = text.of(reading.record, &self.unescaped) == reading.kind.event_type();
         if is_right { Ok(()) } else { Err(Reason::Type) }
     }
 
     fn read_feedback(
         &mut self,
         reader: &mut Reader,
-        source: &Source,
+        reading: &Reading,
     ) -> Result<Option<Text>, Reason> {
         if reader.null()? {
             return Ok(None);
         }
         let text = self.read_text(reader, Reason::Feedback)?;
-        let max_chars = source.rules.limits.max_label_chars;
-        let is_right = has_chars(text.of(source.record, &self.unescaped), max_chars);
-        if is_right {
-            Ok(Some(text))
-        } else {
-            Err(Reason::Feedback)
+        let max_chars = reading.rules.limits.max_label_chars;
+        let given = text.of(reading.record, &self.unescaped);
+        match given {
+            "" => Ok(None),
+            _ if has_chars(given, max_chars) => Ok(Some(text)),
+            _ => Err(Reason::Feedback),
         }
     }
 
-    fn read_action(&mut self, reader: &mut Reader, source: &Source) -> Result<Action, Reason> {
+    fn read_action(
+        &mut self,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<Option<Action>, Reason> {
+        if reader.null()? {
+            return Ok(None);
+        }
         let text = self.read_text(reader, Reason::Action)?;
-        let name = text.of(source.record, &self.unescaped);
-        Action::ALL
-            .into_iter()
-            .find(|action| action.name() == name)
-            .ok_or(Reason::Action)
+        let name = text.of(reading.record, &self.unescaped);
+        Action::of(name).map(Some).ok_or(Reason::Action)
     }
 
+    /// Texts, numbers and booleans as they are written; anything else is no value.
     fn read_dimension(&mut self, i: usize, reader: &mut Reader) -> Result<(), Reason> {
-        let is_null = reader.null()?;
-        let text = if is_null {
-            Text::EMPTY
-        } else {
-            self.read_text(reader, Reason::Dimension)?
+        let first = reader.peek();
+        let start = reader.at();
+        let text = match first {
+            b'"' => reader.text(&mut self.unescaped)?,
+            _ => {
+                reader.skip(1)?;
+                let is_value = matches!(first, b'-' | b'0'..=b'9' | b't' | b'f');
+                if is_value {
+                    reader.raw_since(start)
+                } else {
+                    Text::EMPTY
+                }
+            }
         };
         if let Some(value) = self.dimensions.get_mut(i) {
             *value = text;

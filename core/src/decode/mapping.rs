@@ -1,0 +1,328 @@
+//! Records of other shapes: where our fields stand in them, compiled once.
+//!
+//! 1. One pass notes where the value of every path begins. What stands beside a record (headers, its
+//!    key, constants) is appended to it as JSON first.
+//! 2. The kind of the event is read.
+//! 3. The fields of that kind are read as those of a flat record: of several paths the first counts
+//!    that leads to a value.
+
+mod beside;
+mod paths;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::draft::{Draft, Field, Place, Reading, Unit};
+use super::names::Names;
+use super::{Action, EventKind, Reason, Rules, ValueSettings};
+use crate::changes::Kind;
+use crate::json::Reader;
+use crate::kafka::Record;
+use beside::Beside;
+pub use beside::BesideSpec;
+pub use paths::Step;
+pub(super) use paths::{Found, Paths};
+
+/// What Python says of a shape. Values are numbered: those of `paths`, then those of `beside`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MappingSpec {
+    pub paths: Vec<Vec<Step>>,
+    pub beside: Vec<BesideSpec>,
+    pub kind: KindSpec,
+    /// Kind of events → its fields.
+    pub kinds: HashMap<String, FieldsSpec>,
+}
+
+/// What a record is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KindSpec {
+    Fixed(KindRuleSpec),
+    /// By the text of the first value that is there.
+    By {
+        values: Vec<usize>,
+        rules: HashMap<String, KindRuleSpec>,
+        ignored: Vec<String>,
+    },
+}
+
+/// A kind of events, and for clicks the kind of feedback, for sessions the action, where they follow
+/// from it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindRuleSpec {
+    pub kind: String,
+    pub feedback: Option<String>,
+    /// Of sessions.
+    pub action: Option<String>,
+}
+
+/// Where the fields of a kind stand.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldsSpec {
+    pub fields: Vec<FieldSpec>,
+    pub items: Option<ItemsSpec>,
+}
+
+/// A list: where it stands, and the fields of its elements.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemsSpec {
+    pub values: Vec<usize>,
+    /// Into an element.
+    pub paths: Vec<Vec<Step>>,
+    /// Their values are numbered by these paths.
+    pub fields: Vec<FieldSpec>,
+}
+
+/// A field: the first of these values that is there, or for `value` the product of two.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldSpec {
+    pub field: String,
+    pub values: Vec<usize>,
+    #[serde(default)]
+    pub times: Vec<usize>,
+    /// Of times: one for each value.
+    #[serde(default)]
+    pub units: Vec<Unit>,
+}
+
+/// A shape, compiled.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    paths: Paths,
+    beside: Vec<Beside>,
+    kind: KindOf,
+    /// In the order of `EventKind::ALL`.
+    kinds: [Option<Fields>; 4],
+}
+
+#[derive(Debug)]
+enum KindOf {
+    Fixed(KindRule),
+    By(Vec<usize>, Names<Option<KindRule>>),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct KindRule {
+    kind: EventKind,
+    feedback: Option<Kind>,
+    action: Option<Action>,
+}
+
+#[derive(Debug)]
+pub(super) struct Fields {
+    pub fields: Vec<Wanted>,
+    pub items: Option<Items>,
+}
+
+#[derive(Debug)]
+pub(super) struct Items {
+    pub values: Vec<usize>,
+    pub paths: Paths,
+    pub fields: Vec<Wanted>,
+}
+
+/// A field that is read, and from where.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub field: Field,
+    pub values: Vec<usize>,
+    pub times: Vec<usize>,
+    pub units: Vec<Unit>,
+}
+
+impl Mapping {
+    /// Compiles a shape; an error where it names what there is not. `field_of`: our fields by kind
+    /// and name.
+    pub fn new(
+        spec: &MappingSpec,
+        feedback: &[String],
+        field_of: &impl Fn(EventKind, &str) -> Option<Field>,
+    ) -> Result<Self, String> {
+        let rule = |spec: &KindRuleSpec| {
+            let place = |name: &String| feedback.iter().position(|other| other == name);
+            let kind_of = |name| place(name).map_or(Kind::Other, |i| Kind::Configured(i as u8));
+            let feedback = spec.feedback.as_ref().map(kind_of);
+            Ok::<_, String>(KindRule {
+                kind: kind_named(&spec.kind)?,
+                feedback,
+                action: spec.action.as_deref().and_then(Action::of),
+            })
+        };
+        let kind = match &spec.kind {
+            KindSpec::Fixed(spec) => KindOf::Fixed(rule(spec)?),
+            KindSpec::By {
+                values,
+                rules,
+                ignored,
+            } => {
+                let mut known = Vec::new();
+                for (text, spec) in rules {
+                    known.push((text.as_str(), Some(rule(spec)?)));
+                }
+                known.extend(ignored.iter().map(|text| (text.as_str(), None)));
+                KindOf::By(values.clone(), Names::new(known))
+            }
+        };
+        let mut kinds = [None, None, None, None];
+        for (name, spec) in &spec.kinds {
+            let kind = kind_named(name)?;
+            kinds[kind as usize] = Some(Fields::new(kind, spec, field_of)?);
+        }
+        Ok(Self {
+            paths: Paths::new(&spec.paths),
+            beside: spec.beside.iter().map(Beside::new).collect(),
+            kind,
+            kinds,
+        })
+    }
+
+    /// Fills a draft from a record, and returns the kind of its event.
+    pub fn fill(
+        &self,
+        draft: &mut Draft,
+        record: &Record,
+        text: &str,
+        (rules, values): (&Rules, &ValueSettings),
+    ) -> Result<EventKind, Reason> {
+        draft.clear();
+        if self.beside.is_empty() {
+            return self.fill_from(draft, text, 0, (rules, values));
+        }
+        let mut own = std::mem::take(&mut draft.text);
+        own.push_str(text);
+        let end = own.len();
+        for beside in &self.beside {
+            own.push('\n');
+            draft.beside.push(own.len() as u32 + 1);
+            beside.append(record, &mut own);
+        }
+        let filled = self.fill_from(draft, &own, own.len() - end, (rules, values));
+        (draft.text, draft.has_own_text) = (own, true);
+        filled
+    }
+
+    /// `after`: bytes at the end that are not of the record.
+    fn fill_from(
+        &self,
+        draft: &mut Draft,
+        text: &str,
+        after: usize,
+        (rules, values): (&Rules, &ValueSettings),
+    ) -> Result<EventKind, Reason> {
+        let record = text.get(..text.len() - after).unwrap_or_default();
+        let mut found = std::mem::take(&mut draft.found);
+        found.clear();
+        found.resize(self.paths.count, 0);
+        let mut reader = Reader::new(record, rules.limits.max_depth);
+        let is_object = reader.peek() == b'{';
+        let searched = self
+            .paths
+            .find(&mut reader, 0, (text, &mut draft.unescaped), &mut found);
+        found.append(&mut draft.beside);
+        let filled = searched.and_then(|()| match (reader.is_at_end(), is_object) {
+            (false, _) => Err(Reason::Json),
+            (true, false) => Err(Reason::Object),
+            (true, true) => self.read(draft, text, &found, (rules, values)),
+        });
+        draft.found = found;
+        filled
+    }
+
+    fn read(
+        &self,
+        draft: &mut Draft,
+        text: &str,
+        found: &Found,
+        (rules, values): (&Rules, &ValueSettings),
+    ) -> Result<EventKind, Reason> {
+        let max_depth = rules.limits.max_depth;
+        let rule = match &self.kind {
+            KindOf::Fixed(rule) => *rule,
+            KindOf::By(places, known) => {
+                draft.place = Place::missing(Field::Type);
+                let (_, at) = first(places, found, text).ok_or(Reason::Kind)?;
+                draft.place = Place::value(Field::Type, at);
+                let mut reader = Reader::starting(text, at, max_depth);
+                let name = match reader.peek() {
+                    b'"' => reader.text(&mut draft.unescaped)?,
+                    _ => {
+                        reader.skip(1)?;
+                        reader.raw_since(at)
+                    }
+                };
+                let rule = known.get(name.of(text, &draft.unescaped));
+                rule.ok_or(Reason::Kind)?.ok_or(Reason::Ignored)?
+            }
+        };
+        draft.kind = Some(rule.kind);
+        let fields = self.kinds[rule.kind as usize].as_ref();
+        let fields = fields.ok_or(Reason::Kind)?;
+        let reading = Reading {
+            record: text,
+            kind: rule.kind,
+            rules,
+            values,
+            items: &rules.no_names,
+            unit: Unit::Any,
+        };
+        draft.set_by_kind(rule.feedback, rule.action);
+        draft.read_mapped(fields, found, &reading)?;
+        draft.check(&reading)?;
+        Ok(rule.kind)
+    }
+}
+
+impl Fields {
+    fn new(
+        kind: EventKind,
+        spec: &FieldsSpec,
+        field_of: &impl Fn(EventKind, &str) -> Option<Field>,
+    ) -> Result<Self, String> {
+        let wanted = |specs: &[FieldSpec]| {
+            let made = specs.iter().map(|spec| {
+                let field = field_of(kind, &spec.field)
+                    .ok_or_else(|| format!("{} have no field {:?}", kind.name(), spec.field))?;
+                Ok::<_, String>(Wanted {
+                    field,
+                    values: spec.values.clone(),
+                    times: spec.times.clone(),
+                    units: spec.units.clone(),
+                })
+            });
+            made.collect::<Result<Vec<_>, _>>()
+        };
+        let items = spec.items.as_ref().map(|items| {
+            Ok::<_, String>(Items {
+                values: items.values.clone(),
+                paths: Paths::new(&items.paths),
+                fields: wanted(&items.fields)?,
+            })
+        });
+        Ok(Self {
+            fields: wanted(&spec.fields)?,
+            items: items.transpose()?,
+        })
+    }
+}
+
+/// Which of some values is the first that is neither missing, null nor an empty text, and where it
+/// begins.
+pub(super) fn first(places: &[usize], found: &Found, text: &str) -> Option<(usize, usize)> {
+    let numbered = places.iter().enumerate();
+    let mut begins =
+        numbered.filter_map(|(i, place)| Some((i, found.get(*place)?.checked_sub(1)? as usize)));
+    begins.find(|(_, at)| {
+        let rest = text.as_bytes().get(*at..).unwrap_or_default();
+        !rest.starts_with(b"null") && !rest.starts_with(b"\"\"")
+    })
+}
+
+fn kind_named(name: &str) -> Result<EventKind, String> {
+    EventKind::of(name).ok_or_else(|| format!("there are no {name:?}"))
+}

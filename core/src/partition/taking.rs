@@ -1,0 +1,230 @@
+//! What becomes of an accepted event: the changes that each kind of events makes.
+
+use super::Partition;
+use crate::attribution::pending::Feedback;
+use crate::attribution::{Attribution, ShownItem};
+use crate::changes::{Dwell, ItemOf, Kind, Segment};
+use crate::counting::Counting;
+use crate::counting::sessions::{Sessions, Visit};
+use crate::counting::viewings::{Report, Viewing, viewing_key};
+use crate::decode::{Action, Body, Event, Item, Line};
+use crate::hash::{NONE, anonymous, mix};
+use crate::log::NO_ROW;
+use crate::weights::WeighedItem;
+
+/// Makes the key of a slate that is one event without a request id.
+const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
+/// Makes what tells anonymous events apart.
+const NOBODY: u64 = 0xE703_7ED1_A0B4_28DB;
+
+/// Where an event stands in its log, and its segment.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub arrival_ms: i64,
+    pub position: i64,
+    pub segment: Segment,
+}
+
+/// Whose event it is.
+#[derive(Clone, Copy)]
+pub(super) struct Identity {
+    /// The user, or who stands for the anonymous event: see `hash::anonymous`.
+    pub user: u64,
+    /// What joins depend on: the user; without one the request, or else the event alone.
+    pub apart: u64,
+}
+
+impl Identity {
+    pub fn of(event: &Event, position: i64) -> Self {
+        if event.user != NONE {
+            return Self {
+                user: event.user,
+                apart: event.user,
+            };
+        }
+        let apart = match event.request {
+            NONE => mix(position as u64, NOBODY ^ event.kind() as u64),
+            request => mix(request, NOBODY),
+        };
+        Self {
+            user: anonymous(apart),
+            apart,
+        }
+    }
+
+    /// The key of the slate of a request; `NONE` without one.
+    pub fn slate_key(self, request: u64) -> u64 {
+        if request == NONE {
+            NONE
+        } else {
+            mix(self.apart, request)
+        }
+    }
+}
+
+impl Partition {
+    /// Counts an accepted event.
+    pub(super) fn count(&mut self, event: &Event, at: At) {
+        let counting = &mut self.counting;
+        let who = Identity::of(event, at.position);
+        match event.body {
+            Body::Impressions {
+                items,
+                is_list,
+                weights,
+            } => {
+                let shown = (items, weights, is_list);
+                show(&mut self.attribution, counting, event, shown, (who, at));
+            }
+            Body::Click {
+                lines,
+                kind,
+                dwell_ms,
+            } => {
+                for (line, values) in lines.iter().zip(values_of(event)) {
+                    let feedback = feedback_of(event, (line, kind, dwell_ms), (who, at));
+                    self.attribution.give(feedback, values, counting);
+                }
+            }
+            Body::Conversion { lines } => {
+                for (line, values) in lines.iter().zip(values_of(event)) {
+                    let what = (line, Kind::Conversion, None);
+                    let feedback = feedback_of(event, what, (who, at));
+                    self.attribution.convert(feedback, values, counting);
+                }
+            }
+            Body::Session {
+                session,
+                action,
+                item,
+                dwell_ms,
+            } => {
+                let place = (event.event_ms, at.segment, who.user);
+                counting.valued(event.custom.first(), place, 1);
+                let visit = (session, action);
+                take_visit(&mut self.sessions, counting, event, visit, (who, at));
+                if let (Action::Dwell, Some(dwell_ms), true) = (action, dwell_ms, item != NONE) {
+                    view(counting, event, (item, dwell_ms), (who, at));
+                }
+            }
+        }
+    }
+}
+
+/// What each line says to custom metrics.
+fn values_of<'a>(event: &Event<'a>) -> impl Iterator<Item = Option<&'a crate::custom::Values>> {
+    let custom = event.custom;
+    (0..).map(move |line: usize| custom.get(line))
+}
+
+fn show(
+    attribution: &mut Attribution,
+    counting: &mut Counting,
+    event: &Event<'_>,
+    (items, weights, is_list): (&[Item], &[WeighedItem], bool),
+    (who, at): (Identity, At),
+) {
+    let slate_key = match who.slate_key(event.request) {
+        NONE if is_list => mix(who.apart, at.position as u64 ^ OWN_SLATE),
+        key => key,
+    };
+    let category = counting.category_of(event.dimensions.iter());
+    for (index, item) in items.iter().enumerate() {
+        let shown = ShownItem {
+            user: who.user,
+            pair: mix(who.apart, item.item),
+            item: ItemOf::new(item.item, category.unwrap_or(item.category)),
+            slate_key,
+            event_ms: event.event_ms,
+            arrival_ms: at.arrival_ms,
+            offset: at.position,
+            index: index as u16,
+            position: item.position as u16,
+            segment: at.segment,
+            score: item.score,
+            weights: weights.get(index),
+            custom: event.custom.get(index),
+            probe: item.probe * i16::from(counting.looks_at_slates),
+        };
+        attribution.show(&shown, counting);
+    }
+}
+
+fn feedback_of(
+    event: &Event<'_>,
+    (line, kind, dwell_ms): (&Line, Kind, Option<i64>),
+    (who, at): (Identity, At),
+) -> Feedback {
+    Feedback {
+        id: 0,
+        user: who.user,
+        pair: mix(who.apart, line.item),
+        slate_key: who.slate_key(event.request),
+        event_ms: event.event_ms,
+        offset: at.position,
+        kind,
+        value_micros: line.value_micros,
+        dwell_ms,
+        own_segment: at.segment,
+        own_position: line.position,
+        is_complete: false,
+        joined: NO_ROW,
+        segment: at.segment,
+        position: line.position,
+        is_settled: false,
+        epoch: 0,
+    }
+}
+
+fn take_visit(
+    sessions: &mut Sessions,
+    counting: &mut Counting,
+    event: &Event<'_>,
+    (session, action): (u64, Action),
+    (who, at): (Identity, At),
+) {
+    let visit = Visit {
+        user: who.user,
+        offset: at.position,
+        segment: at.segment,
+        views: i64::from(action == Action::View),
+        is_end: action == Action::End,
+    };
+    let key = mix(event.user, session);
+    sessions.take(key, event.event_ms, visit, |change| {
+        counting.session(change)
+    });
+}
+
+/// A session event reports time spent on an item.
+fn view(
+    counting: &mut Counting,
+    event: &Event<'_>,
+    (item, dwell_ms): (u64, i64),
+    (who, at): (Identity, At),
+) {
+    let (user, event_ms, segment) = (who.user, event.event_ms, at.segment);
+    match who.slate_key(event.request) {
+        NONE => counting.single_dwell(&Dwell {
+            event_ms,
+            segment,
+            user,
+            dwell_ms,
+            sign: 1,
+        }),
+        key => {
+            let report = Report {
+                dwell_ms,
+                event_ms,
+                offset: at.position,
+                segment,
+            };
+            let viewing = Viewing {
+                user,
+                by_feedback: None,
+                by_session: Some(report),
+            };
+            counting.viewing(viewing_key(key, mix(who.apart, item)), viewing);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What Python calls logs, tables and errors.
+
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::counting::panes::Overflow;
+use crate::partition::Partition;
+use crate::partition::tables::Table;
+
+/// Log, offset, timestamp, reason, value, key, headers.
+pub type RejectedRecord<'py> = (
+    String,
+    i64,
+    i64,
+    &'static str,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyBytes>,
+);
+pub fn overflow(_: Overflow) -> PyErr {
+    PyOverflowError::new_err("a sum would pass 2**62")
+}
+
+/// The place of a log.
+pub fn log_of(partition: &Partition, name: &str) -> PyResult<usize> {
+    let mut logs = partition.logs.iter();
+    logs.position(|log| log.name == name)
+        .ok_or_else(|| PyValueError::new_err(format!("no log {name:?}")))
+}
+
+pub fn table_of(partition: &Partition, name: &str) -> PyResult<Table> {
+    let found = partition.tables().find(|(known, _)| known == name);
+    found
+        .map(|(_, table)| table)
+        .ok_or_else(|| PyValueError::new_err(format!("no table {name:?}")))
+}
