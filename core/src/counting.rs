@@ -12,6 +12,7 @@ pub mod labels;
 pub mod listing;
 pub mod named_sums;
 pub mod off_policy;
+pub mod pane_map;
 pub mod panes;
 pub mod rings;
 pub mod scores;
