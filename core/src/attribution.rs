@@ -205,13 +205,7 @@ impl Attribution {
         (row.score, row.probe, row.slate) = (item.score, item.probe, slate);
         self.weights.push_open(item.weights);
         self.items.load_open(item.item);
-        if self
-            .slates
-            .get(slate)
-            .is_some_and(|found| found.takes(self.rules.slate_items))
-        {
-            self.retract_list(slate, counting);
-        }
+        self.retract_list(slate, counting);
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
         };

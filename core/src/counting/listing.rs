@@ -69,8 +69,6 @@ pub struct Listing {
     /// Components of experiments, and of alert series, with their places.
     of_experiments: Vec<(usize, ListSum)>,
     of_series: Vec<(usize, ListSum)>,
-    /// Whether any metric looks at lists.
-    pub looks_at_lists: bool,
     /// The place of the dimension that is the category of items.
     pub category: Option<usize>,
 }
@@ -84,7 +82,6 @@ impl Listing {
             sums: NamedSums::of(&spec.items.lists, "lists_by_user_group", &places)?,
             of_experiments: of_lists(&spec.experiments.components),
             of_series: of_lists(&spec.alerts.components),
-            looks_at_lists: !spec.items.lists.is_empty(),
             category: spec.items.category,
         })
     }
