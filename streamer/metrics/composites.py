@@ -31,7 +31,6 @@ is in one term.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -183,8 +182,4 @@ _declare_end("lower", 1)
 _declare_end("upper", 2)
 
 
-def _no_stats(settings: Any) -> tuple[()]:
-    return ()
-
-
-FAMILY = Family("composites", _no_stats, tuple(metric.metrics))
+FAMILY = Family("composites", tuple(metric.metrics))
