@@ -97,6 +97,11 @@ class Sums(Protocol):
         """The settings (``Settings``): feedback kinds, cut-offs, conventions."""
         ...
 
+    @property
+    def composites(self) -> Mapping[str, Sequence[Any]]:
+        """Composite → its parts: see ``composite_parts.Part``."""
+        ...
+
 
 Formula = Callable[[Sums], Iterator[Series]]
 
