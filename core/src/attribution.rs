@@ -15,26 +15,26 @@
 //!
 //! Windows follow every move; what is settled stays, and a move of it is counted.
 
+pub mod beside;
 mod crediting;
 pub mod expiry;
 mod finality;
 pub mod impressions;
-pub mod items;
+mod items;
 pub mod pair_log;
 pub mod pending;
 pub mod rejoining;
 pub mod retained;
 mod retaining;
 pub mod valuing;
-pub mod weighing;
+mod weighing;
 
+use crate::attribution::beside::Beside;
 use crate::attribution::impressions::{Impression, Impressions};
-use crate::attribution::items::ItemLogs;
 use crate::attribution::pair_log::OfPair;
 use crate::attribution::pending::{Feedback, Pending};
 use crate::attribution::retained::{Retained, RetainedImpressions};
 use crate::attribution::valuing::{PendingValues, place_of};
-use crate::attribution::weighing::WeightLogs;
 use crate::changes::{ItemOf, Kind, Segment, Shown, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::custom::Values;
@@ -42,7 +42,7 @@ use crate::hash::NONE;
 use crate::log::NO_ROW;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
-use crate::weights::WeighedItem;
+use crate::weights::{WeighedItem, Weights};
 
 /// Times and bounds that the rules depend on.
 #[derive(Debug)]
@@ -123,8 +123,10 @@ pub struct Attribution {
     pub slates: Slates,
     pub retained: RetainedImpressions,
     pub pending: Pending,
-    pub weights: WeightLogs,
-    pub items: ItemLogs,
+    /// How many policies there are.
+    pub policies: usize,
+    pub weights: Beside<Weights>,
+    pub items: Beside<ItemOf>,
     pub values: PendingValues,
     /// Feedback and conversions whose join is final, and is none.
     pub unattributed: [u64; 2],
@@ -138,14 +140,16 @@ pub struct Attribution {
 
 impl Attribution {
     pub fn new(spec: &Spec) -> Self {
+        let policies = spec.records.policies.policies.len();
         Self {
             rules: Rules::new(spec),
             impressions: Impressions::default(),
             slates: Slates::default(),
             retained: RetainedImpressions::new(spec.feedback.grades.len()),
             pending: Pending::default(),
-            weights: WeightLogs::new(spec.records.policies.policies.len()),
-            items: ItemLogs::new(!spec.items.lists.is_empty()),
+            policies,
+            weights: Beside::new(policies > 0),
+            items: Beside::new(!spec.items.lists.is_empty()),
             values: PendingValues::new(&spec.records.custom),
             unattributed: [0, 0],
             settled_moved: 0,
@@ -168,10 +172,10 @@ impl Attribution {
             score: item.score,
         };
         counting.shown(&shown, self.stream_ms);
-        ItemLogs::emit_shown(item, counting);
+        Beside::emit_shown(item, counting);
         counting.valued(item.custom, (item.event_ms, item.segment, item.user), 1);
         if let Some(weights) = item.weights {
-            self.weights.emit_shown(item, weights, counting);
+            self.emit_weights(item, weights, counting);
         }
         let mut slate = NO_SLATE;
         if item.slate_key != NONE {
@@ -203,15 +207,10 @@ impl Attribution {
         let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
         (row.position, row.segment) = (item.position, item.segment as u16);
         (row.score, row.probe, row.slate) = (item.score, item.probe, slate);
-        self.weights.push_open(item.weights);
+        let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
+        self.weights.load_open(weights.unwrap_or_default());
         self.items.load_open(item.item);
-        if self
-            .slates
-            .get(slate)
-            .is_some_and(|found| found.takes(self.rules.slate_items))
-        {
-            self.retract_list(slate, counting);
-        }
+        self.retract_list(slate, counting);
         let Some(found) = self.slates.get_mut(slate) else {
             return self.impressions.push(row);
         };

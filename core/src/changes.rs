@@ -6,6 +6,8 @@ use crate::weights::Weight;
 
 /// Number of a combination of dimension values (see `dimensions`).
 pub type Segment = u32;
+/// User, time and segment.
+pub type UserAt = (u64, i64, Segment);
 
 /// What a feedback event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

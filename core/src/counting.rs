@@ -12,6 +12,7 @@ pub mod labels;
 pub mod listing;
 pub mod named_sums;
 pub mod off_policy;
+pub mod pane_map;
 pub mod panes;
 pub mod rings;
 pub mod scores;
@@ -24,10 +25,10 @@ use std::sync::Arc;
 
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate, Weighing,
+    Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate, UserAt, Weighing,
 };
 use crate::counting::alert_series::Series;
-use crate::counting::components::{Change, Component};
+use crate::counting::components::{Change, Component, OfSlates, of_slates};
 use crate::counting::custom::Filters;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::listing::Listing;
@@ -37,19 +38,12 @@ use crate::counting::statistics::{Places, Statistics};
 use crate::counting::viewings::Viewings;
 use crate::experiments::Experiments;
 use crate::hash::is_anonymous;
-use crate::slates::family::{Population, SlateFamily, SlateValue};
+use crate::slates::family::SlateFamily;
 use crate::slates::scoring::PairLosses;
 use crate::slates::values::{SlateContext, Tables};
 use crate::spec::Spec;
 use crate::users::{Touch, Users, UsersSpec};
 use time_spent::dwell_of;
-
-/// What a component adds for a slate that is ranked.
-#[derive(Debug)]
-enum OfSlates {
-    Size(Population),
-    Value(SlateValue),
-}
 
 /// Everything that is counted in one partition.
 pub struct Counting {
@@ -143,22 +137,32 @@ impl Counting {
     }
 
     fn change(&mut self, change: &Change) {
-        for (place, component) in self.experiment_components.iter().enumerate() {
-            let amount = component.amount(change);
+        for place in 0..self.experiment_components.len() {
+            let amount = self.experiment_components[place].amount(change);
             if amount != 0 {
-                let added = self
-                    .experiments
-                    .add(&self.dimensions, place, change.place(), amount);
-                self.has_overflowed |= added.is_err();
+                self.add_to_experiments(place, change.place(), amount);
             }
         }
-        for (place, component) in self.series_components.iter().enumerate() {
-            let amount = component.amount(change);
+        for place in 0..self.series_components.len() {
+            let amount = self.series_components[place].amount(change);
             if amount != 0 {
-                for series in &mut self.series {
-                    series.add(&self.dimensions, place, change.place(), amount);
-                }
+                self.add_to_series(place, change.place(), amount);
             }
+        }
+    }
+
+    /// Adds an amount of one component of experiments.
+    fn add_to_experiments(&mut self, component: usize, at: UserAt, amount: i64) {
+        let added = self
+            .experiments
+            .add(&self.dimensions, component, at, amount);
+        self.has_overflowed |= added.is_err();
+    }
+
+    /// Adds an amount of one component of alerts to each series.
+    fn add_to_series(&mut self, component: usize, at: UserAt, amount: i64) {
+        for series in &mut self.series {
+            series.add(&self.dimensions, component, at, amount);
         }
     }
 
@@ -317,21 +321,19 @@ impl Counting {
             self.panes
                 .add_wide(slate.event_ms, slate.segment, *at, amounts, slate.sign);
         }
-        for (place, of_slates) in &self.experiments_of_slates {
-            let amount = slate.sign * of_slates.amount(&self.context);
+        let at = (slate.user, slate.event_ms, slate.segment);
+        for i in 0..self.experiments_of_slates.len() {
+            let (place, of_slates) = &self.experiments_of_slates[i];
+            let (place, amount) = (*place, slate.sign * of_slates.amount(&self.context));
             if amount != 0 {
-                let at = (slate.user, slate.event_ms, slate.segment);
-                let added = self.experiments.add(&self.dimensions, *place, at, amount);
-                self.has_overflowed |= added.is_err();
+                self.add_to_experiments(place, at, amount);
             }
         }
-        for (place, of_slates) in &self.series_of_slates {
-            let amount = slate.sign * of_slates.amount(&self.context);
+        for i in 0..self.series_of_slates.len() {
+            let (place, of_slates) = &self.series_of_slates[i];
+            let (place, amount) = (*place, slate.sign * of_slates.amount(&self.context));
             if amount != 0 {
-                let at = (slate.user, slate.event_ms, slate.segment);
-                for series in &mut self.series {
-                    series.add(&self.dimensions, *place, at, amount);
-                }
+                self.add_to_series(place, at, amount);
             }
         }
     }
@@ -357,38 +359,6 @@ impl Counting {
             Ok(())
         }
     }
-}
-
-impl OfSlates {
-    fn amount(&self, context: &SlateContext) -> i64 {
-        match self {
-            OfSlates::Size(population) => i64::from(population.contains(context)),
-            OfSlates::Value(value) => value.millionths(context),
-        }
-    }
-}
-
-/// Components that slates which are ranked add to, with their places.
-fn of_slates(components: &[Component]) -> Result<Vec<(usize, OfSlates)>, String> {
-    let mut found = Vec::new();
-    for (place, component) in components.iter().enumerate() {
-        match component {
-            Component::Slates(population) if population != "all" => {
-                found.push((place, OfSlates::Size(Population::parse(population)?)));
-            }
-            Component::SlateValue {
-                name,
-                k,
-                convention,
-                population,
-            } => {
-                let value = SlateValue::new(name, i64::from(*k), convention, population)?;
-                found.push((place, OfSlates::Value(value)));
-            }
-            _ => {}
-        }
-    }
-    Ok(found)
 }
 
 /// The column of times of users that feedback is of: 0 is that of impressions; none for kinds that

@@ -24,7 +24,7 @@ use std::ops::Range;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::changes::Segment;
+use crate::changes::UserAt;
 use crate::columns::Columns;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::labels::Labels;
@@ -103,7 +103,7 @@ impl Experiments {
         &mut self,
         dimensions: &Dimensions,
         component: usize,
-        (user, event_ms, segment): (u64, i64, Segment),
+        (user, event_ms, segment): UserAt,
         amount: i64,
     ) -> Result<(), Overflow> {
         let day = event_ms.div_euclid(DAY_MS);

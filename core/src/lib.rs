@@ -30,7 +30,7 @@ pub mod weights;
 #[cfg(feature = "python")]
 #[pyo3::pymodule]
 mod _core {
-    use crate::counting::{item_rows, panes};
+    use crate::counting::{item_rows, panes, rings};
     use crate::experiments;
     #[pymodule_export]
     use crate::python::for_tests::slate_amounts;
@@ -51,12 +51,12 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let panic = module.py().get_type::<pyo3::panic::PanicException>();
         module.add("PanicException", panic)?;
-        module.add("PANE_BITS", panes::PANE_BITS)?;
+        module.add("PANE_BITS", rings::PANE_BITS)?;
         module.add("STAT_BITS", panes::STAT_BITS)?;
         module.add("ITEM_PLACE_BITS", item_rows::PLACE_BITS)?;
         module.add("ITEM_LABEL_BITS", item_rows::LABEL_BITS)?;
         module.add("ITEM_CATEGORY_BITS", item_rows::CATEGORY_BITS)?;
-        module.add("TOTAL_RING", panes::TOTALS)?;
+        module.add("TOTAL_RING", rings::TOTALS)?;
         module.add("USER_STAT_BITS", sums::STAT_BITS)?;
         module.add("USER_GROUP_BITS", sums::GROUP_BITS)?;
         let of_experiments = experiments::Table::ALL.map(experiments::Table::name);

@@ -59,6 +59,12 @@ pub struct Weight(i32);
 
 const ESTIMATED: i32 = 1 << 30;
 
+impl Default for Weight {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Weight {
     pub const NONE: Self = Self(-1);
 

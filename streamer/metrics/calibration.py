@@ -128,4 +128,4 @@ _support(
 )
 _support("window_probability_clicked", POSITIVES, "Denominator of calibration_ratio.")
 
-FAMILY = Family("calibration", stats, tuple(metric.metrics))
+FAMILY = Family("calibration", tuple(metric.metrics), stats)

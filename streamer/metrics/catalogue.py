@@ -65,11 +65,10 @@ class Catalogue:
                 raise SettingsError(f"metrics.families: {name!r} is none of {', '.join(known)}")
         self.families = tuple(f for f in FAMILIES if f.name in wanted)
         self.layout: Layout = merge([f.stats(settings) for f in self.families])
-        self.day_before = DayBefore.of(
-            settings,
-            self.layout,
-            (*composite_parts.kept(settings, self.layout), *score_drift.kept(settings)),
-        )
+        self.composites = composite_parts.parts_of(settings)
+        """Composite → its parts."""
+        kept = composite_parts.kept(self.composites, settings, self.layout)
+        self.day_before = DayBefore.of(settings, self.layout, (*kept, *score_drift.kept(settings)))
         """What is kept of the same windows a day before."""
         self.metrics = self._shown()
         self.item_counts = item_counts(settings)

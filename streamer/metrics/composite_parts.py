@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -127,10 +127,19 @@ class Part:
     is_against_day_before: bool
 
 
-def parts_of(settings: Settings, composite: Composite) -> list[Part]:
-    """The parts of a composite of these settings. SettingsError where one is no metric, or its
-    family is off."""
-    at = f"at composites[{settings.composites.index(composite)}]"
+Parts = Mapping[str, Sequence[Part]]
+"""Composite → its parts."""
+
+
+def parts_of(settings: Settings) -> Parts:
+    """The parts of all composites. SettingsError where one is no metric, or its family is off."""
+    return {
+        composite.name: _parts_of(settings, composite, f"at composites[{i}]")
+        for i, composite in enumerate(settings.composites)
+    }
+
+
+def _parts_of(settings: Settings, composite: Composite, at: str) -> list[Part]:
     return [
         Part(
             _metric(settings, part, f"{at}.parts[{i}]"),
@@ -173,10 +182,10 @@ def _metric(settings: Settings, part: CompositePart, at: str) -> Metric:
     )
 
 
-def kept(settings: Settings, layout: Layout) -> Iterator[Kept]:
+def kept(parts: Parts, settings: Settings, layout: Layout) -> Iterator[Kept]:
     """What composites read of the day before. SettingsError where the family of a part is off."""
     for i, composite in enumerate(settings.composites):
-        for place, part in enumerate(parts_of(settings, composite)):
+        for place, part in enumerate(parts[composite.name]):
             found = list(part.metric.kept(settings, layout))
             if any(stat not in layout.width for stat, _, _ in found):
                 name = composite.parts[place].metric

@@ -31,12 +31,11 @@ is in one term.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
-from streamer.metrics.composite_parts import Part, Read, parts_of
+from streamer.metrics.composite_parts import Part, Read
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
 from streamer.metrics.ratios import read
@@ -82,15 +81,14 @@ def _term(w: Sums, part: Part, maturity: str) -> tuple[F64, Bools] | None:
 def composite(w: Sums) -> Iterator[Series]:
     """Weighted mean of other metrics, each as it is, against a target, or against the same window
     a day before. Parts that wait for no feedback are the same in both maturities."""
-    for each in w.settings.composites:
-        parts = parts_of(w.settings, each)
+    for name, parts in w.composites.items():
         for maturity in MATURITIES:
             terms = [_term(w, part, maturity) for part in parts]
             found = [term for term in terms if term is not None]
             if len(found) == len(terms):
                 values = np.sum([value for value, _ in found], axis=0)
                 present: Bools = np.all([there for _, there in found], axis=0)
-                labels = {"composite": each.name, "maturity": maturity}
+                labels = {"composite": name, "maturity": maturity}
                 yield Series(labels, np.where(present, values, 0.0), present)
 
 
@@ -141,8 +139,7 @@ def _ends(w: Sums) -> Iterator[tuple[dict[str, str], F64, F64, Bools]]:
     """Labels, and both ends of each interval."""
     if "intervals" not in w.settings.metrics.families:
         return
-    for each in w.settings.composites:
-        parts = parts_of(w.settings, each)
+    for name, parts in w.composites.items():
         is_signed = any(part.factor < 0 or part.metric.is_signed for part in parts)
         for maturity in MATURITIES:
             spreads = [_spread(w, part, maturity) for part in parts]
@@ -155,7 +152,7 @@ def _ends(w: Sums) -> Iterator[tuple[dict[str, str], F64, F64, Bools]]:
             variance = k / (k - 1) * (moved**2).sum(axis=1)
             reach = student_t(k) * np.sqrt(variance)
             lower = value - reach
-            labels = {"composite": each.name, "maturity": maturity}
+            labels = {"composite": name, "maturity": maturity}
             yield labels, lower if is_signed else np.maximum(lower, 0.0), value + reach, present
 
 
@@ -183,8 +180,4 @@ _declare_end("lower", 1)
 _declare_end("upper", 2)
 
 
-def _no_stats(settings: Any) -> tuple[()]:
-    return ()
-
-
-FAMILY = Family("composites", _no_stats, tuple(metric.metrics))
+FAMILY = Family("composites", tuple(metric.metrics))

@@ -28,7 +28,6 @@ import numpy as np
 from streamer.encoding.arrays import F64
 from streamer.metrics.definition import Declarations, Family, Series, Sums
 from streamer.metrics.item_counts import SHOWN, ItemTable, item_counts
-from streamer.metrics.layout import Stat
 
 metric = Declarations()
 ALL = "all"
@@ -99,8 +98,4 @@ def window_items(w: Sums) -> Iterator[Series]:
     yield each(w, lambda table: table.distinct(SHOWN))
 
 
-def _no_stats(settings: Any) -> tuple[Stat, ...]:
-    return ()
-
-
-FAMILY = Family("coverage", _no_stats, tuple(metric.metrics))
+FAMILY = Family("coverage", tuple(metric.metrics))

@@ -28,7 +28,7 @@ from typing import Any, ClassVar
 
 from streamer.metrics.custom_sums import events_of, quantile, sketch_of, stats, sum_of
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, count, ratio
-from streamer.metrics.ratios import IMPRESSIONS, PerUser, Quantity, Ratio, RatioBy
+from streamer.metrics.ratios import IMPRESSIONS, PerUser, Quantity, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES
 from streamer.metrics.user_sums import USERS
 from streamer.settings.model import Settings
@@ -45,13 +45,9 @@ class ByCustom(RatioBy):
 
     label: ClassVar[str] = NAME
     setting: ClassVar[str] = NAME
+    has_maturity: ClassVar[bool] = False
     below: Callable[[str], Quantity]
     family: str = NAME
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """It waits for no feedback."""
-        return (self.label,)
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         for custom in settings.custom:
@@ -119,15 +115,7 @@ def window_custom_value(w: Sums) -> Iterator[Series]:
 
 
 for each in BY_CUSTOM:
-    metric(
-        each.name,
-        formula=each.formula,
-        unit=each.unit,
-        empty=each.empty,
-        labels=each.labels,
-        brief=Brief(),
-        doc=each.doc,
-    )(each.series)
+    declare_ratio_by(metric, each, brief=Brief())
 
 
 @metric(
@@ -177,4 +165,4 @@ def window_custom_events(w: Sums) -> Iterator[Series]:
         yield count(events_of(custom.name).total(w), **{NAME: custom.name})
 
 
-FAMILY = Family(NAME, stats, tuple(metric.metrics))
+FAMILY = Family(NAME, tuple(metric.metrics), stats)

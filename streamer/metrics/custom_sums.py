@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from streamer.encoding.arrays import I64
+from streamer.encoding.arrays import F64, I64
 from streamer.encoding.limbs import VALUE_BITS
 from streamer.metrics.layout import Stat
 from streamer.metrics.named_sums import NamedSums
 from streamer.metrics.ratios import MICROS, Quantity
+from streamer.metrics.sketch import at_rank
 from streamer.settings.custom import Custom
 from streamer.settings.model import Settings
 
@@ -44,7 +44,7 @@ MIDDLE = np.concatenate((-_MIDDLE[::-1], [0.0], _MIDDLE))
 BUCKETS = len(MIDDLE)
 
 
-def quantile(counts: I64, numerator: int, denominator: int) -> npt.NDArray[np.float64]:
+def quantile(counts: I64, numerator: int, denominator: int) -> F64:
     """The value at rank ceil(q·n), q = numerator/denominator, of each row of bucket counts; 0 for
     a row without values.
 
@@ -54,11 +54,7 @@ def quantile(counts: I64, numerator: int, denominator: int) -> npt.NDArray[np.fl
     >>> [quantile(counts, *share).round(2).tolist() for share in ((1, 3), (1, 2), (1, 1))]
     [[-22.37], [0.0], [22.37]]
     """
-    cumulative = counts.cumsum(axis=1)
-    rank = -(-cumulative[:, -1] * numerator // denominator)
-    at = (cumulative < rank[:, None]).sum(axis=1)
-    found: npt.NDArray[np.float64] = MIDDLE[np.minimum(at, BUCKETS - 1)]
-    return np.where(rank > 0, found, 0.0)
+    return at_rank(counts, MIDDLE, numerator, denominator)
 
 
 # Sums --------------------------------------------------------------------------------------------

@@ -97,6 +97,11 @@ class Sums(Protocol):
         """The settings (``Settings``): feedback kinds, cut-offs, conventions."""
         ...
 
+    @property
+    def composites(self) -> Mapping[str, Sequence[Any]]:
+        """Composite → its parts: see ``composite_parts.Part``."""
+        ...
+
 
 Formula = Callable[[Sums], Iterator[Series]]
 
@@ -137,13 +142,18 @@ class Metric:
             yield from (series for series in self.series(sums) if only <= series.labels.items())
 
 
+def _no_stats(settings: Any) -> tuple[Stat, ...]:
+    return ()
+
+
 @dataclass(frozen=True)
 class Family:
     """Metrics that share statistics, which the core counts: what is read from the sums."""
 
     name: str
-    stats: Callable[[Any], tuple[Stat, ...]]
     metrics: tuple[Metric, ...]
+    stats: Callable[[Any], tuple[Stat, ...]] = _no_stats
+    """Those of the settings."""
 
 
 class Declarations:

@@ -51,7 +51,7 @@ from streamer.metrics.item_counts import (
     item_counts,
 )
 from streamer.metrics.list_sums import DIVERSITY, LISTS, UNIT, name_of, stats
-from streamer.metrics.ratios import Quantity, Ratio, RatioBy, maturities
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy, declare_ratio_by, maturities
 from streamer.metrics.user_sums import USERS
 
 metric = Declarations()
@@ -66,10 +66,7 @@ class ByCutoff(RatioBy):
 
     label: ClassVar[str] = "k"
     setting: ClassVar[str] = "metrics.k"
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (self.label,)
+    has_maturity: ClassVar[bool] = False
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         for k in settings.metrics.k:
@@ -95,16 +92,7 @@ BY_CUTOFF = (INTRA_LIST,)
 FAMILY_OF = {INTRA_LIST.name: "diversity"}
 """Metric → its family."""
 
-metric(
-    INTRA_LIST.name,
-    formula=INTRA_LIST.formula,
-    unit=INTRA_LIST.unit,
-    empty=INTRA_LIST.empty,
-    source="P",
-    labels=INTRA_LIST.labels,
-    doc=INTRA_LIST.doc,
-)(INTRA_LIST.series)
-
+declare_ratio_by(metric, INTRA_LIST, source="P")
 
 USER_COVERAGE = "user_coverage_ratio"
 
@@ -282,4 +270,4 @@ def user_coverage(w: Sums) -> Iterator[Series]:
     yield Series({}, np.divide(users, every, out=np.zeros(len(users)), where=present), present)
 
 
-FAMILY = Family("diversity", stats, tuple(metric.metrics))
+FAMILY = Family("diversity", tuple(metric.metrics), stats)

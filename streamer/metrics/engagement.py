@@ -109,4 +109,4 @@ def dwell_distribution(w: Sums) -> Iterator[Series]:
         yield count(w(f"dwell_class_{i}"), upto_seconds=label)
 
 
-FAMILY = Family("engagement", _stats, (*metric.metrics, *users.METRICS, *sessions.METRICS))
+FAMILY = Family("engagement", (*metric.metrics, *users.METRICS, *sessions.METRICS), _stats)

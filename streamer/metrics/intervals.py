@@ -314,4 +314,4 @@ _declare_ends(
     f"absent below {LEAST_GROUPS} users",
 )
 
-FAMILY = Family("intervals", _stats, tuple(metric.metrics))
+FAMILY = Family("intervals", tuple(metric.metrics), _stats)

@@ -46,7 +46,7 @@ import numpy as np
 
 from streamer.metrics.definition import Declarations, Family, Series, Sums, ratio
 from streamer.metrics.off_policy_sums import QUANTITIES, WEIGHT_UNIT, name_of, stats
-from streamer.metrics.ratios import Quantity, Ratio, RatioBy, matured
+from streamer.metrics.ratios import Quantity, Ratio, RatioBy, declare_ratio_by, matured
 
 _HORIZON = "click_ms"
 _LABELS = ("policy", "maturity")
@@ -122,15 +122,7 @@ BY_POLICY = (
 
 metric = Declarations()
 for each in BY_POLICY:
-    metric(
-        each.name,
-        formula=each.formula,
-        unit=each.unit,
-        empty=each.empty,
-        source=each.source,
-        labels=each.labels,
-        doc=each.doc,
-    )(each.series)
+    declare_ratio_by(metric, each, each.source)
 
 
 @metric(
@@ -180,6 +172,6 @@ _count(
     "Weights that were clipped; each lowers the estimates.",
 )
 
-FAMILY = Family("off_policy", stats, tuple(metric.metrics))
+FAMILY = Family("off_policy", tuple(metric.metrics), stats)
 FAMILY_OF = {each.name: FAMILY.name for each in BY_POLICY}
 """Metric → its family."""

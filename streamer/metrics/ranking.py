@@ -250,4 +250,4 @@ def _stats(settings: Any) -> tuple[Any, ...]:
     return (slate_metric.stat(settings),)
 
 
-FAMILY = Family("ranking", _stats, tuple(slate_metric.metrics))
+FAMILY = Family("ranking", tuple(slate_metric.metrics), _stats)

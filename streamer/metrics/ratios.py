@@ -181,6 +181,8 @@ class RatioBy:
 
     label: ClassVar[str]
     setting: ClassVar[str]
+    has_maturity: ClassVar[bool] = True
+    """Whether it waits for feedback."""
     name: str
     title: str
     doc: str
@@ -191,7 +193,7 @@ class RatioBy:
     @property
     def labels(self) -> tuple[str, ...]:
         """The labels of its series."""
-        return (self.label, "maturity")
+        return (self.label, "maturity") if self.has_maturity else (self.label,)
 
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         """Labels and ratio for each value."""
@@ -304,5 +306,21 @@ def declare_ratio(metric: Declarations, of: Ratio) -> None:
         source=of.source,
         labels=of.labels,
         brief=of.brief,
+        doc=of.doc,
+    )(of.series)
+
+
+def declare_ratio_by(
+    metric: Declarations, of: RatioBy, source: str = "", brief: Brief | None = None
+) -> None:
+    """Add the metric of a ratio for each value of a label."""
+    metric(
+        of.name,
+        formula=of.formula,
+        unit=of.unit,
+        empty=of.empty,
+        source=source,
+        labels=of.labels,
+        brief=brief,
         doc=of.doc,
     )(of.series)

@@ -41,7 +41,7 @@ import numpy as np
 
 from streamer.metrics import score_drift
 from streamer.metrics.definition import Declarations, Family, Series, Sums, count, ratio
-from streamer.metrics.ratios import declare_ratio, matured, maturities
+from streamer.metrics.ratios import declare_ratio, declare_ratio_by, matured, maturities
 from streamer.metrics.score_ratios import (
     BY_THRESHOLD,
     CALIBRATION,
@@ -79,15 +79,7 @@ def rmse(w: Sums) -> Iterator[Series]:
 
 
 for each_by in BY_THRESHOLD:
-    metric(
-        each_by.name,
-        formula=each_by.formula,
-        unit=each_by.unit,
-        empty=each_by.empty,
-        source="G",
-        labels=each_by.labels,
-        doc=each_by.doc,
-    )(each_by.series)
+    declare_ratio_by(metric, each_by, source="G")
 
 
 @metric(
@@ -254,4 +246,4 @@ def score_histogram(w: Sums) -> Iterator[Series]:
             yield count(column, None, **labels, upto=upto)
 
 
-FAMILY = Family("scores", stats, (*metric.metrics, *score_drift.metric.metrics))
+FAMILY = Family("scores", (*metric.metrics, *score_drift.metric.metrics), stats)

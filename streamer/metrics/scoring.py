@@ -86,4 +86,4 @@ def _stats(settings: Any) -> tuple[Any, ...]:
     return (slate_metric.stat(settings),)
 
 
-FAMILY = Family("scoring", _stats, tuple(slate_metric.metrics))
+FAMILY = Family("scoring", tuple(slate_metric.metrics), _stats)

@@ -41,6 +41,16 @@ MIDDLE_MS = np.where(
 BUCKETS = len(UPPER_MS)
 
 
+def at_rank(counts: I64, middles: Values, numerator: int, denominator: int) -> Values:
+    """The middle of the bucket that holds rank ceil(q·n), q = numerator/denominator, of each row of
+    bucket counts; 0 for a row without values. ``middles``: of the buckets, in the order of counts.
+    """
+    cumulative = counts.cumsum(axis=1)
+    rank = -(-cumulative[:, -1] * numerator // denominator)
+    at = (cumulative < rank[:, None]).sum(axis=1)
+    return np.where(rank > 0, middles[np.minimum(at, len(middles) - 1)], 0.0)
+
+
 def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     """The value at rank ceil(q·n), q = numerator/denominator, of each row of bucket counts, in
     milliseconds; 0 for a row without values. Relative error at most 1 %.
@@ -50,11 +60,7 @@ def quantile(counts: I64, numerator: int, denominator: int) -> Values:
     >>> quantile(counts, 1, 2).tolist()
     [20.0]
     """
-    cumulative = counts.cumsum(axis=1)
-    rank = -(-cumulative[:, -1] * numerator // denominator)
-    at = (cumulative < rank[:, None]).sum(axis=1)
-    values: Values = MIDDLE_MS[np.minimum(at, BUCKETS - 1)]
-    return values
+    return at_rank(counts, MIDDLE_MS, numerator, denominator)
 
 
 def quantiles(counts: I64, present: Bools) -> Iterator[Series]:

@@ -257,4 +257,4 @@ def cvr_attributed_converted(w: Sums) -> Iterator[Series]:
         yield Series(labels, above, above != 0)
 
 
-FAMILY = Family("traffic", _stats, (*metric.metrics, *by_position.METRICS))
+FAMILY = Family("traffic", (*metric.metrics, *by_position.METRICS), _stats)

@@ -11,7 +11,6 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemTable, item_counts
-from streamer.metrics.layout import Layout
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.readings import readout
 from streamer.settings.model import Settings
@@ -34,9 +33,10 @@ class _Full:
     user_sample_ratio = 1.0
 
     def __init__(
-        self, settings: Settings, layout: Layout, ring: Ring | None, rollup: Sequence[str]
+        self, settings: Settings, catalogue: Catalogue, ring: Ring | None, rollup: Sequence[str]
     ) -> None:
-        self.settings, self._layout, self._ring = settings, layout, ring
+        self.settings, self._layout, self._ring = settings, catalogue.layout, ring
+        self.composites = catalogue.composites
         self._dimensions = () if rollup else settings.dimension_names
         is_window = ring is not None and ring.label in settings.item_windows
         self._is_counted = is_window and set(rollup) <= set(settings.items.dimensions)
@@ -106,7 +106,7 @@ def expected_series(
     for rollup in settings.rollups:
         segments = prod(values[name] for name in set(rollup))
         for scope, ring in scopes:
-            full = _Full(settings, catalogue.layout, ring, rollup)
+            full = _Full(settings, catalogue, ring, rollup)
             found += segments * sum(
                 1
                 for metric in catalogue.metrics

@@ -12,6 +12,7 @@ from streamer._core import TOTAL_RING
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.composite_parts import Parts
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import USERS, users_stats
@@ -113,6 +114,7 @@ class Window:
         items: ItemSums | None = None,
     ) -> None:
         self.settings, self.layout = settings, catalogue.layout
+        self.composites = catalogue.composites
         self.now_ms, self._kept = now_ms, kept
         self._views, self.numbering, self._ring, self._item_sums = views, numbering, ring, items
         self.longest: Window = self
@@ -263,6 +265,10 @@ class Rolled:
     @property
     def settings(self) -> Settings:
         return self.window.settings
+
+    @property
+    def composites(self) -> Parts:
+        return self.window.composites
 
     @property
     def user_sample_ratio(self) -> float:

@@ -13,6 +13,7 @@ import gzip
 import io
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from random import Random
@@ -50,15 +51,41 @@ RETRIEVAL_TEST = "retrieval-test"
 """The variant of these tests."""
 Place = tuple[str, int]
 """Item (with its campaign) and position."""
+Row = dict[str, str]
 
 
-def rows() -> Iterator[dict[str, str]]:
+def rows() -> Iterator[Row]:
     """The rows of the packaged file, in time order."""
     packed = resources.files("streamer.sources").joinpath("data/open_bandit.csv.gz").read_bytes()
     return csv.DictReader(io.StringIO(gzip.decompress(packed).decode()))
 
 
-def _item_of(row: dict[str, str]) -> str:
+@dataclass(frozen=True)
+class _Summary:
+    """What is known of all rows together: the propensities that Bernoulli Thompson sampling logged,
+    impressions by item, and the rows that were clicked."""
+
+    logged: dict[Place, list[float]]
+    shown: Counter[str]
+    clicked: list[Row]
+
+
+@cache
+def _summary() -> _Summary:
+    """Of the packaged file, which is read once for it."""
+    logged: dict[Place, list[float]] = defaultdict(list)
+    shown = Counter[str]()
+    clicked = []
+    for row in rows():
+        shown[_item_of(row)] += 1
+        if row["policy"] == "bts":
+            logged[_item_of(row), int(row["position"])].append(float(row["propensity_score"]))
+        if row["click"] == "1":
+            clicked.append(row)
+    return _Summary(logged, shown, clicked)
+
+
+def _item_of(row: Row) -> str:
     return f"{row['campaign']}-{row['item_id']}"
 
 
@@ -67,10 +94,7 @@ def bts_probabilities() -> dict[Place, float]:
     """How likely Bernoulli Thompson sampling shows an item at a position, from the propensities
     that it logged with n of its impressions: n / Σ(1 / propensity). Their plain mean is wrong:
     probable items are in it more often."""
-    logged: dict[Place, list[float]] = defaultdict(list)
-    for row in rows():
-        if row["policy"] == "bts":
-            logged[_item_of(row), int(row["position"])].append(float(row["propensity_score"]))
+    logged = _summary().logged
     return {place: len(p) / sum(1 / x for x in p) for place, p in logged.items()}
 
 
@@ -88,7 +112,7 @@ def events(lap: int = 0) -> list[Event]:
     return log
 
 
-def _events_of(row: dict[str, str], name: str, random: Random) -> list[Event]:
+def _events_of(row: Row, name: str, random: Random) -> list[Event]:
     """One impression and what followed it."""
     shown_ms = int(row["ts_ms"])
     features = "-".join(row[f"uf{k}"] for k in range(4))
@@ -137,13 +161,8 @@ def retrieval_tests(lap: int = 0) -> list[Event]:
     """Offline tests of a retrieval by popularity, a slate each: would it have found the item that
     was clicked (``held_out``) among others of the campaign? The slate is in the order of clicks,
     that of the tested click left out; ``reference`` in the order of smoothed click rates."""
-    random, shown, clicks = Random(SEED), Counter[str](), Counter[str]()
-    clicked = []
-    for row in rows():
-        shown[_item_of(row)] += 1
-        if row["click"] == "1":
-            clicks[_item_of(row)] += 1
-            clicked.append(row)
+    random, shown, clicked = Random(SEED), _summary().shown, _summary().clicked
+    clicks = Counter(map(_item_of, clicked))
     found = []
     for number, row in enumerate(clicked[::TESTED_EVERY]):
         wanted = _item_of(row)

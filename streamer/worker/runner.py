@@ -175,12 +175,15 @@ class Runner:
         next assignment: most partitions come back to where they were."""
         async with self._lock:
             self._stop_recoveries()
-            await asyncio.gather(*map(self._flush, self.partitions.values()))
-            for task in self.partitions.values():
-                if task.partition is None or task.is_fenced or task.is_stuck:
-                    task.forget(Phase.ASSIGNED)
-                else:
-                    task.suspend()
+            await asyncio.gather(*map(self._suspend, self.partitions.values()))
+
+    async def _suspend(self, task: PartitionTask) -> None:
+        async with task.lock:  # while others still commit, no turn of it begins
+            await self._flush(task)
+            if task.partition is None or task.is_fenced or task.is_stuck:
+                task.forget(Phase.ASSIGNED)
+            else:
+                task.suspend()
 
     async def _release(self, task: PartitionTask) -> None:
         """Give back the claim of a committed partition, and drop it from memory."""
@@ -196,15 +199,15 @@ class Runner:
             logger.warning("partition %d was not released: %r", task.number, error)
 
     async def _flush(self, task: PartitionTask) -> None:
-        async with task.lock:
-            if task.phase is not Phase.OWNED or task.journal is None:
-                return
-            try:
-                async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
-                    await self._commit_last(task)
-            except (Exception, PanicException) as error:  # it is read again; the others go on
-                logger.warning("partition %d not committed, read again: %r", task.number, error)
-                task.forget(Phase.ASSIGNED)
+        """Commit what was applied. Called with the partition's lock held."""
+        if task.phase is not Phase.OWNED or task.journal is None:
+            return
+        try:
+            async with asyncio.timeout(limits.RETRY_SECONDS_MAX):
+                await self._commit_last(task)
+        except (Exception, PanicException) as error:  # it is read again; the others go on
+            logger.warning("partition %d not committed, read again: %r", task.number, error)
+            task.forget(Phase.ASSIGNED)
 
     async def _commit_last(self, task: PartitionTask) -> None:
         if task.committing is not None:  # may be cancelled meanwhile: it was fenced
@@ -313,7 +316,8 @@ class Runner:
             return  # looked at again when its recovery is done
         self._doubted.discard(number)
         if task is not None:
-            await self._flush(task)
+            async with task.lock:
+                await self._flush(task)
             await self._release(task)
             self._start_recovery(task, 0.0)
 

@@ -30,7 +30,7 @@ class Comparison:
     """``unit``: what ours is multiplied by to have the library's unit."""
 
     metric: str
-    library: str
+    compared_with: str
     theirs: Callable[[str], float]
     unit: float = 1.0
 

@@ -244,7 +244,9 @@ def _diversity() -> str:
     for of in diversity.COMPARISONS:
         pairs = [(diversity.readings(c)[of.metric], of.theirs(c)) for c in lists.cases()]
         apart = max(abs(ours_ * of.unit - theirs) for ours_, theirs in pairs)
-        rows.append([f"`{of.metric}`", of.library, *(f"{x:.6f}" for x, _ in pairs), bound(apart)])
+        rows.append(
+            [f"`{of.metric}`", of.compared_with, *(f"{x:.6f}" for x, _ in pairs), bound(apart)]
+        )
     head = ("metric", "compared with", *lists.cases(), "difference")
     return f"""## Coverage and diversity
 

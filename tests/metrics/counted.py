@@ -108,6 +108,7 @@ class CountedSums:
     ) -> None:
         """``of_items``: counts of all and of young items, (segments, items, places)."""
         self.catalogue, self.settings = catalogue, catalogue.settings
+        self.composites = catalogue.composites
         self.matrix, self.young, self.people = matrix, young, people
         self.of_items = of_items or (NO_ITEMS, NO_ITEMS)
         self.memo: dict[str, Any] = {}

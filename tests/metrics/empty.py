@@ -97,16 +97,7 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
     if "users" in said and "groups" not in said:
         return _of_users(said, sums, labels)
     if said.startswith("absent below 8 groups"):
-        base = metric.name.replace("_lower", "").replace("_upper", "")
-        name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
-        if "predicted" in name:
-            name = f"{name}@{labels['threshold']}"
-        if "policy" in labels or "k" in labels:
-            name = f"{name}@{labels.get('policy', labels.get('k'))}"
-        name = name.format(**labels)
-        found = _of_groups(sums, name, 0 if is_mature else None)
-        assert found is not None
-        return (found > 0).sum(axis=1) >= 8
+        return _of_intervals(metric, sums, labels)
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)
     if said.startswith("absent without events with a value"):
@@ -122,6 +113,20 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         known = [s for s in sums.catalogue.layout.at if s.startswith(name)]
         return np.sum([sums(s) for s in known], axis=0) > 0
     return stat(WITHOUT[said.removeprefix("absent without ").partition(", and")[0]]) > 0
+
+
+def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
+    """What the ends of intervals need: groups of users with any below."""
+    base = metric.name.replace("_lower", "").replace("_upper", "")
+    name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
+    if "predicted" in name:
+        name = f"{name}@{labels['threshold']}"
+    if "policy" in labels or "k" in labels:
+        name = f"{name}@{labels.get('policy', labels.get('k'))}"
+    is_mature = labels.get("maturity") == "mature"
+    found = _of_groups(sums, name.format(**labels), 0 if is_mature else None)
+    assert found is not None
+    return (found > 0).sum(axis=1) >= 8
 
 
 def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:

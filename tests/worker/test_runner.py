@@ -153,6 +153,26 @@ async def test_partitions_that_come_back_after_a_rebalance_go_on() -> None:
         await until(lambda: 0 not in store.claims, "the claim is given back")
 
 
+async def test_nothing_is_applied_between_the_last_commit_and_the_next_assignment() -> None:
+    """A partition that has committed does not go on while another one still commits."""
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await bench.runner.assign([0, 1])
+        other = bench.runner.partitions[1]
+        await until(lambda: bench.task.phase is other.phase is Phase.OWNED, "recovered")
+        async with other.lock:
+            revoked = asyncio.create_task(bench.runner.revoke())
+            await until(lambda: not bench.task.lock.locked(), "committed")
+            await asyncio.sleep(0)
+            bench.offer("impressions", 100, START_MS)
+            await asyncio.sleep(0.1)
+        await revoked
+        assert bench.task.phase is Phase.REVOKED
+        assert bench.task.committing is None
+        assert not bench.task.dirty
+        assert bench.task.committed.get("impressions", 0) == 0
+
+
 async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.MonkeyPatch) -> None:
     """The store is asked where the next commit has its number, but not yet its position."""
     monkeypatch.setattr(limits, "STANDING_SECONDS", 0.0)

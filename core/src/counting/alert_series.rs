@@ -4,7 +4,7 @@
 //! as users do. By time: a cell holds 16 consecutive panes, one place each. A series is kept apart
 //! from everything else, so that others stay when one comes or goes.
 
-use crate::changes::Segment;
+use crate::changes::UserAt;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::labels::Labels;
 use crate::counting::panes::{Overflow, Panes};
@@ -40,7 +40,7 @@ impl Series {
         &mut self,
         dimensions: &Dimensions,
         component: usize,
-        (user, event_ms, segment): (u64, i64, Segment),
+        (user, event_ms, segment): UserAt,
         amount: i64,
     ) {
         let parts = [Some(self.spec.above), Some(self.spec.below), self.spec.high];

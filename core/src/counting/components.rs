@@ -2,11 +2,13 @@
 
 use serde::Deserialize;
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, Valued, Weighing};
+use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, UserAt, Valued, Weighing};
 use crate::counting::custom::CustomSum;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
+use crate::slates::family::{Population, SlateValue};
+use crate::slates::values::SlateContext;
 
 /// Bits of the low limb of amounts of money.
 pub const LIMB_BITS: u32 = 32;
@@ -63,7 +65,7 @@ pub enum Change {
 
 impl Change {
     /// User, time and segment.
-    pub fn place(&self) -> (u64, i64, u32) {
+    pub fn place(&self) -> UserAt {
         match self {
             Change::Shown(x) => (x.user, x.event_ms, x.segment),
             Change::Given(x) => (x.user, x.event_ms, x.segment),
@@ -124,4 +126,43 @@ impl Component {
         };
         if counts { given.sign } else { 0 }
     }
+}
+
+/// What a component adds for a slate that is ranked.
+#[derive(Debug)]
+pub enum OfSlates {
+    Size(Population),
+    Value(SlateValue),
+}
+
+impl OfSlates {
+    pub fn amount(&self, context: &SlateContext) -> i64 {
+        match self {
+            OfSlates::Size(population) => i64::from(population.contains(context)),
+            OfSlates::Value(value) => value.millionths(context),
+        }
+    }
+}
+
+/// Components that slates which are ranked add to, with their places.
+pub fn of_slates(components: &[Component]) -> Result<Vec<(usize, OfSlates)>, String> {
+    let mut found = Vec::new();
+    for (place, component) in components.iter().enumerate() {
+        match component {
+            Component::Slates(population) if population != "all" => {
+                found.push((place, OfSlates::Size(Population::parse(population)?)));
+            }
+            Component::SlateValue {
+                name,
+                k,
+                convention,
+                population,
+            } => {
+                let value = SlateValue::new(name, i64::from(*k), convention, population)?;
+                found.push((place, OfSlates::Value(value)));
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
 }

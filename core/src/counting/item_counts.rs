@@ -5,14 +5,13 @@
 //! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
 //! which is a uniform sample of the items, the same one in every partition.
 
-use hashbrown::HashMap;
-
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
 use crate::counting::dimensions::Dimensions;
 use crate::counting::item_rows::{Key, Moment, PLACE_BITS, Rows};
 use crate::counting::labels::Labels;
-use crate::counting::panes::{Columns, MAX_SUM, Overflow, PANE_BITS, PaneStore};
-use crate::counting::rings::Rings;
+use crate::counting::pane_map::PaneMap;
+use crate::counting::panes::{Columns, Overflow, PaneStore, add_up};
+use crate::counting::rings::{Rings, number_of, ring_and_pane};
 use crate::hash::NONE;
 use crate::spec::ItemCountsSpec;
 
@@ -58,7 +57,6 @@ struct Pane {
     rows: Rows<Key>,
     without_item: usize,
     bits: u32,
-    is_changed: bool,
 }
 
 impl Pane {
@@ -67,7 +65,6 @@ impl Pane {
             rows: Rows::new(width),
             without_item: 0,
             bits,
-            is_changed: false,
         }
     }
 
@@ -92,15 +89,14 @@ pub struct ItemCounts {
     spec: ItemCountsSpec,
     places: Places,
     pub labels: Labels,
+    rings: Rings,
     unit_ms: i64,
     gathered: Rows<Moment>,
     /// Counts of no item at the time and under the label that came last.
     last: Option<(Moment, usize)>,
-    panes: HashMap<u64, Pane>,
-    changed: Vec<u64>,
+    panes: PaneMap<Pane>,
     /// Sample bits that new panes of each ring begin with.
     bits: Vec<u32>,
-    oldest: Vec<i64>,
 }
 
 impl ItemCounts {
@@ -108,15 +104,15 @@ impl ItemCounts {
         let places = Places {
             cutoffs: spec.cutoffs.len(),
         };
+        let rings = Rings::new(&spec.rings);
         Self {
             labels: Labels::new(spec.dimensions.clone(), spec.labels),
-            unit_ms: Rings::new(&spec.rings).unit_ms(),
+            unit_ms: rings.unit_ms(),
             gathered: Rows::new(places.width()),
             last: None,
-            panes: HashMap::new(),
-            changed: Vec::new(),
-            bits: vec![0; spec.rings.len()],
-            oldest: vec![i64::MIN; spec.rings.len()],
+            panes: PaneMap::default(),
+            bits: vec![0; rings.len()],
+            rings,
             places,
             spec: spec.clone(),
         }
@@ -197,132 +193,93 @@ impl ItemCounts {
         self.last = None;
         let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
         for (Moment(unit, key), counts) in gathered.iter() {
-            for number in 0..self.spec.rings.len() {
-                let ring = self.spec.rings[number];
+            let mut place = 0;
+            while let Some((number, ring)) = self.rings.get(place) {
                 let pane = (unit * self.unit_ms).div_euclid(ring.pane_ms);
                 if pane >= ring.oldest(stream_ms) {
-                    self.add(number, pane, key, counts)?;
+                    self.add(number_of(number, pane), self.bits[place], key, counts)?;
                 }
+                place += 1;
             }
         }
         gathered.clear();
         self.gathered = gathered;
-        self.expire(stream_ms);
-        for number in 0..self.spec.rings.len() {
-            self.bound(number);
+        if self.rings.advance(stream_ms) {
+            self.panes.expire(&self.rings, |_| ());
+        }
+        for place in 0..self.rings.len() {
+            self.bound(place);
         }
         Ok(())
     }
 
-    fn add(&mut self, ring: usize, pane: i64, key: Key, counts: &[i64]) -> Result<(), Overflow> {
-        let number = (ring as u64 + 1) << PANE_BITS | pane as u64;
-        let (width, bits) = (self.places.width(), self.bits[ring]);
-        let pane = self.panes.entry(number);
-        let pane = pane.or_insert_with(|| Pane::new(width, bits));
-        if !key.is_in_sample(pane.bits) {
+    /// Adds counts to a pane; a new one is of the sample of so many bits.
+    fn add(&mut self, number: u64, bits: u32, key: Key, counts: &[i64]) -> Result<(), Overflow> {
+        let width = self.places.width();
+        let found = self.panes.find_or(number, || Pane::new(width, bits));
+        if !key.is_in_sample(found.pane().bits) {
             return Ok(());
         }
-        if !std::mem::replace(&mut pane.is_changed, true) {
-            self.changed.push(number);
-        }
-        for (sum, amount) in pane.row(key).iter_mut().zip(counts) {
-            *sum += amount;
-            if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
-                return Err(Overflow);
-            }
-        }
-        Ok(())
-    }
-
-    fn expire(&mut self, stream_ms: i64) {
-        let oldest: Vec<i64> = self
-            .spec
-            .rings
-            .iter()
-            .map(|x| x.oldest(stream_ms))
-            .collect();
-        if oldest != self.oldest {
-            let is_live = |number: &u64| {
-                let pane = number & ((1 << PANE_BITS) - 1);
-                let ring = (number >> PANE_BITS) as usize - 1;
-                oldest.get(ring).is_some_and(|first| pane as i64 >= *first)
-            };
-            self.panes.retain(|number, _| is_live(number));
-            self.changed.retain(is_live);
-            self.oldest = oldest;
-        }
+        add_up(found.change().row(key), counts)
     }
 
     /// Beyond the bound of rows of a ring half of the items stay, and half of those, until they fit;
     /// where few are left, new panes hold more again. Rows of no item always stay: only panes and
     /// labels bound them.
-    fn bound(&mut self, ring: usize) {
-        let is_of = |number: &u64| (number >> PANE_BITS) as usize == ring + 1;
+    fn bound(&mut self, place: usize) {
+        let Some((ring, _)) = self.rings.get(place) else {
+            return;
+        };
+        let is_of = |number: u64| ring_and_pane(number).0 == ring;
         loop {
-            let of_ring = self.panes.iter().filter(|(number, _)| is_of(number));
+            let of_ring = self.panes.iter().filter(|(number, _)| is_of(*number));
             let rows: usize = of_ring.map(|(_, pane)| pane.items()).sum();
             if rows <= self.spec.limit {
                 if rows < self.spec.limit / 8 {
-                    self.bits[ring] = self.bits[ring].saturating_sub(1);
+                    self.bits[place] = self.bits[place].saturating_sub(1);
                 }
                 return;
             }
-            self.bits[ring] += 1;
-            let bits = self.bits[ring];
-            for (number, pane) in self.panes.iter_mut().filter(|(number, _)| is_of(number)) {
-                if pane.bits < bits {
+            self.bits[place] += 1;
+            let bits = self.bits[place];
+            self.panes.each(|found| {
+                if is_of(found.number) && found.pane().bits < bits {
+                    let pane = found.change();
                     pane.bits = bits;
                     pane.rows.retain(|key| key.is_in_sample(bits));
-                    if !std::mem::replace(&mut pane.is_changed, true) {
-                        self.changed.push(*number);
-                    }
                 }
-            }
+            });
         }
     }
 
     pub fn bytes(&self) -> usize {
-        let panes: usize = self.panes.values().map(|pane| pane.rows.bytes()).sum();
+        let panes: usize = self.panes.iter().map(|(_, pane)| pane.rows.bytes()).sum();
         panes + self.gathered.bytes()
     }
 
     /// Rows of items, of all panes.
     pub fn len(&self) -> usize {
-        self.panes.values().map(Pane::items).sum()
+        self.panes.iter().map(|(_, pane)| pane.items()).sum()
     }
 
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    /// Whether any pane holds a sample of its items.
-    pub fn is_sampled(&self) -> bool {
-        self.panes.values().any(|pane| pane.bits > 0)
-    }
 }
 
 impl PaneStore for ItemCounts {
     fn take_changed(&mut self) -> Vec<u64> {
-        let mut changed = std::mem::take(&mut self.changed);
-        for number in &changed {
-            if let Some(pane) = self.panes.get_mut(number) {
-                pane.is_changed = false;
-            }
-        }
-        changed.sort_unstable();
-        changed
+        self.panes.take_changed()
     }
 
     fn live(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.panes.keys().copied().collect();
-        numbers.sort_unstable();
-        numbers
+        self.panes.live()
     }
 
     fn dump(&self, numbers: &[u64]) -> Columns {
         let mut columns = Columns::default();
         for number in numbers {
-            let Some(pane) = self.panes.get(number) else {
+            let Some(pane) = self.panes.get(*number) else {
                 continue;
             };
             let mut push = |code: u64, value: i64| {
@@ -345,7 +302,7 @@ impl PaneStore for ItemCounts {
     }
 
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow> {
-        let ring = (number >> PANE_BITS) as usize;
+        let (ring, _) = ring_and_pane(number);
         let mut pane = Pane::new(self.places.width(), 0);
         for (code, value) in codes.iter().zip(values) {
             let (key, place) = (Key(*code as u64 >> PLACE_BITS), *code as u64 & SAMPLE_PLACE);
@@ -355,7 +312,10 @@ impl PaneStore for ItemCounts {
                 *count = *value;
             }
         }
-        if let Some(bits) = ring.checked_sub(1).and_then(|at| self.bits.get_mut(at)) {
+        if let Some(bits) = ring
+            .checked_sub(1)
+            .and_then(|at| self.bits.get_mut(at as usize))
+        {
             *bits = pane.bits.max(*bits);
         }
         self.panes.insert(number, pane);

@@ -69,8 +69,6 @@ pub struct Listing {
     /// Components of experiments, and of alert series, with their places.
     of_experiments: Vec<(usize, ListSum)>,
     of_series: Vec<(usize, ListSum)>,
-    /// Whether any metric looks at lists.
-    pub looks_at_lists: bool,
     /// The place of the dimension that is the category of items.
     pub category: Option<usize>,
 }
@@ -84,7 +82,6 @@ impl Listing {
             sums: NamedSums::of(&spec.items.lists, "lists_by_user_group", &places)?,
             of_experiments: of_lists(&spec.experiments.components),
             of_series: of_lists(&spec.alerts.components),
-            looks_at_lists: !spec.items.lists.is_empty(),
             category: spec.items.category,
         })
     }
@@ -128,25 +125,21 @@ impl Counting {
             user,
             sign,
         } = change.slate;
-        let listing = &mut self.listing;
-        if let Some(counts) = &mut listing.counts {
+        if let Some(counts) = &mut self.listing.counts {
             counts.listed(&self.dimensions, change);
         }
         let amount = |sum: ListSum| sign * sum.amount(change.items);
-        if let Some(sums) = &listing.sums {
+        if let Some(sums) = &self.listing.sums {
             sums.add(&mut self.panes, (event_ms, segment, user), amount);
         }
         let at = (user, event_ms, segment);
-        for (place, sum) in &listing.of_experiments {
-            let added = self
-                .experiments
-                .add(&self.dimensions, *place, at, amount(*sum));
-            self.has_overflowed |= added.is_err();
+        for i in 0..self.listing.of_experiments.len() {
+            let (place, sum) = self.listing.of_experiments[i];
+            self.add_to_experiments(place, at, amount(sum));
         }
-        for (place, sum) in &listing.of_series {
-            for series in &mut self.series {
-                series.add(&self.dimensions, *place, at, amount(*sum));
-            }
+        for i in 0..self.listing.of_series.len() {
+            let (place, sum) = self.listing.of_series[i];
+            self.add_to_series(place, at, amount(sum));
         }
     }
 

@@ -5,8 +5,8 @@
 //! at the resolution of the greatest common divisor of all pane lengths, then folded into the rings.
 
 use crate::changes::Segment;
-use crate::counting::rings::Rings;
-pub use crate::counting::rings::TOTALS;
+use crate::counting::pane_map::PaneMap;
+use crate::counting::rings::{Rings, TOTALS, number_of};
 use crate::hash::{HashMap, mix};
 
 /// Integers of a cell.
@@ -20,19 +20,6 @@ const GATHERED_ROWS: usize = 8192;
 const PLACE_BITS: u32 = BLOCK.ilog2();
 /// Bits of a statistic in a code, below its segment.
 pub const STAT_BITS: u32 = BLOCK_BITS + PLACE_BITS;
-/// Bits of a pane's index in its number, below its ring.
-pub const PANE_BITS: u32 = 32;
-
-fn number_of(ring: u64, pane: u64) -> u64 {
-    ring << PANE_BITS | pane
-}
-
-fn ring_and_pane(number: u64) -> (u64, i64) {
-    (
-        number >> PANE_BITS,
-        (number & ((1 << PANE_BITS) - 1)) as i64,
-    )
-}
 
 /// The integers of a cell.
 pub type Row = [i64; BLOCK];
@@ -75,11 +62,7 @@ impl Rows {
 }
 
 /// The places of the cells of one pane by segment << 8 | block.
-#[derive(Debug, Default)]
-struct Pane {
-    cells: hashbrown::HashMap<u32, u32>,
-    is_changed: bool,
-}
+type Pane = hashbrown::HashMap<u32, u32>;
 
 /// All rings of a partition, and the totals.
 #[derive(Debug)]
@@ -88,15 +71,25 @@ pub struct Panes {
     unit_ms: i64,
     gathered: Rows,
     totals: Rows,
-    panes: hashbrown::HashMap<u64, Pane>,
+    panes: PaneMap<Pane>,
     cells: Vec<Row>,
     free: Vec<u32>,
-    changed: Vec<u64>,
 }
 
 /// A sum would pass `MAX_SUM`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Overflow;
+
+/// Adds amounts to sums.
+pub fn add_up(sums: &mut [i64], amounts: &[i64]) -> Result<(), Overflow> {
+    for (sum, amount) in sums.iter_mut().zip(amounts) {
+        *sum = sum.checked_add(*amount).ok_or(Overflow)?;
+        if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
+            return Err(Overflow);
+        }
+    }
+    Ok(())
+}
 
 impl Panes {
     pub fn new(rings: Rings) -> Self {
@@ -105,10 +98,9 @@ impl Panes {
             rings,
             gathered: Rows::default(),
             totals: Rows::default(),
-            panes: hashbrown::HashMap::new(),
+            panes: PaneMap::default(),
             cells: Vec::new(),
             free: Vec::new(),
-            changed: Vec::new(),
         }
     }
 
@@ -181,7 +173,7 @@ impl Panes {
                     for_day_before.as_ref()
                 };
                 if let Some(amounts) = amounts.filter(|_| pane >= ring.oldest(stream_ms)) {
-                    self.add_row(number, pane as u64, cell, amounts)?;
+                    add_up(self.cell(number_of(number, pane), cell), amounts)?;
                 }
             }
         }
@@ -189,7 +181,7 @@ impl Panes {
         self.gathered.clear();
         let totals = std::mem::take(&mut self.totals);
         for (key, row) in totals.keys.iter().zip(&totals.rows) {
-            self.add_row(TOTALS, 0, *key as u32, row)?;
+            add_up(self.cell(number_of(TOTALS, 0), *key as u32), row)?;
         }
         self.totals = totals;
         self.totals.clear();
@@ -197,24 +189,9 @@ impl Panes {
         Ok(())
     }
 
-    fn add_row(&mut self, ring: u64, pane: u64, cell: u32, amounts: &Row) -> Result<(), Overflow> {
-        let row = self.cell(number_of(ring, pane), cell);
-        for (sum, amount) in row.iter_mut().zip(amounts) {
-            *sum = sum.checked_add(*amount).ok_or(Overflow)?;
-            if sum.unsigned_abs() > MAX_SUM.unsigned_abs() {
-                return Err(Overflow);
-            }
-        }
-        Ok(())
-    }
-
     fn cell(&mut self, number: u64, cell: u32) -> &mut Row {
-        let pane = self.panes.entry(number).or_default();
-        if !pane.is_changed {
-            pane.is_changed = true;
-            self.changed.push(number);
-        }
-        let at = *pane.cells.entry(cell).or_insert_with(|| {
+        let pane = self.panes.find_or(number, Pane::default).change();
+        let at = *pane.entry(cell).or_insert_with(|| {
             self.free.pop().unwrap_or_else(|| {
                 self.cells.push([0; BLOCK]);
                 self.cells.len() as u32 - 1
@@ -225,25 +202,14 @@ impl Panes {
 
     /// Forgets the panes that no window at or after `stream_ms` covers.
     fn expire(&mut self, stream_ms: i64) {
-        if !self.rings.advance(stream_ms) {
-            return;
-        }
-        let is_gone = |number: u64| {
-            let (ring, pane) = ring_and_pane(number);
-            self.rings.is_gone(ring, pane)
-        };
-        let (cells, free) = (&mut self.cells, &mut self.free);
-        self.panes.retain(|number, pane| {
-            let keep = !is_gone(*number);
-            if !keep {
-                for at in pane.cells.values() {
-                    cells[*at as usize] = [0; BLOCK];
-                    free.push(*at);
+        if self.rings.advance(stream_ms) {
+            self.panes.expire(&self.rings, |pane| {
+                for at in pane.values() {
+                    self.cells[*at as usize] = [0; BLOCK];
+                    self.free.push(*at);
                 }
-            }
-            keep
-        });
-        self.changed.retain(|number| !is_gone(*number));
+            });
+        }
     }
 }
 
@@ -265,35 +231,26 @@ pub trait PaneStore: Sync {
     fn live(&self) -> Vec<u64>;
     /// The sums of some panes.
     fn dump(&self, numbers: &[u64]) -> Columns;
-    /// Puts back what `dump` gave of one pane, as unchanged.
+    /// Puts back what `dump` gave of one pane.
     fn load(&mut self, number: u64, codes: &[i64], values: &[i64]) -> Result<(), Overflow>;
 }
 
 impl PaneStore for Panes {
     fn take_changed(&mut self) -> Vec<u64> {
-        let mut changed = std::mem::take(&mut self.changed);
-        for number in &changed {
-            if let Some(pane) = self.panes.get_mut(number) {
-                pane.is_changed = false;
-            }
-        }
-        changed.sort_unstable();
-        changed
+        self.panes.take_changed()
     }
 
     fn live(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.panes.keys().copied().collect();
-        numbers.sort_unstable();
-        numbers
+        self.panes.live()
     }
 
     fn dump(&self, numbers: &[u64]) -> Columns {
         let mut columns = Columns::default();
         for number in numbers {
-            let Some(pane) = self.panes.get(number) else {
+            let Some(pane) = self.panes.get(*number) else {
                 continue;
             };
-            let mut cells: Vec<(u32, u32)> = pane.cells.iter().map(|(c, at)| (*c, *at)).collect();
+            let mut cells: Vec<(u32, u32)> = pane.iter().map(|(c, at)| (*c, *at)).collect();
             cells.sort_unstable();
             for (cell, at) in cells {
                 let sums = self.cells[at as usize].iter().enumerate();

@@ -9,8 +9,23 @@ use crate::spec::{DayBefore, Ring};
 
 /// The ring of the totals since the state began: it has the one pane 0.
 pub const TOTALS: u64 = 9;
+/// Bits of a pane's index in its number, below its ring.
+pub const PANE_BITS: u32 = 32;
 /// More than any number of a ring.
 const NUMBERS: usize = 2 * TOTALS as usize;
+
+/// The number of a pane among those of all rings.
+pub fn number_of(ring: u64, pane: i64) -> u64 {
+    ring << PANE_BITS | pane as u64
+}
+
+/// The ring of a pane, and its index.
+pub fn ring_and_pane(number: u64) -> (u64, i64) {
+    (
+        number >> PANE_BITS,
+        (number & ((1 << PANE_BITS) - 1)) as i64,
+    )
+}
 
 /// All rings of a partition, or of an alert series.
 #[derive(Debug)]
@@ -59,6 +74,14 @@ impl Rings {
     pub fn unit_ms(&self) -> i64 {
         let unit = self.all.iter().fold(0, |unit, (_, r)| gcd(unit, r.pane_ms));
         unit.max(1)
+    }
+
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
     }
 
     /// Number and ring at a place.

@@ -97,7 +97,7 @@ impl Partition {
     }
 
     fn load_impressions(&mut self, columns: &Columns) -> Result<(), LoadError> {
-        let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
+        let weights_at = weights_reader(columns, self.attribution.policies)?;
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;
         for (at, stored) in ImpressionRow::rows(columns)?.enumerate() {
             self.attribution.items.load_open(item_at(at));
@@ -148,7 +148,7 @@ impl Partition {
         let counts: Vec<&[i32]> = (0..kinds)
             .map(|kind| columns.get(&format!("final_{kind}")))
             .collect::<Result<_, _>>()?;
-        let weights_at = weights_reader(columns, self.attribution.weights.policies)?;
+        let weights_at = weights_reader(columns, self.attribution.policies)?;
         let item_at = items_reader(columns, self.attribution.items.is_kept)?;
         let open = self.open_rows();
         let horizon_ms = self.horizon_ms(Table::Retained).unwrap_or(NEVER);

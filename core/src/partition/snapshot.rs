@@ -176,7 +176,7 @@ impl Partition {
         let weights = &self.attribution.weights;
         let rows = weights.open.range(first, end);
         let found: Vec<&Weights> = rows.filter_map(|row| weights.open.get(row)).collect();
-        store_weights(&mut columns, weights.policies, &found);
+        store_weights(&mut columns, self.attribution.policies, &found);
         let items = &self.attribution.items;
         let shown = items.open.range(first, end);
         let shown = shown.filter_map(|row| items.open.get(row));
@@ -217,7 +217,11 @@ impl Partition {
         let of_rows = rows
             .iter()
             .filter_map(|(_, row, _)| weights.retained.get(*row));
-        store_weights(&mut columns, weights.policies, &of_rows.collect::<Vec<_>>());
+        store_weights(
+            &mut columns,
+            self.attribution.policies,
+            &of_rows.collect::<Vec<_>>(),
+        );
         let items = &self.attribution.items;
         let shown = rows
             .iter()

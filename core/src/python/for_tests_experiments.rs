@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::changes::Segment;
+use crate::changes::{Segment, UserAt};
 use crate::columns::{Columns, Values};
 use crate::counting::dimensions::Dimensions;
 use crate::counting::panes::Overflow;
@@ -55,7 +55,7 @@ impl ExperimentsForTests {
         kept.into_iter().map(str::to_owned).collect()
     }
 
-    fn add(&mut self, component: usize, place: (u64, i64, Segment), amount: i64) -> PyResult<()> {
+    fn add(&mut self, component: usize, place: UserAt, amount: i64) -> PyResult<()> {
         let added = self
             .experiments
             .add(&self.dimensions, component, place, amount);

@@ -7,7 +7,8 @@ use crate::changes::{ItemOf, Listed, Segment, Slate as SlateChange};
 use crate::counting::Counting;
 
 impl Attribution {
-    /// A slate is about to have another member: the list that was emitted for it is retracted, once.
+    /// A slate is about to have another impression. Where it takes it as a member, the list that was
+    /// emitted for it is retracted, once.
     pub(crate) fn retract_list(&mut self, slate: u32, counting: &mut Counting) {
         if !self.items.is_kept {
             return;
@@ -15,6 +16,9 @@ impl Attribution {
         let Some(found) = self.slates.get_mut(slate) else {
             return;
         };
+        if !found.takes(self.rules.slate_items) {
+            return;
+        }
         if !std::mem::replace(&mut found.is_list_dirty, true) {
             self.slates.dirty_lists.push(slate);
             self.emit_list(slate, -1, counting);
