@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from streamer.ingest.hash_key import HashKey
-from streamer.ingest.time_zones import zone_offsets
+from streamer.ingest.mapping import mapped_layout, value_settings
 from streamer.metrics import (
     custom_sums,
     engagement,
@@ -127,21 +127,25 @@ def records_spec(settings: Settings) -> dict[str, Any]:
 
 def _source(settings: Settings, log: Log) -> dict[str, Any]:
     """What the records of a log look like."""
+    events = settings.events
+    if log.source is not None:
+        source = settings.sources[log.source]
+        return {
+            "values": value_settings(source.positions_from, source.zone),
+            "layout": {"mapped": mapped_layout(settings, source, log)},
+        }
     (kind,) = log.kinds
     names = settings.events.fields
     of_settings = (*settings.dimension_names, *settings.policy_fields)
     fields = (*field_names(kind), *of_settings, *settings.custom_fields[kind])
     own = {ours: names[ours] for ours in fields if ours in names}
-    values = {
-        "positions_from": settings.events.positions_from,
-        "zone": zone_offsets(settings.events.zone),
-    }
+    values = value_settings(events.positions_from, events.zone)
     return {"values": values, "layout": {"flat": {"kind": kind, "names": own}}}
 
 
 def _logs(settings: Settings) -> list[dict[str, Any]]:
     return [
-        {"name": log.name, "source": i, "rank": 0, "kinds": log.kinds}
+        {"name": log.name, "source": i, "rank": i if settings.sources else 0, "kinds": log.kinds}
         for i, log in enumerate(settings.logs.values())
     ]
 

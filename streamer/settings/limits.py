@@ -57,6 +57,8 @@ MAX_THRESHOLDS = 5
 MAX_POLICIES = 4
 """Policies that are estimated: weights are kept with every impression, 16 bytes where there are any
 policies, and four are stored for each."""
+MAX_SOURCES = 64
+"""Sources: each topic of one has a log in every partition."""
 MAX_COMPOSITES = 16
 COMPOSITE_PARTS = (2, 6)
 """Metrics of a composite: experiments keep the products of all numerators and denominators, 78 of

@@ -16,9 +16,10 @@ from streamer.errors import SettingsError
 from streamer.settings.model import Settings
 from streamer.settings.names import PREFIX, hint, refuse_near_misses
 from streamer.settings.section import SECRETS
+from streamer.settings.source_rules import with_presets
 from streamer.settings.validation import validate
 
-_LISTS = ("alerts", "composites", "custom", "dimensions", "experiments", "policies")
+_LISTS = ("alerts", "composites", "custom", "dimensions", "experiments", "policies", "sources")
 """Lists of tables, which the environment overrides as a whole: `STREAMER_EXPERIMENTS=[{ … }]`."""
 
 
@@ -60,7 +61,7 @@ def _lay_over(data: dict[str, Any], path: list[str], text: str, key: str) -> Non
 def parse(data: Mapping[str, Any], where: str = "the settings") -> Settings:
     """Settings of a TOML document; SettingsError names the path of what is wrong."""
     try:
-        settings = msgspec.convert(data, Settings, strict=False)
+        settings = msgspec.convert(with_presets(data), Settings, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(f"{error}{hint(str(error), Settings)}; in {where}") from error
     validate(settings)

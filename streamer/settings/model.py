@@ -16,6 +16,7 @@ from streamer.settings.experiments import Experiment
 from streamer.settings.logs import Log, logs_of
 from streamer.settings.policies import Policy
 from streamer.settings.section import Section
+from streamer.settings.sources import Source
 
 
 class Topics(Section, frozen=True):
@@ -301,6 +302,7 @@ class Settings(Section, frozen=True):
     policies: tuple[Policy, ...] = ()
     custom: tuple[Custom, ...] = ()
     composites: tuple[Composite, ...] = ()
+    sources: tuple[Source, ...] = ()
     exporter: Exporter = Exporter()
     limits: Limits = Limits()
 

@@ -20,6 +20,7 @@ from streamer.settings.fields import validate_fields
 from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.policy_rules import validate_policies
 from streamer.settings.redis_url import validate_url
+from streamer.settings.source_rules import validate_sources
 
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
@@ -41,6 +42,7 @@ def validate(s: Settings) -> None:
     validate_policies(s)
     validate_custom(s)
     validate_fields(s)
+    validate_sources(s)
     _validate_windows(s)
     validate_composites(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms

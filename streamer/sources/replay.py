@@ -17,7 +17,6 @@ from streamer.ingest.record import reason_of_no_topic
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import Readout, readout
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.sources.files import NO_TOPIC, Line
 from streamer.state.partition import Partition
@@ -31,7 +30,8 @@ _MAX_BATCHES = 64
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """A line that does not count; ``value`` is the line unchanged, ``topic`` one of KINDS. A line
+    """A line that does not count; ``value`` is the line unchanged, ``topic`` the
+    name of its log. A line
     that belongs to no topic has the topic "", and partition and offset -1."""
 
     topic: str
@@ -67,7 +67,7 @@ class Replay:
         self.lines = 0
         self._keys = KeyReader(settings)
         self._on_dead = on_dead
-        self._logs = [{kind: _Log() for kind in KINDS} for _ in range(partitions)]
+        self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
 
     def feed(self, lines: Sequence[Line]) -> None:
@@ -109,7 +109,7 @@ class Replay:
         """Every topic was read to its end."""
         self._apply_all()
         for partition in self.partitions:
-            partition.apply((), at_end=KINDS)
+            partition.apply((), at_end=list(partition.logs))
 
     @property
     def accepted(self) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 from streamer.state.partition import Partition
 
@@ -77,4 +76,4 @@ class Engines:
     def finish(self) -> None:
         """Every topic was read to its end."""
         for partition in self.partitions:
-            partition.apply((), at_end=KINDS)
+            partition.apply((), at_end=list(partition.logs))

@@ -1,0 +1,63 @@
+"""Paths into records: ``properties.products[0].id``.
+
+A step is a name, ``["odd.name"]``, the number of an element from 0, or ``[key=text]``: the element
+of a list of objects whose field ``key`` is that text. ``$`` is the record.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from streamer.errors import SettingsError
+
+_TOKEN = re.compile(
+    r"""
+    \.(?P<name>[^.\[\]"]+)
+    | \[(?P<number>\d+)\]
+    | \["(?P<quoted>[^"]+)"\]
+    | \[(?P<key>[^\]="]+)=(?P<equals>[^\]]+)\]
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """The element of a list whose field ``key`` is the text ``equals``."""
+
+    key: str
+    equals: str
+
+
+Step = str | int | Where
+Path = tuple[Step, ...]
+
+
+def path_of(text: str) -> Path:
+    """The steps of a path; SettingsError where it is none. ``$`` is not one of them.
+
+    >>> path_of("properties.products[0].id")
+    ('properties', 'products', 0, 'id')
+    >>> path_of('event_params[key=page].value["string.value"]')
+    ('event_params', Where(key='key', equals='page'), 'value', 'string.value')
+    """
+    rest = text.removeprefix("$.")
+    rest = rest if rest.startswith("[") else f".{rest}"
+    steps: list[Step] = []
+    at = 0
+    while at < len(rest):
+        found = _TOKEN.match(rest, at)
+        if found is None:
+            raise SettingsError(
+                f"{text!r} is no path: write it like properties.products[0].id, with "
+                '["odd.name"] for a name with dots'
+            )
+        if found["number"] is not None:
+            steps.append(int(found["number"]))
+        elif found["key"] is not None:
+            steps.append(Where(found["key"], found["equals"]))
+        else:
+            steps.append(found["name"] or found["quoted"])
+        at = found.end()
+    return tuple(steps)

@@ -1,0 +1,212 @@
+"""Rules of ``[[sources]]`` that types cannot say, and the presets laid under them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zoneinfo
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from streamer.errors import SettingsError
+from streamer.settings import limits
+from streamer.settings.event_fields import ACTIONS, field_names
+from streamer.settings.nearest import nearest
+from streamer.settings.paths import path_of
+from streamer.settings.sources import KIND_OF_RULE, FieldSource
+
+if TYPE_CHECKING:
+    from streamer.settings.model import Settings
+    from streamer.settings.sources import Source
+
+PRESETS = ("segment", "ga4", "snowplow", "cloudevents", "debezium")
+UNITS = ("ms", "s", "us", "ns", "iso")
+_FORMS = ("path", "constant", "header", "key", "timestamp", "product")
+_TIMES = ("ts", "start_ts", "end_ts")
+
+
+def with_presets(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A document of settings in which each source has the keys of its preset, too."""
+    sources = data.get("sources")
+    if not isinstance(sources, list):
+        return data
+    return {**data, "sources": [_with_preset(source) for source in sources]}
+
+
+def _with_preset(source: Any) -> Any:
+    name = source.get("preset") if isinstance(source, dict) else None
+    if name not in PRESETS:
+        return source  # refused with a place by the rules
+    text = resources.files("streamer.settings").joinpath(f"presets/{name}.toml").read_text("utf-8")
+    return laid_over(tomllib.loads(text), source)
+
+
+def laid_over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two documents as one: tables key by key, all other values those of ``over``.
+
+    >>> laid_over({"a": {"b": 1, "c": 2}, "d": [1]}, {"a": {"c": 3}, "d": [2]})
+    {'a': {'b': 1, 'c': 3}, 'd': [2]}
+    """
+    made = dict(under)
+    for key, value in over.items():
+        below = made.get(key)
+        is_table = isinstance(value, dict) and isinstance(below, dict) and not _is_form(below)
+        made[key] = laid_over(below, value) if is_table and below is not None else value
+    return made
+
+
+def _is_form(table: Mapping[str, Any]) -> bool:
+    """Whether a table says where one field stands."""
+    return table.keys() <= {*_FORMS, "unit"}
+
+
+def validate_sources(s: Settings) -> None:
+    """Raise SettingsError where a source cannot be read as it says."""
+    taken: dict[str, str] = {}
+    for i, source in enumerate(s.sources):
+        at = f"at sources[{i}]"
+        if source.preset is not None and source.preset not in PRESETS:
+            raise SettingsError(f"preset = {source.preset!r}: one of {', '.join(PRESETS)}; {at}")
+        if not source.topics:
+            raise SettingsError(f"topics = []: at least one name, or a pattern like '^web-'; {at}")
+        for topic in source.topics:
+            _validate_topic(topic, at)
+            if topic in taken:
+                raise SettingsError(f"topic {topic!r} is in {taken[topic]}, too; {at}")
+            taken[topic] = f"sources[{i}]"
+        if source.positions_from not in (0, 1):
+            raise SettingsError(f"positions_from = {source.positions_from}: 0 or 1; {at}")
+        validate_zone(source.zone, f"zone; {at}")
+        _validate_kind(source, at)
+        _validate_fields(s, source, at)
+    if len(s.sources) > limits.MAX_SOURCES:
+        raise SettingsError(f"{len(s.sources)} sources; at most {limits.MAX_SOURCES}")
+
+
+def _validate_topic(topic: str, at: str) -> None:
+    if not topic.startswith("^"):
+        if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None:
+            raise SettingsError(f"{topic!r} is no name of a topic, nor a pattern (^…); {at}")
+        return
+    try:
+        re.compile(topic)
+    except re.error as error:
+        raise SettingsError(f"{topic!r} is no regular expression: {error}; {at}") from None
+
+
+def validate_zone(name: str, at: str) -> None:
+    """Raise SettingsError where there is no such time zone."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise SettingsError(
+            f"zone = {name!r}: no such time zone; write it like 'Europe/Berlin'; at {at}"
+        ) from None
+
+
+def _validate_kind(source: Source, at: str) -> None:
+    kind, at = source.kind, f"{at}.kind"
+    if kind.fixed is not None:
+        if kind.fixed not in KIND_OF_RULE:
+            raise SettingsError(f"fixed = {kind.fixed!r}: one of {', '.join(KIND_OF_RULE)}; {at}")
+        return
+    where: dict[str, str] = {}
+    for events, values in kind.rules.items():
+        for value, rule in values.items():
+            if value in where:
+                raise SettingsError(f"{value!r} is both {where[value]} and {events}; {at}")
+            where[value] = events
+            if rule.feedback is not None and events != "clicks":
+                raise SettingsError(f"{value!r}: only clicks have feedback; {at}")
+            if rule.action is not None and (events != "sessions" or rule.action not in ACTIONS):
+                raise SettingsError(
+                    f"{value!r}: action = {rule.action!r}: of sessions one of "
+                    f"{', '.join(ACTIONS)}; {at}"
+                )
+    if both := where.keys() & set(source.kind.ignored):
+        raise SettingsError(f"{min(both)!r} is both ignored and {where[min(both)]}; {at}")
+    if not where:
+        raise SettingsError(
+            "no record of it would count: say what its records are, with fixed = 'click', or with "
+            f"field = 'event' and click = ['Product Clicked']; {at}"
+        )
+    if kind.field is None and kind.header is None:
+        for topic in source.topics:
+            if topic not in where and not topic.startswith("^"):
+                raise SettingsError(
+                    f"nothing says what the records of topic {topic!r} are: name it, as in "
+                    f"click = [{topic!r}]; or set field, header or fixed; {at}"
+                )
+    for path in (kind.field,) if isinstance(kind.field, str) else kind.field or ():
+        _validate_path(path, at)
+
+
+def _validate_fields(s: Settings, source: Source, at: str) -> None:
+    own = (name for fields in s.custom_fields.values() for name in fields)
+    others = (*s.dimension_names, *s.policy_fields, *own)
+    every = tuple(
+        dict.fromkeys((*(n for k in KIND_OF_RULE.values() for n in field_names(k)), *others))
+    )
+    for key, kind in KIND_OF_RULE.items():
+        for ours, said in getattr(source, key).fields.items():
+            known = (*field_names(kind), *others)
+            _validate_field(ours, said, known, f"{at}.{key}.fields")
+    for ours, said in source.fields.items():
+        _validate_field(ours, said, every, f"{at}.fields")
+    for root in source.roots:
+        if root:
+            _validate_path(root.replace("{}", "x"), f"{at}.roots")
+
+
+def _validate_field(ours: str, said: FieldSource, known: tuple[str, ...], at: str) -> None:
+    if ours not in known or ours == "type":
+        close = nearest(ours, known)
+        meant = f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
+        raise SettingsError(f"{ours}: no event field or dimension is called so: {meant}; {at}")
+    if said is True:
+        raise SettingsError(f"{ours} = true: a path, a table, a list of them, or false; {at}")
+    for form in forms_of(said):
+        _validate_form(ours, form, f"{at}.{ours}")
+
+
+def forms_of(said: FieldSource) -> Iterator[dict[str, Any]]:
+    """Where a field stands, as tables."""
+    if isinstance(said, bool):
+        return
+    for one in said if isinstance(said, tuple) else (said,):
+        yield {"path": one} if isinstance(one, str) else one
+
+
+def _validate_form(ours: str, form: dict[str, Any], at: str) -> None:
+    given = [name for name in _FORMS if name in form]
+    others = form.keys() - {*_FORMS, "unit"}
+    if len(given) != 1 or others:
+        raise SettingsError(f"{form}: exactly one of {', '.join(_FORMS)}, and unit; {at}")
+    name, value = given[0], form[given[0]]
+    if "unit" in form and (ours not in _TIMES or form["unit"] not in UNITS):
+        raise SettingsError(
+            f"unit = {form['unit']!r}: of {', '.join(_TIMES)} one of {', '.join(UNITS)}; {at}"
+        )
+    if name == "path":
+        _validate_path(value, at)
+    elif name == "product":
+        if ours != "value" or not isinstance(value, list) or len(value) != 2:
+            raise SettingsError(f"product = {value!r}: two paths, of `value` only; {at}")
+        for path in value:
+            _validate_path(path, at)
+    elif name == "constant" and not isinstance(value, str | int | float | bool):
+        raise SettingsError(f"constant = {value!r}: a text, a number, or true or false; {at}")
+    elif name == "header" and not isinstance(value, str):
+        raise SettingsError(f"header = {value!r}: the name of a Kafka header; {at}")
+    elif name in ("key", "timestamp") and value is not True:
+        raise SettingsError(f"{name} = {value!r}: true; {at}")
+
+
+def _validate_path(path: Any, at: str) -> None:
+    if not isinstance(path, str):
+        raise SettingsError(f"{path!r} is no path; {at}")
+    try:
+        path_of(path)
+    except SettingsError as error:
+        raise SettingsError(f"{error}; {at}") from None

@@ -1,0 +1,111 @@
+"""Settings of sources: topics whose records have another shape than ours, and where our fields
+stand in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from streamer.settings.section import Section
+
+FieldSource = str | bool | dict[str, Any] | tuple[str | dict[str, Any], ...]
+"""Where a field stands: a path, a table, or several of which the first counts that has a value;
+false where it is not to be read."""
+KIND_OF_RULE = {
+    "impression": "impressions",
+    "click": "clicks",
+    "conversion": "conversions",
+    "session": "sessions",
+}
+"""Key of ``[sources.kind]`` → kind of events."""
+
+
+class KindValue(Section, frozen=True):
+    """A value that says what a record is, with what follows from it."""
+
+    value: str
+    feedback: str | None = None
+    """Of clicks: the kind of feedback."""
+    action: str | None = None
+    """Of sessions: `start`, `view`, `dwell` or `end`."""
+
+
+class SourceKind(Section, frozen=True):
+    """[sources.kind]: what a record is. Without `field`, `header` and `fixed` the values are names
+    of topics."""
+
+    field: str | tuple[str, ...] | None = None
+    """Path of the field that says it; of several the first that is there."""
+    header: str | None = None
+    """Kafka header that says it."""
+    fixed: str | None = None
+    """`impression`, `click`, `conversion` or `session`, where all records are of one kind."""
+    impression: tuple[str | KindValue, ...] = ()
+    """Values of impressions."""
+    click: tuple[str | KindValue, ...] = ()
+    """Values of clicks and other feedback: `"Product Clicked"`, or
+    `{ value = "Product Liked", feedback = "like" }`."""
+    conversion: tuple[str | KindValue, ...] = ()
+    """Values of conversions."""
+    session: tuple[str | KindValue, ...] = ()
+    """Values of sessions: `{ value = "page", action = "view" }`."""
+    ignored: tuple[str, ...] = ()
+    """Values that are known and not counted. All others are rejected as `kind`."""
+
+    @property
+    def rules(self) -> dict[str, dict[str, KindValue]]:
+        """Kind of events → value → what follows from it."""
+        found: dict[str, dict[str, KindValue]] = {}
+        for key, kind in KIND_OF_RULE.items():
+            values = [
+                v if isinstance(v, KindValue) else KindValue(value=v) for v in getattr(self, key)
+            ]
+            found[kind] = {each.value: each for each in values}
+        return found
+
+
+class KindFields(Section, frozen=True):
+    """[sources.click] and the like: what is different in records of one kind."""
+
+    fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
+    """As `fields` of the source, which they override."""
+
+
+class Source(Section, frozen=True):
+    """[[sources]]: topics that are read instead of those of `[kafka.topics]`."""
+
+    topics: tuple[str, ...]
+    """Names of topics; one that begins with `^` is a regular expression."""
+    name: str | None = None
+    """What the source is called in messages. Default: its first topic."""
+    preset: str | None = None
+    """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
+    `snowplow`, `cloudevents` or `debezium`."""
+    kind: SourceKind = SourceKind()
+    roots: tuple[str, ...] = ("",)
+    """Paths of the objects in which a field that is not mapped is looked for under its own name;
+    `""`: the record. `{}` stands for the name, where it is not last:
+    `event_params[key={}].value.string_value`."""
+    fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
+    """Our name of a field or dimension = where it stands. `items` is a list: fields of an item are
+    then relative to its elements, or begin with `$.` at the record."""
+    impression: KindFields = KindFields()
+    click: KindFields = KindFields()
+    conversion: KindFields = KindFields()
+    session: KindFields = KindFields()
+    positions_from: int = 1
+    """The number of the first position: 0 or 1."""
+    zone: str = "UTC"
+    """Time zone of times without an offset, by its name in the IANA database."""
+
+    @property
+    def called(self) -> str:
+        """Its name in messages."""
+        return self.name or self.topics[0]
+
+    def fields_of(self, kind: str) -> dict[str, FieldSource]:
+        """Where the fields of a kind of events stand, as far as that is said."""
+        key = next(key for key, its in KIND_OF_RULE.items() if its == kind)
+        own: KindFields = getattr(self, key)
+        return self.fields | own.fields

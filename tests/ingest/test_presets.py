@@ -1,0 +1,282 @@
+"""Presets: records as each product documents them, and what they count as."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from streamer.ingest.record import record_decoder
+from streamer.kafka.chunk import encoded_headers
+from streamer.settings.load import parse
+from streamer.settings.source_rules import PRESETS
+from streamer.testing import Engines, LogRecord, chunks_of
+from tests.support.agreement import read_engines
+
+Object = dict[str, Any]
+MS = 1_793_527_200_000
+"""2026-11-01 10:00:00 UTC."""
+
+SEGMENT: list[tuple[Object, Object | str]] = [
+    (
+        {
+            "anonymousId": "507f191e810c19729de860ea",
+            "context": {"ip": "8.8.8.8", "experiment": {"variant": "B"}, "surface": "deals"},
+            "event": "Product List Viewed",
+            "messageId": "022bb90c-bbac-11e4-8dfc-aa07a5b093db",
+            "originalTimestamp": "2026-11-01T09:59:59.000Z",
+            "properties": {
+                "list_id": "hot_deals_1",
+                "category": "Deals",
+                "products": [
+                    {"product_id": "a", "sku": "1", "position": 1, "category": "Games"},
+                    {"sku": "b", "position": 2, "variant": "Red"},
+                ],
+            },
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "type": "track",
+            "userId": "AiUGstSDIg",
+        },
+        {"items": [("a", 1), ("b", 2)], "user": "AiUGstSDIg", "dimensions": ["B", "deals"]},
+    ),
+    (
+        {
+            "userId": None,
+            "anonymousId": "507f",
+            "event": "Product Clicked",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "properties": {"product_id": "a", "variant": "Red", "position": 3},
+        },
+        {"lines": [("a", 3)], "user": "507f", "dimensions": ["", ""]},
+    ),
+    (
+        {
+            "userId": 17,
+            "event": "Order Completed",
+            "timestamp": "2026-11-01T10:00:00.000Z",
+            "properties": {
+                "order_id": "50314b8e",
+                "total": 27.5,
+                "products": [
+                    {"product_id": "a", "price": 19, "quantity": 2},
+                    {"product_id": "b", "price": 3.5, "quantity": 1},
+                ],
+            },
+        },
+        {"lines": [("a", 38_000_000), ("b", 3_500_000)], "user": "17"},
+    ),
+    ({"event": "Product Added", "userId": "u"}, "ignored"),
+    ({"event": "Signed Up", "userId": "u"}, "kind"),
+    ({"type": "identify", "userId": "u"}, "kind"),
+]
+
+GA4: list[tuple[Object, Object | str]] = [
+    (
+        {  # a row of the BigQuery export
+            "event_date": "20261101",
+            "event_timestamp": "1793527200000123",
+            "event_name": "view_item_list",
+            "event_params": [
+                {"key": "ga_session_id", "value": {"int_value": "1793527100"}},
+                {"key": "variant", "value": {"string_value": "B", "int_value": None}},
+            ],
+            "user_id": None,
+            "user_pseudo_id": "1234567.1793527100",
+            "items": [{"item_id": "a", "index": 1}, {"item_id": "b", "index": 2}],
+        },
+        {"items": [("a", 1), ("b", 2)], "user": "1234567.1793527100", "dimensions": ["B", ""]},
+    ),
+    (
+        {  # an event of the Measurement Protocol
+            "client_id": "c1",
+            "timestamp_micros": "1793527200000000",
+            "name": "select_item",
+            "params": {"item_list_id": "related", "items": [{"item_id": "a", "index": 5}]},
+        },
+        {"lines": [("a", 5)], "user": "c1"},
+    ),
+    (
+        {
+            "event_timestamp": 1_793_527_200_000_000,
+            "event_name": "purchase",
+            "user_id": "u7",
+            "ecommerce": {"transaction_id": "T_12345", "purchase_revenue": 72.05},
+            "items": [{"item_id": "a", "price": 10.01, "quantity": 3}, {"item_id": "b"}],
+        },
+        {"lines": [("a", 30_030_000), ("b", 0)], "user": "u7", "event_id": "T_12345"},
+    ),
+    (
+        {
+            "event_timestamp": 1_793_527_200_000_000,
+            "event_name": "page_view",
+            "user_pseudo_id": "p",
+            "event_params": [{"key": "ga_session_id", "value": {"int_value": 5}}],
+        },
+        {"session": "5", "action": 1, "user": "p"},
+    ),
+    ({"event_name": "scroll"}, "ignored"),
+]
+
+_ACTION = "unstruct_event_com_snowplowanalytics_snowplow_ecommerce_snowplow_ecommerce_action_1"
+_PRODUCTS = "contexts_com_snowplowanalytics_snowplow_ecommerce_product_1"
+SNOWPLOW: list[tuple[Object, Object | str]] = [
+    (
+        {
+            "app_id": "shop",
+            "platform": "web",
+            "collector_tstamp": "2026-11-01T10:00:03.000Z",
+            "derived_tstamp": "2026-11-01 10:00:00.000",
+            "event": "unstruct",
+            "event_name": "snowplow_ecommerce_action",
+            "event_id": "f4b8dd3c-85ef-4c42-9207-11ef61b2a46e",
+            "user_id": None,
+            "domain_userid": "8c9104e3",
+            _ACTION: {"type": "list_view", "name": "recommended"},
+            _PRODUCTS: [{"id": "a", "category": "c", "price": 5}, {"id": "b", "category": "c"}],
+        },
+        {"items": [("a", 1), ("b", 2)], "user": "8c9104e3"},
+    ),
+    (
+        {
+            "derived_tstamp": "2026-11-01T10:00:00.000Z",
+            "event_id": "e",
+            "user_id": "u",
+            _ACTION: {"type": "transaction"},
+            _PRODUCTS: [{"id": "a", "price": 5.5, "quantity": 2, "currency": "EUR"}],
+        },
+        {"lines": [("a", 11_000_000)], "user": "u", "event_id": "e"},
+    ),
+    (
+        {
+            "event": "page_view",
+            "collector_tstamp": "2026-11-01T10:00:00Z",
+            "domain_userid": "d",
+            "domain_sessionid": "s",
+        },
+        {"session": "s", "action": 1, "user": "d"},
+    ),
+    ({"event": "page_ping"}, "ignored"),
+]
+
+CLOUDEVENTS: list[tuple[Object, Object | str]] = [
+    (
+        {  # structured
+            "specversion": "1.0",
+            "type": "com.example.click.v1",
+            "source": "/web",
+            "id": "A234-1234-1234",
+            "time": "2026-11-01T10:00:00Z",
+            "datacontenttype": "application/json",
+            "data": {"user_id": "u", "item_id": "a", "variant": "A"},
+        },
+        {"lines": [("a", 0)], "user": "u", "event_id": "A234-1234-1234", "dimensions": ["A", ""]},
+    ),
+    (
+        {  # binary: the rest is in headers
+            "user_id": "u",
+            "item_id": "a",
+        },
+        {"lines": [("a", 0)], "user": "u", "event_id": "01HZ"},
+    ),
+]
+HEADERS = encoded_headers(
+    [
+        ("ce_specversion", b"1.0"),
+        ("ce_type", b"com.example.click.v1"),
+        ("ce_id", b"01HZ"),
+        ("ce_time", b"2026-11-01T10:00:00Z"),
+    ]
+)
+
+DEBEZIUM: list[tuple[Object, Object | str]] = [
+    (
+        {
+            "before": None,
+            "after": {"user_id": 1004, "item_id": 7, "ts": MS, "surface": "home", "position": 2},
+            "source": {"version": "3.0.5.Final", "name": "shop", "ts_ms": MS, "table": "clicks"},
+            "op": "c",
+            "ts_ms": MS + 142,
+        },
+        {"lines": [("7", 2)], "user": "1004", "dimensions": ["", "home"]},
+    ),
+    (
+        {
+            "schema": {"type": "struct", "name": "shop.clicks.Envelope"},
+            "payload": {
+                "before": None,
+                "after": {"user_id": "u", "item_id": "a", "ts": MS},
+                "op": "c",
+            },
+        },
+        {"lines": [("a", 0)], "user": "u"},
+    ),
+    ({"before": {"user_id": 1}, "after": None, "op": "d"}, "ignored"),
+]
+
+DOCUMENTED: dict[str, tuple[Object, list[tuple[Object, Object | str]]]] = {
+    "segment": ({}, SEGMENT),
+    "ga4": ({}, GA4),
+    "snowplow": ({}, SNOWPLOW),
+    "cloudevents": ({"kind": {"click": ["com.example.click.v1"]}}, CLOUDEVENTS),
+    "debezium": ({"kind": {"click": ["c"]}}, DEBEZIUM),
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_documented_records_are_events(preset: str) -> None:
+    more, cases = DOCUMENTED[preset]
+    settings = parse({"sources": [{"topics": ["web"], "preset": preset, **more}]})
+    decoder = record_decoder(settings)
+    hashed = decoder.hash
+    for record, expected in cases:
+        is_binary = preset == "cloudevents" and "type" not in record
+        found = decoder.decode(
+            "web", json.dumps(record).encode(), headers=HEADERS if is_binary else None
+        )
+        if isinstance(expected, str):
+            assert found == expected, record
+            continue
+        assert isinstance(found, dict), (record, found)
+        assert found["event_ms"] == MS
+        for name, value in expected.items():
+            if name == "items":
+                assert [(i[0], i[1]) for i in found["items"]] == [(hashed(i), p) for i, p in value]
+            elif name == "lines":
+                assert found["lines"] == [(hashed(i), v) for i, v in value]
+            elif name in ("user", "event_id", "session"):
+                assert found[name] == hashed(value), name
+            else:
+                assert found[name] == value, name
+
+
+def test_one_topic_of_nested_events_gives_rates_by_variant() -> None:
+    settings = parse({"sources": [{"topics": ["web"], "preset": "segment"}]})
+    log = []
+    for i in range(200):
+        variant, at = "AB"[i % 2], f"2026-11-01T10:{i // 60:02}:{i % 60:02}Z"
+        shown = {
+            "event": "Product List Viewed",
+            "userId": i,
+            "timestamp": at,
+            "context": {"experiment": {"variant": variant}},
+            "properties": {"products": [{"product_id": "a"}, {"product_id": "b"}]},
+        }
+        events = [shown]
+        if i % 4 == 0 or i % 10 == 1:
+            events.append({**shown, "event": "Product Clicked", "properties": {"product_id": "b"}})
+        for event in events:
+            log.append(LogRecord("web", 0, len(log), MS + 1000 * i, json.dumps(event).encode()))
+    engines = Engines(settings, 1)
+    for chunk in chunks_of(log, 7, seed=1):
+        engines.feed(chunk)
+    engines.finish()
+    readings = read_engines(engines)
+
+    def ctr(variant: str) -> float | None:
+        labels = {"variant": variant, "surface": "all", "window": "1h"}
+        return readings.get(("streamer_ctr_ratio", frozenset(labels.items())))
+
+    assert ctr("A") == 50 / 200
+    assert ctr("B") == 20 / 200
+    assert readings["streamer_accepted_total", frozenset({("topic", "web")})] == len(log)
