@@ -36,6 +36,8 @@ pub struct Partition {
     pub logs: [TopicLog; 4],
     /// Largest time accepted, no event's beyond its arrival.
     pub stream_ms: i64,
+    /// Largest time accepted.
+    pub newest_ms: i64,
     pub counting: Counting,
     pub attribution: Attribution,
     pub sessions: Sessions,
@@ -51,6 +53,7 @@ impl Partition {
             time: spec.time,
             logs: [(); 4].map(|()| TopicLog::new(spec.time, spec.limits.event_ids)),
             stream_ms: 0,
+            newest_ms: 0,
             counting: Counting::new(spec)?,
             attribution: Attribution::new(spec),
             sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
@@ -116,6 +119,7 @@ impl Partition {
             return Ok(());
         }
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
+        self.newest_ms = self.newest_ms.max(event.event_ms);
         self.attribution.stream_ms = self.stream_ms;
         let segment = self.counting.segment_of(event.dimensions.iter());
         let at = At {
@@ -225,12 +229,10 @@ impl Partition {
         }
     }
 
-    /// The clock of joins of a topic.
     pub fn clock_ms(&self, topic: Topic) -> i64 {
         self.logs[topic as usize].clock_ms()
     }
 
-    /// What the settings say of time.
     pub fn time(&self) -> &Time {
         &self.time
     }

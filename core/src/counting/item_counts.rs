@@ -5,6 +5,8 @@
 //! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
 //! which is a uniform sample of the items, the same one in every partition.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
 
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
@@ -12,7 +14,8 @@ use crate::counting::dimensions::Dimensions;
 use crate::counting::item_rows::{Key, Moment, PLACE_BITS, Rows};
 use crate::counting::labels::Labels;
 use crate::counting::panes::{Columns, MAX_SUM, Overflow, PANE_BITS, PaneStore};
-use crate::counting::rings::Rings;
+use crate::counting::rings::{Rings, gcd};
+use crate::counting::since::ItemsSince;
 use crate::hash::NONE;
 use crate::spec::ItemCountsSpec;
 
@@ -101,22 +104,25 @@ pub struct ItemCounts {
     /// Sample bits that new panes of each ring begin with.
     bits: Vec<u32>,
     oldest: Vec<i64>,
+    /// From when on what counts.
+    since: ItemsSince,
 }
 
 impl ItemCounts {
-    pub fn new(spec: &ItemCountsSpec) -> Self {
+    pub fn new(spec: &ItemCountsSpec, since: &ItemsSince) -> Self {
         let places = Places {
             cutoffs: spec.cutoffs.len(),
         };
         Self {
             labels: Labels::new(spec.dimensions.clone(), spec.labels),
-            unit_ms: Rings::new(&spec.rings).unit_ms(),
+            unit_ms: since.times().fold(Rings::new(&spec.rings).unit_ms(), gcd),
             gathered: Rows::new(places.width()),
             last: None,
             panes: HashMap::new(),
             changed: Vec::new(),
             bits: vec![0; spec.rings.len()],
             oldest: vec![i64::MIN; spec.rings.len()],
+            since: since.clone(),
             places,
             spec: spec.clone(),
         }
@@ -197,10 +203,12 @@ impl ItemCounts {
         self.last = None;
         let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
         for (Moment(unit, key), counts) in gathered.iter() {
+            let counts = &*self.due(unit * self.unit_ms, counts);
             for number in 0..self.spec.rings.len() {
                 let ring = self.spec.rings[number];
                 let pane = (unit * self.unit_ms).div_euclid(ring.pane_ms);
-                if pane >= ring.oldest(stream_ms) {
+                let since_ms = self.since.of_ring(number);
+                if pane >= ring.oldest(stream_ms) && unit * self.unit_ms >= since_ms {
                     self.add(number, pane, key, counts)?;
                 }
             }
@@ -212,6 +220,28 @@ impl ItemCounts {
             self.bound(number);
         }
         Ok(())
+    }
+
+    /// Counts at a time, without what counts from later on.
+    fn due<'a>(&self, at_ms: i64, counts: &'a [i64]) -> Cow<'a, [i64]> {
+        let mut due = Cow::Borrowed(counts);
+        if at_ms < self.since.clicked_ms {
+            due.to_mut()[Places::CLICKED] = 0;
+        }
+        for (at, _) in (0..)
+            .zip(&self.since.cutoffs_ms)
+            .filter(|(_, ms)| at_ms < **ms)
+        {
+            due.to_mut()[self.places.top(at)] = 0;
+        }
+        for (at, _) in (0..)
+            .zip(&self.since.lists_ms)
+            .filter(|(_, ms)| at_ms < **ms)
+        {
+            due.to_mut()[self.places.weight(at)] = 0;
+            due.to_mut()[self.places.excess(at)] = 0;
+        }
+        due
     }
 
     fn add(&mut self, ring: usize, pane: i64, key: Key, counts: &[i64]) -> Result<(), Overflow> {
@@ -352,7 +382,7 @@ impl PaneStore for ItemCounts {
             if place == SAMPLE_PLACE {
                 pane.bits = *value as u32;
             } else if let Some(count) = pane.row(key).get_mut(place as usize) {
-                *count = *value;
+                *count += *value; // of labels that are one now
             }
         }
         if let Some(bits) = ring.checked_sub(1).and_then(|at| self.bits.get_mut(at)) {

@@ -132,7 +132,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         } => {
             let feedback = match kind {
                 Kind::Configured(i) => i16::from(i),
-                Kind::Other | Kind::Conversion => -1,
+                Kind::Other | Kind::Gone | Kind::Conversion => -1,
             };
             found.set_item("item", item)?;
             found.set_item("position", position)?;

@@ -18,6 +18,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     let attribution = &partition.attribution;
     let found = PyDict::new(py);
     found.set_item("stream_ms", partition.stream_ms)?;
+    found.set_item("newest_ms", partition.newest_ms)?;
     let topics = PyDict::new(py);
     for topic in Topic::ALL {
         topics.set_item(topic.name(), of_topic(partition, py, topic)?)?;
@@ -49,6 +50,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
 /// Sets what `counters` and `dimensions` gave, before tables are loaded.
 pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult<()> {
     partition.stream_ms = item(state, "stream_ms")?;
+    partition.newest_ms = item(state, "newest_ms")?;
     partition.attribution.stream_ms = partition.stream_ms;
     let topics: BTreeMap<String, Bound<'_, PyDict>> = item(state, "topics")?;
     for (name, stored) in &topics {
