@@ -173,7 +173,15 @@ class Processor:
             self._graph("user_sample_ratio"),
             self._graph("item_sample_ratio"),
             self._graph("users_behind_seconds"),
+            self._added(),
         ]
+
+    def _added(self) -> timeseries.Panel:
+        """What was added to the settings while state was kept, by how long it is counted."""
+        what, by = self._of("counted_since_seconds"), ("setting", "value")
+        counted = Query(f"time() - {over_exporters(f'{what.name}{{{JOB}}}', *by)}", _legend(by))
+        title = "Counted so far, of what was added"
+        return panels.graph(title, what.description, units.Seconds, [counted], width=8)
 
     def _exporter(self) -> Panels:
         scraped = 'scrape_duration_seconds{job="$job"}'

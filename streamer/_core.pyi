@@ -89,6 +89,11 @@ class Core:
     @property
     def stream_ms(self) -> int: ...
     @property
+    def unit_ms(self) -> int:
+        """The unit of users' times: what all panes, and all times that something is counted since,
+        are multiples of."""
+
+    @property
     def refreshed_ms(self) -> int:
         """Stream time at which the sums over users were last up to date."""
 
@@ -191,7 +196,8 @@ class Core:
         ValueError where columns do not fit."""
 
     def finish_load(self) -> None:
-        """All tables are loaded."""
+        """All tables are loaded: what was not counted before begins. OverflowError: a sum passes
+        2**62."""
 
     def sizes(self) -> dict[str, int]:
         """Bytes and rows of what is held, by name."""

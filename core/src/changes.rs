@@ -16,6 +16,8 @@ pub enum Kind {
     Configured(u8),
     /// A kind that is not configured: counted as `other`, joins nothing.
     Other,
+    /// A kind that was configured when the event came: it still joins and is counted as nothing.
+    Gone,
     /// An event of the conversions topic.
     Conversion,
 }

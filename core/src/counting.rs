@@ -17,6 +17,7 @@ pub mod panes;
 pub mod rings;
 pub mod scores;
 pub mod sessions;
+pub mod since;
 pub mod statistics;
 mod time_spent;
 pub mod viewings;
@@ -93,7 +94,8 @@ impl Counting {
         let gap_ms = spec.attribution.session_gap_ms;
         let (lateness_ms, limits) = (spec.time.max_lateness_ms, &spec.limits);
         let series = &spec.alerts.series;
-        let panes = Panes::new(Rings::with_day_before(&spec.rings, &spec.day_before)?);
+        let rings = Rings::with_day_before(&spec.rings, &spec.day_before)?;
+        let panes = Panes::since(rings, spec.since.clone());
         let kinds = spec.feedback.user_kinds;
         let users = UsersSpec {
             rings: spec.rings.clone(),
@@ -101,6 +103,7 @@ impl Counting {
             rollups: spec.rollups.clone(),
             kinds,
             limit: limits.of_items(),
+            since_ms: spec.since.users_ms.clone(),
         };
         let is_on = spec.families.iter().any(|family| family == "engagement");
         let counts_conversions = spec.feedback.counts_conversions_of_users;
@@ -367,6 +370,6 @@ pub fn column_of(kind: Kind, conversions: Option<usize>) -> Option<usize> {
     match kind {
         Kind::Configured(place) => Some(1 + usize::from(place)),
         Kind::Conversion => conversions.map(|place| 1 + place),
-        Kind::Other => None,
+        Kind::Other | Kind::Gone => None,
     }
 }

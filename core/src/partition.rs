@@ -31,6 +31,8 @@ pub struct Partition {
     holders: [Vec<usize>; 4],
     /// Largest time accepted, no event's beyond its arrival.
     pub stream_ms: i64,
+    /// Largest time accepted.
+    pub newest_ms: i64,
     pub counting: Counting,
     pub attribution: Attribution,
     pub sessions: Sessions,
@@ -58,6 +60,7 @@ impl Partition {
             logs: logs.collect(),
             holders,
             stream_ms: 0,
+            newest_ms: 0,
             counting: Counting::new(spec)?,
             attribution: Attribution::new(spec),
             sessions: Sessions::new(gap_ms, late_ms, spec.limits.open_sessions),
@@ -131,6 +134,7 @@ impl Partition {
         }
         let position = log.position(offset);
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
+        self.newest_ms = self.newest_ms.max(event.event_ms);
         self.attribution.stream_ms = self.stream_ms;
         let segment = self.counting.segment_of(event.dimensions.iter());
         let at = At {
@@ -215,7 +219,6 @@ impl Partition {
         arrivals.min().unwrap_or(NEVER)
     }
 
-    /// What the settings say of time.
     pub fn time(&self) -> &Time {
         &self.time
     }

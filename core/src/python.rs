@@ -372,9 +372,15 @@ impl Core {
     }
 
     /// All tables are loaded.
-    fn finish_load(&mut self, py: Python<'_>) {
+    fn finish_load(&mut self, py: Python<'_>) -> PyResult<()> {
         let partition = &mut self.partition;
-        py.detach(|| partition.finish_load());
+        py.detach(|| partition.finish_load()).map_err(overflow)
+    }
+
+    /// Milliseconds of the greatest common divisor of all pane lengths.
+    #[getter]
+    fn unit_ms(&self) -> i64 {
+        self.partition.counting.panes.unit_ms()
     }
 
     /// Bytes and rows of what is held, by name.

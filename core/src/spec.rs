@@ -7,6 +7,7 @@ use crate::counting::custom::CustomSpec;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::scores::ScoreSum;
+use crate::counting::since::Since;
 use crate::decode::rejected::RejectedLimits;
 use crate::experiments::spec::ExperimentsSpec;
 use crate::hash::HashKey;
@@ -31,6 +32,9 @@ pub struct Spec {
     /// What is kept of the same windows a day before.
     #[serde(default)]
     pub day_before: DayBefore,
+    /// What is counted only from some time on.
+    #[serde(default)]
+    pub since: Since,
     /// Places of the dimensions that each rollup keeps.
     pub rollups: Vec<Vec<usize>>,
     /// Which families of metrics are computed.

@@ -43,6 +43,8 @@ pub struct UsersSpec {
     pub kinds: usize,
     /// Rows beyond which a sample of the users is kept.
     pub limit: RowLimit,
+    /// From when on users count in each ring; without one: always.
+    pub since_ms: Vec<i64>,
 }
 
 /// An impression, or feedback.
@@ -94,6 +96,7 @@ impl Users {
                 rows: limit,
                 of_a_user,
             },
+            since_ms,
         } = spec;
         if unit_ms <= 0 {
             return Err(format!("units of {unit_ms} ms"));
@@ -118,7 +121,11 @@ impl Users {
             groups: Groups::new(rollups),
             rings: windows
                 .iter()
-                .map(|ring| RingSums::new(*ring, unit_ms, stats))
+                .enumerate()
+                .map(|(at, ring)| {
+                    let since_ms = since_ms.get(at).copied().unwrap_or(0);
+                    RingSums::new(*ring, unit_ms, stats).since(since_ms.div_euclid(unit_ms))
+                })
                 .collect(),
             sums: vec![Sums::default(); windows.len()],
             is_changed: vec![false; windows.len()],

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from streamer.cli.finding import ERROR, OK, WARN, Finding
-from streamer.errors import CodecError, SettingsError, StoreAccessError, StoreError
+from streamer.errors import CodecError, StoreAccessError, StoreError
 from streamer.kafka.topics import require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings.model import Settings
-from streamer.state.manifest import Manifest, decode, fingerprint, require_key, require_same
+from streamer.state.changes import Change, changes
+from streamer.state.contents import Contents, contents_of
+from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import MIN_VERSION, RedisStore
 from streamer.state.store import Store
@@ -26,7 +28,8 @@ _DAMAGED = (
     "do by themselves; `streamer inspect --verify` lists what is damaged"
 )
 _HASH_KEY = "see docs/operations.md, Hash key"
-_OTHER_STATE = "restore those settings, or set another redis.prefix"
+_OTHER_STATE = "set it back, or start anew with another redis.prefix and another kafka.group"
+_RESTART = "restart all workers with these settings, then exporters; until then nothing changes"
 
 
 async def store_findings(
@@ -148,7 +151,7 @@ async def _state_findings(
 ) -> AsyncIterator[Finding]:
     """Whether the stored state is one that these settings and topics continue."""
     place = f"state under {settings.redis.prefix!r}"
-    ours = fingerprint(settings, Catalogue(settings).layout)
+    ours = contents_of(settings, Catalogue(settings))
     try:
         stored = await store.partitions()
         if stored is None:
@@ -160,19 +163,17 @@ async def _state_findings(
             yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
         if count is not None:
             require_count(stored, count)
-        for manifest in manifests.values():
-            require_same(manifest.fingerprint, ours, settings.redis.prefix)
-    except SettingsError as error:
-        yield Finding(ERROR, str(error), _OTHER_STATE)
+        found_changes = changes_of(manifests, ours)
     except CodecError as error:
         fix = "use the version that wrote it, or set another redis.prefix"
         yield Finding(ERROR, f"{place}: {error}", fix)
     except StoreError as error:
         yield Finding(ERROR, f"{place}: {error}", "or recreate the topics as they were")
     else:
-        yield Finding(OK, f"{place}: {stored} partitions, written with these settings")
-        if (finding := await key_finding(place, store, manifests)) is not None:
+        for finding in change_findings(place, stored, found_changes):
             yield finding
+        if (wrong := await key_finding(place, store, manifests)) is not None:
+            yield wrong
         for number, manifest in sorted(manifests.items()):
             names = sorted(manifest.blob_names())
             missing = len(names) - await store.count_blobs(number, names)
@@ -180,6 +181,23 @@ async def _state_findings(
             if missing and again.manifest and decode(again.manifest).commit == manifest.commit:
                 what = f"{place}: {missing} of {len(names)} blobs of partition {number} are missing"
                 yield Finding(ERROR, what, _DAMAGED)
+
+
+def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[Change]:
+    """What settings change in any partition, each once."""
+    stored = {m.contents: m.holding.contents for m in manifests.values()}
+    return list(dict.fromkeys(change for one in stored.values() for change in changes(one, ours)))
+
+
+def change_findings(place: str, count: int, found: Sequence[Change]) -> Iterator[Finding]:
+    """What workers with these settings will do to the state."""
+    if not found:
+        yield Finding(OK, f"{place}: {count} partitions, written with these settings")
+    for change in found:
+        if change.is_refused:
+            yield Finding(ERROR, f"{place}: refused: {change}", _OTHER_STATE)
+        else:
+            yield Finding(WARN, f"{place}: {change}", _RESTART)
 
 
 async def key_finding(place: str, store: Store, manifests: dict[int, Manifest]) -> Finding | None:

@@ -29,6 +29,7 @@ from streamer.query.experiments import (
 from streamer.settings.experiments import Experiment, date_of, day_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.user_days import sums_of_days
@@ -62,7 +63,7 @@ async def _read(
 ) -> tuple[StoredExperiment, ExperimentReadout]:
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
-        reader = Reader(store)
+        reader = Reader(store, contents_of(settings, catalogue))
         await reader.refresh()
         require_users(settings, reader.keyed)
         stored = stored_experiments(settings, catalogue.experiment_measures, reader.views)[name]

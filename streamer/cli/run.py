@@ -23,7 +23,9 @@ from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.state.manifest import fingerprint, require_key, require_same
+from streamer.state.changes import require_continuable
+from streamer.state.contents import contents_of
+from streamer.state.manifest import require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import SUPERVISED
@@ -68,15 +70,19 @@ async def preflight(settings: Settings) -> None:
 
 
 async def require_same_state(settings: Settings, store: RedisStore, count: int) -> None:
-    """SettingsError where a partition was written with other settings that its state depends on,
+    """SettingsError where a partition was written with settings that cannot be changed in place,
     StoreError where it was counted under another hash key."""
-    ours = fingerprint(settings, Catalogue(settings).layout)
+    ours = contents_of(settings, Catalogue(settings))
     manifests, damaged = await manifests_of(store, count)
     for number, damage in damaged.items():
         said = f"partition {number}: {damage}; a worker counts it again from Kafka"
         print(f"streamer: {said}", file=sys.stderr, flush=True)
-    for manifest in manifests.values():
-        require_same(manifest.fingerprint, ours, settings.redis.prefix)
+    found = {}
+    for stored in {m.contents: m for m in manifests.values()}.values():
+        some = require_continuable(stored.holding.contents, ours, settings.redis.prefix)
+        found.update(dict.fromkeys(map(str, some)))
+    for change in found:
+        print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)
     require_key(manifests, await store.hash_key())
 
 

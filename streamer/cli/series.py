@@ -29,7 +29,12 @@ def series_finding(settings: Settings, manifests: Mapping[int, Manifest]) -> Fin
 
 def values_seen(settings: Settings, manifests: Mapping[int, Manifest]) -> list[set[str]] | None:
     """For each dimension its values in what is stored; None where nothing is."""
-    segments = [s for manifest in manifests.values() for s in manifest.header().segments]
+    names = settings.dimension_names
+    segments = [
+        dict(zip(manifest.holding.contents.dimensions, segment, strict=True))
+        for manifest in manifests.values()
+        for segment in manifest.header().segments
+    ]
     if not segments:
         return None
-    return [{s[i] for s in segments} for i in range(len(settings.dimensions))]
+    return [{s[name] for s in segments if name in s} for name in names]

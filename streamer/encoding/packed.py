@@ -63,6 +63,11 @@ def parts_of_item_code(code: I64) -> tuple[I64, I64, I64]:
     return key >> ITEM_LABEL_BITS, key & (_ITEM_LABELS - 1), code & SAMPLE_PLACE
 
 
+def item_code(item: I64, label: I64, place: I64) -> I64:
+    """What ``parts_of_item_code`` takes apart."""
+    return (item << ITEM_LABEL_BITS | label) << ITEM_PLACE_BITS | place
+
+
 MAX_READ_LABELS = 1 << (63 - ITEM_BITS)
 """Labels of all partitions together, which readers number: more than a partition has."""
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 
+UNKNOWN = 0
+"""The code of no value."""
 OTHER = 1
-"""The code that every dimension has for values beyond its bound; 0: no value was given."""
+"""The code that every dimension has for values beyond its bound."""
 ALL = -1
 """The code of a dimension outside the rollup."""
 Label = Mapping[str, str]

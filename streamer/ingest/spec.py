@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -39,6 +40,10 @@ from streamer.stats.experiments.caps import Quantile
 from streamer.stats.experiments.scopes import wanted_days
 from streamer.stats.experiments.trials import Measure
 
+_ALWAYS: dict[str, Any] = {
+    **{name: [] for name in ("rings", "statistics", "users_ms")},
+    "items": {"rings_ms": [], "cutoffs_ms": [], "clicked_ms": 0, "lists_ms": []},
+}
 _FAMILIES = {"ranking": ranking.slate_metric, "scoring": scoring.slate_metric}
 
 
@@ -56,8 +61,10 @@ def core_spec(
     catalogue: Catalogue,
     key: HashKey,
     counted: Counted | None = None,
+    since: Mapping[str, Any] = MappingProxyType({}),
 ) -> bytes:
-    """JSON of what one partition of the core is made from."""
+    """JSON of what one partition of the core is made from. ``since``: from when on parts of panes
+    are counted, where not always."""
     layout = catalogue.layout
     return msgspec.json.encode(
         {
@@ -76,6 +83,7 @@ def core_spec(
                 for ms in settings.windows.lengths_ms.values()
             ],
             "day_before": catalogue.day_before.core_spec(),
+            "since": dict(since) or _ALWAYS,
             "rollups": _rollups(settings),
             "families": [family.name for family in catalogue.families],
             "statistics": [

@@ -66,5 +66,7 @@ def require_count(stored: int, count: int) -> None:
     """StoreError where the state began with another number of partitions."""
     if stored != count:
         raise StoreError(
-            f"the state has {stored} partitions, the topics have {count}: use another redis.prefix"
+            f"the state has {stored} partitions, the topics have {count}; it cannot be changed in "
+            "place, as users would be in other partitions: recreate the topics as they were, or "
+            "start anew with another redis.prefix and another kafka.group"
         )

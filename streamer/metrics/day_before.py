@@ -7,12 +7,14 @@ them as they reach any pane.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from streamer._core import TOTAL_RING
 from streamer.metrics.layout import Layout
+from streamer.metrics.meanings import key_of
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings
@@ -28,24 +30,32 @@ class DayBefore:
 
     rings: Mapping[int, Ring]
     spans: tuple[tuple[int, int], ...]
+    kept: tuple[str, ...] = ()
+    """What the sums of these codes are of."""
 
     @staticmethod
     def of(settings: Settings, layout: Layout, kept: Iterable[Kept]) -> DayBefore:
         """Of these settings, where ``kept`` is compared; nothing where that is empty."""
-        at = layout.at
-        codes = {at[name] + i for name, first, stop in kept for i in range(first, stop)}
+        at, parts = layout.at, {stat.name: stat.parts for stat in layout.stats}
+        codes = {
+            at[name] + i: key_of(settings, parts[name][i])
+            for name, first, stop in kept
+            for i in range(first, stop)
+        }
         rings = {
             TOTAL_RING + number: Ring(ring.label, ring.pane_ms, shift_of(ring) + ring.panes)
             for number, ring in enumerate(rings_of(settings), 1)
             if ring.label in settings.windows.day_before and codes
         }
-        return DayBefore(rings, _runs(sorted(codes)) if rings else ())
+        if not rings:
+            return DayBefore(rings, ())
+        return DayBefore(rings, _runs(sorted(codes)), tuple(sorted(codes.values())))
 
     @cached_property
     def shapes(self) -> dict[int, str]:
         """What the panes of each ring depend on: they are read under the same one only."""
         return {
-            number: repr((ring.label, ring.pane_ms, self.spans))
+            number: f"{ring.span_ms} by {ring.pane_ms} of {_digest(self.kept)}"
             for number, ring in self.rings.items()
         }
 
@@ -65,6 +75,10 @@ def shift_of(ring: Ring) -> int:
     1440
     """
     return DAY_MS // ring.pane_ms
+
+
+def _digest(names: tuple[str, ...]) -> str:
+    return hashlib.blake2b(repr(names).encode(), digest_size=8).hexdigest()
 
 
 def _runs(codes: list[int]) -> tuple[tuple[int, int], ...]:

@@ -17,13 +17,25 @@ class Stat:
     """One additive integer statistic, ``width`` integers wide.
 
     ``unit`` says what one stands for; ``largest`` is the largest addend of one event, so that the
-    sum of 2**62 / largest events is safe.
+    sum of 2**62 / largest events is safe. ``keys``: what each integer is, where its place does not
+    say it: stored sums are known by them, wherever they stand.
     """
 
     name: str
     unit: str
     largest: int = 1
     width: int = 1
+    keys: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """A name for each of its integers.
+
+        >>> Stat("sessions", "sessions").parts, Stat("bins", "impressions", width=2).parts
+        (('sessions',), ('bins/0', 'bins/1'))
+        """
+        named = tuple(f"{self.name}/{i}" for i in range(self.width))
+        return self.keys or ((self.name,) if self.width == 1 else named)
 
 
 @dataclass(frozen=True)
@@ -50,11 +62,6 @@ class Layout:
     def width(self) -> dict[str, int]:
         """Name → how many integers the statistic has."""
         return {s.name: s.width for s in self.stats}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """What stored panes depend on; state of another layout is not read."""
-        return ";".join(f"{s.name}:{self.at[s.name]}:{s.width}" for s in self.stats)
 
     def span(self, name: str) -> slice:
         """The codes of one statistic."""

@@ -38,8 +38,8 @@ class NamedSums:
         counted = self.names(settings)
         if not counted or "intervals" not in settings.metrics.families:
             return []
-        width = len(counted) * GROUPS
-        return [Stat(self.by_group, "sums by group of users", largest=largest, width=width)]
+        keys = tuple(f"{name}/{group}" for name in counted for group in range(GROUPS))
+        return [Stat(self.by_group, "sums by group of users", largest, len(keys), keys)]
 
     def core_component(self, name: str, settings: Settings) -> dict[str, Any]:
         """What the core calls the component of a name."""

@@ -153,8 +153,13 @@ class SlateFamily:
 
     def stat(self, settings: Any) -> Stat:
         """The family's statistic."""
-        width = self.plan(settings).width
-        return Stat(self.name, "sums over slates", largest=1 << 33, width=width)
+        plan = self.plan(settings)
+        keys = [f"{self.name}.{population}" for population in plan.populations]
+        for column in plan.columns:
+            name = f"{column.metric.name}@{column.k}.{column.convention}"
+            keys += [f"{self.name}.{name}/{i}" for i in range(column.moments.width)]
+        largest, keyed = 1 << 33, tuple(keys)
+        return Stat(self.name, "sums over slates", largest, width=plan.width, keys=keyed)
 
     def core_spec(self, settings: Any) -> dict[str, Any]:
         """The spec of the family for the core: which columns stand where."""

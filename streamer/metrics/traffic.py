@@ -39,14 +39,16 @@ from streamer.metrics.ratios import CLICKS, IMPRESSIONS, NAMED, VALUE, declare
 
 
 def _stats(settings: Any) -> tuple[Stat, ...]:
-    kinds = len(settings.feedback_kinds) + 1
     return (
         Stat("conversions", "events"),
         Stat("value_high", f"2**{VALUE_BITS} micros of currency", largest=1 << 28),
         Stat("value_low", "micros of currency", largest=1 << VALUE_BITS),
         Stat("clicked", "impressions with an attributed click"),
         Stat("converted", "clicked impressions with an attributed conversion"),
-        *(Stat(f"feedback_{i}", "events of a feedback kind") for i in range(kinds)),
+        *(
+            Stat(f"feedback_{i}", "events of a feedback kind", keys=(f"feedback.{kind}",))
+            for i, kind in enumerate((*settings.feedback_kinds, "other"))
+        ),
         Stat("shown_at", "impressions by class of position", width=POSITIONS),
         Stat("clicks_at", "clicks by class of position", width=POSITIONS),
     )

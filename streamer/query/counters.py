@@ -231,6 +231,23 @@ def _users_behind(known: Known) -> Iterator[Sample]:
 
 
 @_declare(
+    *("counted_since_seconds", "setting", "value"),
+    formula="stream time from which on it is counted, in the partition that began last",
+    unit="epoch seconds",
+    empty="absent for what was counted since the state began",
+)
+def _counted_since(known: Known) -> Iterator[Sample]:
+    """Since when a dimension, window, kind of feedback or metric is counted that was added to the
+    settings while state was kept."""
+    found: dict[tuple[str, str], int] = {}
+    for named in (each for h in known.headers for each in h.began.named):
+        key = (named.setting, named.value)
+        found[key] = max(found.get(key, 0), named.since_ms)
+    for key, since_ms in sorted(found.items()):
+        yield key, since_ms / 1000
+
+
+@_declare(
     "identity_exact",
     formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0 "
     "and topics are keyed by user, else 0",

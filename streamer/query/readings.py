@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -10,16 +10,19 @@ from types import MappingProxyType
 from streamer.ingest.keying import topics_not_by_user
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.metrics.definition import Metric, Series
-from streamer.metrics.rings import rings_of
+from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.alerts import Watched, watched
 from streamer.query.counters import COUNTERS, Known
 from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSums
 from streamer.query.pane_sums import PaneSums
+from streamer.query.since import Key, Marks, Times, key_of, unlike
 from streamer.query.windows import Numbering, Rolled, Window
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
+
+_SINCE = "counted_since_ms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class Reading:
     doc: str
     labels: dict[str, str]
     value: int | float
+    counted_since_ms: int | None = None
 
 
 def family_of(name: str, kind: str) -> str:
@@ -58,6 +62,8 @@ class Block:
     extra: Labels
     values: Sequence[int | float]
     present: Sequence[int]
+    counted_since_ms: int | None = None
+    """Where the window is not full: what it holds is counted from then on."""
 
     @property
     def family(self) -> str:
@@ -68,7 +74,9 @@ class Block:
         """One reading for each segment that is present."""
         for i in self.present:
             labels = {**self.labels[i], **self.extra}
-            yield Reading(self.name, self.kind, self.doc, labels, self.values[i])
+            yield Reading(
+                self.name, self.kind, self.doc, labels, self.values[i], self.counted_since_ms
+            )
 
 
 @dataclass(frozen=True)
@@ -96,7 +104,11 @@ class Readout:
         return {
             "stream_time_ms": self.stream_ms,
             "readings": [
-                {"name": r.name, "labels": r.labels, "value": r.value} for r in self.readings
+                {
+                    **{"name": r.name, "labels": r.labels, "value": r.value},
+                    **({} if r.counted_since_ms is None else {_SINCE: r.counted_since_ms}),
+                }
+                for r in self.readings
             ],
         }
 
@@ -132,80 +144,201 @@ def readout(
         if catalogue.has_users
     ]
     alerts = watched(settings, catalogue.alert_measures, views, at_ms)
-    windows = _windows(settings, catalogue, views, at_ms, KeptSums() if kept is None else kept)
+    sums = KeptSums() if kept is None else kept
+    windows = _Windows(settings, catalogue, views, at_ms, sums)
     samples = {
         label: items.sample_ratio
-        for label, window in (windows["window"] if stream_ms else ())
+        for label, window in (windows.whole.items() if stream_ms else ())
         if (items := window.items(None)) is not None
     }
     headers = [view.header for view in views]
     known = Known(settings, headers, stream_ms, experiments, alerts, keyed, samples)
-    blocks = list(_counters(known))
-    for scope, found in windows.items():
-        blocks += _shown(settings, catalogue, scope, found)
+    blocks = [*_counters(known), *_shown(settings, catalogue, windows)]
     return Readout(stream_ms, blocks, alerts)
 
 
-def _windows(
+@dataclass(frozen=True)
+class _Part:
+    """A window under a rollup; ``labels``: of its segments."""
+
+    sums: Rolled
+    labels: list[Labels]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """Some sums of a window count from ``since_ms`` on, and these metrics read any of them; the
+    window where they are others, and its later part."""
+
+    since_ms: int
+    metrics: Set[str]
+    marked: _Part
+    later: _Part
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """What is shown of a window under a rollup. ``since_ms``: it is counted from then on only."""
+
+    whole: _Part
+    dimensions: int
+    is_detailed: bool
+    since_ms: int | None
+    levels: Sequence[_Level]
+
+    def blocks(self, metric: Metric) -> Iterator[Block]:
+        """The series of a metric."""
+        found = list(metric.shown(self.whole.sums, self.dimensions, self.is_detailed))
+        later: dict[Key, int] = {}
+        for at, level in enumerate(self.levels):
+            if metric.name in level.metrics:
+                shown = metric.shown(level.marked.sums, self.dimensions, self.is_detailed)
+                later.update(dict.fromkeys(unlike(found, shown), at))
+        for series in found:
+            if key_of(series) not in later:
+                yield _block(metric, series, self.whole.labels, self.since_ms)
+        for at in sorted(set(later.values())):
+            since_ms, part = self.levels[at].since_ms, self.levels[at].later
+            for series in metric.shown(part.sums, self.dimensions, self.is_detailed):
+                if later.get(key_of(series)) == at:
+                    yield _block(metric, series, part.labels, since_ms)
+
+
+@dataclass
+class _Windows:
+    """The windows of a readout, and what they are read from."""
+
+    settings: Settings
+    catalogue: Catalogue
+    views: Sequence[View]
+    at_ms: int
+    kept: KeptSums
+
+    def __post_init__(self) -> None:
+        self.numbering = Numbering(self.settings, self.views)
+        size = self.catalogue.layout.size
+        self.kept.panes.begin(self.views, self.numbering.maps, self.numbering.size, size)
+        self.items = None
+        if self.catalogue.item_counts is not None:
+            self.items = self.kept.items
+            shown = dict(zip(self.settings.dimension_names, self.numbering.shown, strict=True))
+            self.items.begin(self.catalogue.item_counts, self.views, shown)
+        self.times = Times(self.catalogue, self.views)
+        self.rings = rings_of(self.settings)
+        self.whole = {
+            ring.label: self._made(number, ring, 0, None)
+            for number, ring in enumerate(self.rings, 1)
+        }
+        self._link(list(self.whole.values()), self.whole)
+        self._marks = {
+            ring.label: self.times.levels(number, ring.label, self.whole[ring.label].start_ms)
+            for number, ring in enumerate(self.rings, 1)
+        }
+        self._levels: dict[int, tuple[dict[str, Window], dict[str, Window]]] = {}
+        self._read: dict[str, dict[str, set[str]]] = {}
+
+    def totals(self) -> Window:
+        """What was counted since the state began."""
+        return self._made(0, None, 0, None)
+
+    def _made(self, number: int, ring: Ring | None, since_ms: int, marks: Marks | None) -> Window:
+        items = self.items if ring else None
+        made = (self.settings, self.catalogue, self.views, self.numbering, number, ring, self.at_ms)
+        return Window(*made, self.kept.panes, items, since_ms, marks)
+
+    def _all(self, since_ms: int, marks: Mapping[str, Marks]) -> dict[str, Window]:
+        """Label → window, made anew where it has marks."""
+        windows = dict(self.whole)
+        for number, ring in enumerate(self.rings, 1):
+            if ring.label in marks:
+                marked = None if since_ms else marks[ring.label]
+                windows[ring.label] = self._made(number, ring, since_ms, marked)
+        self._link([windows[label] for label in marks], windows)
+        return windows
+
+    def _link(self, some: Sequence[Window], windows: Mapping[str, Window]) -> None:
+        spans = {ring.label: ring.span_ms for ring in self.rings}
+        longest = windows[max(spans, key=lambda label: spans[label])]
+        of_items = [label for label in spans if label in self.settings.item_windows]
+        longest_of_items = windows[max(of_items, key=lambda label: spans[label])]
+        for window in some:
+            window.longest, window.longest_of_items = longest, longest_of_items
+
+    def levels(self, label: str) -> list[tuple[int, Set[str], Window, Window]]:
+        """Times within a window from which on some sums count: the metrics that read any of them,
+        the window with others in their place, and its part since then."""
+        found = []
+        for ms, marks in sorted(self._marks[label].items()):
+            if ms not in self._levels:
+                at = {name: some[ms] for name, some in self._marks.items() if ms in some}
+                self._levels[ms] = self._all(0, at), self._all(ms, at)
+            marked, later = self._levels[ms]
+            metrics = self._reading(label, marks.names(self.catalogue.layout))
+            found.append((ms, metrics, marked[label], later[label]))
+        return found
+
+    def _reading(self, label: str, names: set[str]) -> Set[str]:
+        """The metrics that read any of these statistics in a window."""
+        if label not in self._read:
+            self._read[label] = {}
+            sums = Rolled(self.whole[label], ())
+            for metric in self.catalogue.metrics if sums.segments else ():
+                sums.memo, sums.read = {}, set()
+                list(metric.series(sums) if metric.scope == "window" else ())
+                self._read[label][metric.name] = sums.read
+        return {name for name, read in self._read[label].items() if read & names}
+
+    def since_ms(self, label: str) -> int | None:
+        """From when on a window that is not full is counted."""
+        since_ms = self.times.of_ring(1 + [ring.label for ring in self.rings].index(label))
+        return since_ms if since_ms > self.whole[label].start_ms else None
+
+
+def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Iterator[Block]:
+    since_start = windows.totals()
+    totals = [_under(settings, since_start, "", rollup) for rollup in settings.rollups]
+    every = [
+        _under(settings, window, label, rollup, windows)
+        for label, window in windows.whole.items()
+        for rollup in settings.rollups
+    ]
+    for scope, found in (("total", totals), ("window", every)):
+        for metric in catalogue.metrics:
+            for shown in found if metric.scope == scope else ():
+                if shown.whole.sums.segments:
+                    yield from shown.blocks(metric)
+
+
+def _under(
     settings: Settings,
-    catalogue: Catalogue,
-    views: Sequence[View],
-    at_ms: int,
-    kept: KeptSums,
-) -> dict[str, list[tuple[str, Window]]]:
-    """Scope → label and window: the totals, and the windows."""
-    numbering = Numbering(settings, views)
-    kept.panes.begin(views, numbering.maps, numbering.size, catalogue.layout.size)
-    items = None
-    if catalogue.item_counts is not None:
-        items = kept.items
-        shown = dict(zip(settings.dimension_names, numbering.shown, strict=True))
-        items.begin(catalogue.item_counts, views, shown)
-    totals = Window(settings, catalogue, views, numbering, 0, None, at_ms, kept.panes)
-    windows = {
-        ring: Window(settings, catalogue, views, numbering, i, ring, at_ms, kept.panes, items)
-        for i, ring in enumerate(rings_of(settings), 1)
-    }
-    longest = max(windows, key=lambda ring: ring.span_ms)
-    with_items = [ring for ring in windows if ring.label in settings.item_windows]
-    longest_of_items = max(with_items, key=lambda ring: ring.span_ms)
-    for window in windows.values():
-        window.longest = windows[longest]
-        window.longest_of_items = windows[longest_of_items]
-    return {
-        "total": [("", totals)],
-        "window": [(ring.label, window) for ring, window in windows.items()],
-    }
+    window: Window,
+    label: str,
+    rollup: tuple[str, ...],
+    windows: _Windows | None = None,
+) -> _Shown:
+    def part(of: Window) -> _Part:
+        sums, first = of.rolled_up(rollup), {"window": label} if label else {}
+        names = settings.dimension_names
+        return _Part(sums, [{**first, **_named(names, s)} for s in sums.segments])
 
-
-def _shown(
-    settings: Settings, catalogue: Catalogue, scope: str, windows: Sequence[tuple[str, Window]]
-) -> Iterator[Block]:
-    names = settings.dimension_names
-    rolled: list[tuple[Rolled, list[Labels], int, bool]] = []
-    for label, window in windows:
-        for rollup in settings.rollups:
-            sums = window.rolled_up(rollup)
-            if sums.segments:
-                first = {"window": label} if label else {}
-                labels = [{**first, **_named(names, s)} for s in sums.segments]
-                rolled.append((sums, labels, len(set(rollup)), settings.is_detailed(rollup)))
-    for metric in catalogue.metrics:
-        if metric.scope == scope:
-            for sums, labels, dimensions, is_detailed in rolled:
-                for series in metric.shown(sums, dimensions, is_detailed):
-                    yield _block(metric, series, labels)
+    levels = [
+        _Level(ms, metrics, part(marked), part(later))
+        for ms, metrics, marked, later in (windows.levels(label) if windows else ())
+    ]
+    since_ms = windows.since_ms(label) if windows else None
+    return _Shown(part(window), len(set(rollup)), settings.is_detailed(rollup), since_ms, levels)
 
 
 def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:
     return dict(zip(names, segment, strict=True))
 
 
-def _block(metric: Metric, series: Series, labels: list[Labels]) -> Block:
+def _block(metric: Metric, series: Series, labels: list[Labels], since_ms: int | None) -> Block:
     present = series.present.nonzero()[0].tolist()
     values = series.values.tolist() if present else []
     name = PREFIX + metric.name + series.suffix
-    return Block(name, metric.kind, metric.doc, labels, dict(series.labels), values, present)
+    extra = dict(series.labels)
+    return Block(name, metric.kind, metric.doc, labels, extra, values, present, since_ms)
 
 
 def _counters(known: Known) -> Iterator[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +20,7 @@ from streamer.metrics.user_sums import USERS, users_stats
 from streamer.query.day_before import PastWindow
 from streamer.query.item_sums import ItemSums, ItemWindow
 from streamer.query.pane_sums import PaneSums
+from streamer.query.since import ITEMS_READ, USERS_READ, Marks
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
@@ -112,7 +114,10 @@ class Window:
         now_ms: int,
         kept: PaneSums,
         items: ItemSums | None = None,
+        since_ms: int = 0,
+        marks: Marks | None = None,
     ) -> None:
+        """``since_ms``: only panes from then on; ``marks``: sums to read as if they were others."""
         self.settings, self.layout = settings, catalogue.layout
         self.composites = catalogue.composites
         self.now_ms, self._kept = now_ms, kept
@@ -120,7 +125,10 @@ class Window:
         self.longest: Window = self
         self.longest_of_items: Window = self
         self._number = number if ring else TOTAL_RING
+        self._since_ms, self._marks = since_ms, marks
         self._oldest = ring.oldest(now_ms) if ring else 0
+        if ring and since_ms:
+            self._oldest = max(self._oldest, -(-since_ms // ring.pane_ms))
         past = TOTAL_RING + number
         self.past = (
             PastWindow(kept, views, catalogue.day_before, past, ring)
@@ -140,7 +148,16 @@ class Window:
     def _sum(self, newest: int, what: str) -> I64:
         """Sums of panes up to ``newest``: (segments, statistics), not to be written to."""
         first, last = (pane_number(self._number, p) for p in (max(self._oldest, 0), newest))
-        return self._kept.sum((self._number, what), first, last)
+        if last < first:
+            return np.zeros((self.numbering.size, self.layout.size), np.int64)
+        what = f"{what} since {self._since_ms}" if self._since_ms else what
+        found = self._kept.sum((self._number, what), first, last)
+        return found if self._marks is None else self._marks.on(found)
+
+    @property
+    def start_ms(self) -> int:
+        """When its oldest pane begins."""
+        return self._oldest * self._ring.pane_ms if self._ring else 0
 
     @cached_property
     def users(self) -> I64:
@@ -148,7 +165,8 @@ class Window:
         stats = users_stats(len(self.settings.user_feedback_kinds))
         if self._ring is None:
             return np.zeros((stats, len(self.numbering.segments)), np.int64)
-        return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
+        found = sum_users(self._views, self.numbering, stats, self._number, self._oldest)
+        return found if self._marks is None else self._marks.on_users(found)
 
     @cached_property
     def user_sample_ratio(self) -> float:
@@ -175,7 +193,15 @@ class Window:
         if newest is None:
             return None
         what = "all" if horizon_ms is None else f"mature {horizon_ms}"
-        return self._item_sums.window(self._ring, self._oldest, newest, what)
+        if newest < self._oldest:
+            return None
+        what = f"{what} since {self._since_ms}" if self._since_ms else what
+        found = self._item_sums.window(self._ring, self._oldest, newest, what)
+        return (
+            found
+            if self._marks is None
+            else replace(found, counts=self._marks.on_items(found.counts))
+        )
 
     @cached_property
     def all_items(self) -> ItemTable | None:
@@ -244,6 +270,8 @@ class Rolled:
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}
+        self.read: set[str] = set()
+        """Names of the statistics that were read; also ``USERS_READ`` and ``ITEMS_READ``."""
 
     def _group_of(self, segment: Segment) -> Segment:
         kept = zip(segment, self._dimensions, strict=True)
@@ -275,6 +303,7 @@ class Rolled:
         return self.window.user_sample_ratio
 
     def _pick(self, matrix: I64, name: str) -> I64:
+        self.read.add(name)
         span = self.window.layout.span(name)
         picked = matrix[..., span]
         return picked[..., 0] if self.window.layout.width[name] == 1 else picked
@@ -288,12 +317,14 @@ class Rolled:
 
     def users(self, stat: int) -> I64:
         """A sum over users by segment, scaled to all users; 0 where it has none."""
+        self.read.add(USERS_READ)
         if not self.window.users.shape[1]:
             return np.zeros(len(self.segments), np.int64)
         return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
 
     def users_of_longest(self, stat: int) -> I64:
         """A sum over users of the longest window, of the same segments."""
+        self.read.add(USERS_READ)
         longest = self.window.longest.rolled_up(self._rollup)
         sums = dict(zip(longest.segments, longest.users(stat).tolist(), strict=True))
         return np.array([sums.get(segment, 0) for segment in self.segments], np.int64)
@@ -306,11 +337,13 @@ class Rolled:
     @property
     def all_items(self) -> ItemTable | None:
         """All items of the longest window; None where they are not counted."""
+        self.read.add(ITEMS_READ)
         return self.window.longest_of_items.all_items
 
     def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
         """Row → the items of its segment; nothing where items are not counted by these dimensions,
         or no pane is mature."""
+        self.read.add(ITEMS_READ)
         if horizon_ms not in self._items:
             self._items[horizon_ms] = self._items_by_segment(horizon_ms)
         found = self._items[horizon_ms]
@@ -362,6 +395,7 @@ class Rolled:
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         found = {}
+        self.read.add(name)
         for place, dimension in enumerate(self.settings.dimension_names if self._is_total else ()):
             alone = self.window.rolled_up((dimension,))
             sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)

@@ -25,6 +25,7 @@ from streamer.server.processor import (
 )
 from streamer.server.single_flight import SingleFlight
 from streamer.settings.model import Settings
+from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
@@ -39,7 +40,7 @@ class Exporter:
     def __init__(self, settings: Settings, store: Store, ends: LogEnds | None = None) -> None:
         self.settings, self.store, self.ends = settings, store, ends or LogEnds()
         self.catalogue = Catalogue(settings)
-        self.reader = Reader(store)
+        self.reader = Reader(store, contents_of(settings, self.catalogue))
         self.reports: list[WorkerReport] = []
         self.health = Health()
         self.lags: dict[tuple[str, int], int] = {}

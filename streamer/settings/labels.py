@@ -7,7 +7,7 @@ from streamer.settings import limits
 OF_READINGS = (
     *("quantile", "le", "upto_seconds", "feedback", "maturity", "position", "topic", "reason"),
     *("dimension", "k", "over", "definition", "convention", "threshold", "bin", "upto", "policy"),
-    *("custom", "composite"),
+    *("custom", "composite", "setting"),
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
 """Labels of readings, besides the window and the dimensions."""

@@ -18,13 +18,13 @@ from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
 from streamer.settings import limits
 from streamer.state import codec
+from streamer.state.contents import beside_of, contents_of
 from streamer.state.manifest import (
     GROUPS,
     VERSION,
     BlobRef,
     Manifest,
     StoredSeries,
-    fingerprint,
 )
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
@@ -62,7 +62,13 @@ class Journal:
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
         self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
-        self.fingerprint = fingerprint(partition.settings, partition.catalogue.layout)
+        settings, catalogue = partition.settings, partition.catalogue
+        self.contents = contents_of(settings, catalogue).encode()
+        self.beside = beside_of(settings, catalogue)
+        self.replaced: list[str] = []
+        """Blobs of other settings, which leave with the next commit."""
+        self.outdated: set[str] = set()
+        """Tables whose blobs are to be written again."""
         self._blob_number = 0
 
     # Writing -----------------------------------------------------------------------------------
@@ -91,7 +97,7 @@ class Journal:
     def prepare(self) -> Commit:
         """The next commit: everything that changed since the last one."""
         blobs: dict[str, bytes] = {}
-        delete: list[str] = []
+        delete, self.replaced = self.replaced, []
         if self.partition.is_stale:
             self.partition.refresh_user_sums()
         self.partition.core.seal()
@@ -148,11 +154,22 @@ class Journal:
             held.remove(old)
             if old.ref.name:
                 delete.append(old.ref.name)
+        if table in self.outdated:
+            self.outdated.remove(table)
+            self._write_again(held, table, blobs, delete)
         start, end = self.partition.core.serials(table)
         first = max(held[-1].end if held else start, start)
         if end > first:
             self._write(held, table, first, end, 0, blobs)
         self._merge(held, table, blobs, delete)
+
+    def _write_again(
+        self, held: list[Held], table: str, blobs: dict[str, bytes], delete: list[str]
+    ) -> None:
+        old, held[:] = list(held), []
+        for blob in old:
+            delete += [blob.ref.name] * bool(blob.ref.name)
+            self._write(held, table, blob.first, blob.end, blob.ref.level, blobs)
 
     def _is_gone(self, table: str, held: Held) -> bool:
         """Whether nothing in a blob can matter any more."""
@@ -246,11 +263,14 @@ class Journal:
         state = p.state()
         return Manifest(
             version=VERSION,
-            fingerprint=self.fingerprint,
+            contents=self.contents,
+            beside=self.beside,
             hash_key=p.key,
             commit=self.commit_number,
             recounted=self.recounted,
             stream_ms=state["stream_ms"],
+            newest_ms=state["newest_ms"],
+            unit_ms=p.core.unit_ms,
             topics={name: self._topic(name, state["logs"][name]) for name in p.logs},
             segments={
                 "values": state["dimensions"]["values"],
@@ -282,6 +302,7 @@ class Journal:
             day_sample_bits=state["day_sample_bits"],
             series=self._series(),
             day_before_since_ms=p.day_before_since_ms,
+            began=p.began.stored(),
         )
 
     def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:

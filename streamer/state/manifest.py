@@ -10,12 +10,12 @@ import msgspec
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import group_texts, segment_texts, tuples_of
-from streamer.errors import CodecError, DamagedError, SettingsError, StoreError
+from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey
-from streamer.metrics.layout import Layout
-from streamer.metrics.rings import rings_of
-from streamer.settings.model import Settings
 from streamer.state import codec
+from streamer.state.began import NEVER_CHANGED, Began
+from streamer.state.carry import Holding
+from streamer.state.contents import Beside, decode_contents
 from streamer.state.frame import body_of, framed
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
@@ -46,16 +46,21 @@ class StoredSeries(msgspec.Struct, array_like=True):
 class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
+    ``contents``: what the rows and sums are of (``Contents``), ``beside``: what those of readers by
+    shape are of; ``unit_ms``: the unit of users' times, ``newest_ms``: the newest accepted event.
     ``hash_key``: the partition is counted under it, and the prefix's key is put back from it.
     ``panes``: blob → the panes (``encoding.packed``) that are to be read from it.
     """
 
     version: int
-    fingerprint: dict[str, str]
+    contents: bytes
+    beside: Beside
     hash_key: HashKey
     commit: int
     recounted: int
     stream_ms: int
+    newest_ms: int
+    unit_ms: int
     topics: dict[str, TopicState]
     segments: dict[str, Any]
     kept: list[list[tuple[str, int]]]
@@ -83,6 +88,13 @@ class Manifest(msgspec.Struct):
     """The shape of alert series, and of counts of items → what is stored of them."""
     day_before_since_ms: dict[str, int] = {}
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
+    began: Began = NEVER_CHANGED
+    """Since when what panes hold is counted, where settings were changed."""
+
+    @property
+    def holding(self) -> Holding:
+        """What it holds, by name."""
+        return Holding(decode_contents(self.contents), self.beside, self.unit_ms)
 
     def encode(self) -> bytes:
         """The bytes to store: msgpack, lz4, with a checksum."""
@@ -108,6 +120,7 @@ class Manifest(msgspec.Struct):
             settled_moved=self.settled_moved,
             day_sample_bits=self.day_sample_bits,
             day_before_since_ms=self.day_before_since_ms,
+            began=self.began,
         )
 
     def shown_blobs(self) -> list[str]:
@@ -156,72 +169,6 @@ def _other_version(version: int) -> CodecError:
         f"manifest of version {version}; this is version {VERSION}: use another redis.prefix and "
         "another kafka.group"
     )
-
-
-def fingerprint(settings: Settings, layout: Layout) -> dict[str, str]:
-    """The settings that stored state depends on, by name."""
-    time, join = settings.time, settings.attribution
-    return {
-        "dimensions": repr([(d.name, d.values, d.max_values) for d in settings.dimensions]),
-        "windows.lengths": repr([(r.label, r.pane_ms, r.panes) for r in rings_of(settings)]),
-        "attribution": repr((join.click_ms, join.conversion_ms, join.session_gap_ms)),
-        "time": repr((time.max_lateness_ms, time.max_skew_ms, time.dedup_horizon_ms)),
-        "metrics.feedback": repr(settings.user_feedback_kinds),
-        "metrics.families": repr(sorted(settings.metrics.families)),
-        **_of_slates(settings),
-        **_of_policies(settings),
-        **_of_custom(settings),
-        **_of_lists(settings),
-        "statistics": layout.fingerprint,
-    }
-
-
-def _of_slates(settings: Settings) -> dict[str, str]:
-    """What the sums over slates mean."""
-    metrics = settings.metrics
-    if not {"ranking", "scoring"} & set(metrics.families):
-        return {}
-    return {
-        "gains of metrics.feedback": repr(sorted(metrics.feedback.items())),
-        "metrics.k": repr(sorted(metrics.k)),
-        "metrics.margin": repr(metrics.margin),
-        "metrics.conventions": repr(
-            sorted((name, sorted(some)) for name, some in metrics.conventions.items() if some)
-        ),
-    }
-
-
-def _of_policies(settings: Settings) -> dict[str, str]:
-    """What the weights of stored impressions mean."""
-    if not settings.policies:
-        return {}
-    policies = [(p.name, p.propensity, p.positions, p.estimate) for p in settings.policies]
-    return {"policies": repr(policies), "metrics.max_weight": repr(settings.metrics.max_weight)}
-
-
-def _of_lists(settings: Settings) -> dict[str, str]:
-    """What is a category in sums over lists."""
-    if "diversity" not in settings.metrics.families:
-        return {}
-    return {"items.category": settings.items.category or "a field"}
-
-
-def _of_custom(settings: Settings) -> dict[str, str]:
-    """What the sums of custom metrics, and the values of stored feedback, mean."""
-    if not settings.custom:
-        return {}
-    of = [(c.name, c.kind, c.field, sorted(c.where.items()), c.quantiles) for c in settings.custom]
-    return {"custom": repr(of)}
-
-
-def require_same(stored: dict[str, str], ours: dict[str, str], prefix: str) -> None:
-    """SettingsError naming the settings under which the state was written, where they differ."""
-    for name, value in ours.items():
-        if stored.get(name) != value:
-            raise SettingsError(
-                f"the state under {prefix!r} was written with other {name}: "
-                f"{stored.get(name)} there, {value} now; use another redis.prefix"
-            )
 
 
 def require_key(manifests: Mapping[int, Manifest], key: HashKey | None) -> None:

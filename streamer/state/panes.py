@@ -25,6 +25,8 @@ Put = Callable[[Columns], str]
 """Adds a blob to the commit, and returns its name."""
 Pane = tuple[I64, I64]
 """Codes (``encoding.packed``) and values."""
+Mapped = Callable[[int, Pane], tuple[int, Pane] | None]
+"""A pane as other settings stored it → its number and what it holds now; None: nothing."""
 
 
 @dataclass
@@ -51,6 +53,7 @@ class PaneBlobs:
         self.rings = {**dict(enumerate(rings, 1)), **day_before}
         self._blobs: dict[str, _Blob] = {}
         self._oldest: list[int] = []
+        self._unwritten: set[int] = set()
 
     @property
     def names(self) -> dict[str, list[int]]:
@@ -59,7 +62,8 @@ class PaneBlobs:
 
     def put(self, stream_ms: int, put: Put, delete: list[str]) -> None:
         """Write what changed since the last commit; ``delete`` gets what it replaces."""
-        touched = set(self.core.take_changed_panes(self.series))
+        touched = set(self.core.take_changed_panes(self.series)) | self._unwritten
+        self._unwritten = set()
         gone = self._gone(stream_ms, touched)
         leaving = touched | gone
         for name, blob in list(self._blobs.items()):
@@ -94,6 +98,18 @@ class PaneBlobs:
             for pane, (codes, values) in chosen(panes, name, wanted).items():
                 self.core.load_pane(pane, codes, values, self.series)
             self._blobs[name] = _held(panes, wanted)
+
+    def load_other(
+        self, names: Mapping[str, Sequence[int]], columns: Iterable[Columns], mapped: Mapped
+    ) -> None:
+        """Take over panes that other settings stored: they are written again at the next ``put``,
+        and the blobs that they were in are not known here."""
+        for (name, wanted), found in zip(names.items(), columns, strict=True):
+            for number, pane in chosen(split(found), name, wanted).items():
+                if (now := mapped(number, pane)) is not None:
+                    ours, (codes, values) = now
+                    self.core.load_pane(ours, codes, values, self.series)
+                    self._unwritten.add(ours)
 
 
 def split(columns: Columns) -> dict[int, Pane]:

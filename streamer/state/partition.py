@@ -25,6 +25,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.state.began import NEVER_CHANGED, Began
 from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
 
 NEVER = -(2**62)
@@ -141,11 +142,14 @@ class Partition:
         """Exposure → the days that are wanted, and likewise."""
         self.day_before_since_ms = dict.fromkeys(catalogue.day_before.shapes.values(), 0)
         """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
-        self._begin()
+        self.began = NEVER_CHANGED
+        """Since when what the panes hold is counted, where settings were changed."""
+        self._begin(0)
 
-    def _begin(self) -> None:
+    def _begin(self, stream_ms: int) -> None:
         counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
-        self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted))
+        since = self.began.core_spec(self.catalogue, stream_ms)
+        self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted, since))
         self.logs = {name: TopicLog(name, self.core) for name in self.settings.logs}
         names, items = self.settings.dimension_names, self.catalogue.item_counts
         declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]
@@ -157,21 +161,28 @@ class Partition:
         self.series_since_ms = [0] * len(self.series)
 
     def continue_counting(
-        self, since_ms: Mapping[str, int], scopes: Mapping[str, Scope], stream_ms: int
+        self,
+        since_ms: Mapping[str, int],
+        scopes: Mapping[str, Scope],
+        stream_ms: int,
+        began: Began = NEVER_CHANGED,
     ) -> None:
         """Begin again as an empty partition that goes on where another one stood: what experiments
-        need and was not counted there is counted from this stream time on."""
+        need and was not counted there is counted from this stream time on, and what panes hold as
+        ``began`` says."""
         self.since_ms = {name: since_ms.get(name, stream_ms) for name in self.since_ms}
         trials = self.catalogue.experiment_measures.trials
         self.scopes = scopes_after(trials, scopes, stream_ms)
-        self._begin()
+        self.began = began
+        self._begin(stream_ms)
 
     def continue_day_before(self, since_ms: Mapping[str, int], stream_ms: int) -> set[int]:
         """Go on with the rings of the day before that were counted elsewhere in the same way, and
         begin the others at this stream time. Returns the numbers of the former."""
         shapes = self.catalogue.day_before.shapes
-        for shape in shapes.values():
-            self.day_before_since_ms[shape] = since_ms.get(shape, stream_ms)
+        for number, shape in shapes.items():
+            now_ms = max(self.began.rings.get(number, 0), stream_ms)
+            self.day_before_since_ms[shape] = since_ms.get(shape, now_ms)
         return {number for number, shape in shapes.items() if shape in since_ms}
 
     @property

@@ -10,7 +10,9 @@ from typing import cast
 from streamer.errors import CodecError, DamagedError
 from streamer.settings import limits
 from streamer.state import codec
+from streamer.state.changes import changes
 from streamer.state.codec import Columns
+from streamer.state.contents import Contents
 from streamer.state.manifest import GROUPS, Manifest, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
@@ -43,8 +45,10 @@ class _Copy:
 class Reader:
     """Keeps a copy of every partition; ``refresh`` brings it up to date."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store, contents: Contents | None = None) -> None:
+        """``contents``: state that holds anything else is not shown."""
+        self.store, self.contents = store, contents
+        self._encoded = b"" if contents is None else contents.encode()
         self._copies: dict[int, _Copy] = {}
         self.count = 0
         """Partitions of each topic; 0 where nothing was stored yet."""
@@ -127,7 +131,9 @@ class Reader:
                 copy = self._copies[number]
                 copy.stored = manifest, stored[number].seen_ms
                 copy.is_behind = _went_back(copy.manifest, manifest)
-                if not copy.is_behind:
+                if self.contents is not None and manifest.contents != self._encoded:
+                    damage[number] = other_settings(manifest, self.contents)
+                elif not copy.is_behind:
                     wanted[number] = [n for n in manifest.shown_blobs() if n not in copy.blobs]
             found = await self.store.all_blobs(wanted)
             whole = {n: cast(list[bytes], some) for n, some in found.items() if None not in some}
@@ -222,6 +228,15 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
         (topic.restarts, topic.next_offset)
         < (old.topics[kind].restarts, old.topics[kind].next_offset)
         for kind, topic in new.topics.items()
+    )
+
+
+def other_settings(manifest: Manifest, ours: Contents) -> str:
+    """How the settings of a reader differ from those that the state was written with."""
+    found = "; ".join(map(str, changes(manifest.holding.contents, ours)))
+    return (
+        f"it was written with other settings than these ({found or 'in another order'}): run the "
+        "workers and this with the same ones, and restart the workers first"
     )
 
 

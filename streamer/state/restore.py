@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,11 +13,18 @@ import msgspec
 from streamer._core import TOTAL_RING
 from streamer.encoding.packed import ring_and_pane
 from streamer.errors import DamagedError
+from streamer.metrics.alert_series import AlertSeries
+from streamer.metrics.item_counts import ItemCounts
 from streamer.state import codec
+from streamer.state.began import began_after
+from streamer.state.carry import TABLES as TABLES_TO_CARRY
+from streamer.state.carry import Carry, CarryItems, Holding
+from streamer.state.changes import require_continuable
+from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.journal import Held, Journal
-from streamer.state.manifest import BlobRef, Manifest, decode, require_key, require_same
+from streamer.state.manifest import BlobRef, Manifest, decode, require_key
 from streamer.state.panes import PaneBlobs
-from streamer.state.partition import Partition
+from streamer.state.partition import Partition, Series
 from streamer.state.store import Store, Stored
 
 
@@ -25,33 +33,62 @@ async def load_partition(
 ) -> Journal:
     """Load what is stored into an empty partition and continue it; orphan blobs are deleted.
 
-    SettingsError where it was written with other settings, StoreError under another hash key.
+    What other settings wrote is mapped to ours, and written again with the next commit.
+    SettingsError where it cannot be, StoreError under another hash key.
     """
     if not stored.manifest:
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
     require_key({number: manifest}, partition.key)
-    partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
-    journal = Journal(partition, claim)
-    require_same(manifest.fingerprint, journal.fingerprint, str(number))
+    journal, carried = _continued(partition, manifest, claim)
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
     journal.dead_letters = manifest.dead_letters
     journal.dead_letters_omitted = manifest.dead_letters_omitted
     with _damage():
-        _restore_counters(partition, journal, manifest)
-    await _load_panes(store, number, partition, journal, manifest)
+        _restore_counters(partition, journal, manifest, carried)
+    await _load_panes(store, number, partition, journal, manifest, carried)
     for name in partition.core.tables():
         refs = manifest.tables.get(name, [])
         found = await _blobs(store, number, [ref.name for ref in refs])
-        await asyncio.to_thread(_load_table, journal, name, refs, found)
+        await asyncio.to_thread(_load_table, journal, name, refs, found, carried)
     partition.core.finish_load()
-    journal.users = dict(manifest.users)
+    if carried is None:
+        journal.users = dict(manifest.users)
+    else:
+        journal.outdated.update(TABLES_TO_CARRY)
+        journal.replaced += manifest.users.values()
     wanted = {trial.shape for trial in partition.catalogue.experiment_measures.trials}
     journal.experiments = {s: b for s, b in manifest.experiments.items() if s in wanted}
     await store.sweep(number, claim, manifest.blob_names())
     return journal
+
+
+def _continued(
+    partition: Partition, manifest: Manifest, claim: str
+) -> tuple[Journal, Carry | None]:
+    """The partition goes on where the manifest stands; how to map what other settings wrote."""
+    journal = Journal(partition, claim)
+    old, began = manifest.holding, manifest.began
+    ours = Holding(decode_contents(journal.contents), journal.beside, partition.core.unit_ms)
+    is_other = (old.contents, old.beside) != (ours.contents, ours.beside)
+    if is_other:
+        found = require_continuable(old.contents, ours.contents, partition.settings.redis.prefix)
+        began = began_after(began, old, ours, found, manifest.newest_ms)
+    meant = ours.beside.meanings
+    since_ms = {
+        name: ms
+        for name, ms in manifest.counted_since_ms.items()
+        if old.beside.meanings.get(name) == meant.get(name)
+    }
+    partition.continue_counting(since_ms, manifest.scopes, manifest.stream_ms, began)
+    journal = Journal(partition, claim)
+    ours = replace(ours, unit_ms=partition.core.unit_ms)
+    if not is_other and old.unit_ms == ours.unit_ms:
+        return journal, None
+    accepted = sum(topic.accepted for topic in manifest.topics.values())
+    return journal, Carry(old, ours, manifest.segments, accepted)
 
 
 @contextmanager
@@ -77,21 +114,30 @@ def start_over(partition: Partition, claim: str, stored: Stored) -> Journal:
 
 
 def _load_table(
-    journal: Journal, name: str, refs: Sequence[BlobRef], found: Sequence[bytes]
+    journal: Journal,
+    name: str,
+    refs: Sequence[BlobRef],
+    found: Sequence[bytes],
+    carried: Carry | None,
 ) -> None:
     blobs = [codec.decode(data) for data in found]
     with _damage():
+        if carried is not None and name in TABLES_TO_CARRY:
+            blobs = [dict(carried.table(name, columns)) for columns in blobs]
         spans = journal.partition.core.load(name, blobs)
     journal.tables[name] = [
         Held(ref, first, end) for ref, (first, end) in zip(refs, spans, strict=True)
     ]
 
 
-def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest) -> None:
-    restore_segments(partition, manifest)
+def _restore_counters(
+    partition: Partition, journal: Journal, manifest: Manifest, carried: Carry | None
+) -> None:
+    restore_segments(partition, carried.segments if carried else manifest.segments)
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
+            "newest_ms": manifest.newest_ms,
             "logs": {name: msgspec.structs.asdict(t) for name, t in manifest.topics.items()},
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
@@ -106,10 +152,10 @@ def _restore_counters(partition: Partition, journal: Journal, manifest: Manifest
         journal.fingerprints[name] = list(topic.fingerprints)
 
 
-def restore_segments(partition: Partition, manifest: Manifest) -> None:
+def restore_segments(partition: Partition, segments: Mapping[str, Any]) -> None:
     """Take over the values of dimensions, and their combinations."""
-    values = [(v["texts"], v["events"], v["kept"]) for v in manifest.segments["values"]]
-    partition.core.restore_dimensions(values, manifest.segments["tuples"])
+    values = [(v["texts"], v["events"], v["kept"]) for v in segments["values"]]
+    partition.core.restore_dimensions(values, segments["tuples"])
 
 
 def restore_labels(partition: Partition, manifest: Manifest) -> None:
@@ -121,28 +167,90 @@ def restore_labels(partition: Partition, manifest: Manifest) -> None:
 
 
 async def _load_panes(
-    store: Store, number: int, partition: Partition, journal: Journal, manifest: Manifest
+    store: Store,
+    number: int,
+    partition: Partition,
+    journal: Journal,
+    manifest: Manifest,
+    carried: Carry | None,
 ) -> None:
     kept = partition.continue_day_before(manifest.day_before_since_ms, manifest.stream_ms)
-    panes = {
-        name: [
-            pane for pane in some if (ring := ring_and_pane(pane)[0]) <= TOTAL_RING or ring in kept
-        ]
-        for name, some in manifest.panes.items()
-    }
-    await _load_some(store, number, journal.panes, panes)
+    if carried is None:
+        panes = {
+            name: [
+                pane
+                for pane in some
+                if (ring := ring_and_pane(pane)[0]) <= TOTAL_RING or ring in kept
+            ]
+            for name, some in manifest.panes.items()
+        }
+        await _load_some(store, number, journal.panes, panes)
+        partition.core.take_changed_panes(None)
+    else:
+        found = await _blobs(store, number, list(manifest.panes))
+        with _damage():
+            blobs = [codec.decode(data) for data in found]
+            journal.panes.load_other(manifest.panes, blobs, carried.pane)
+        journal.replaced += manifest.panes
     for series in partition.series:
-        shape = series.declared.shape
-        since_ms = manifest.stream_ms
-        if shape in manifest.series:
-            stored = manifest.series[shape]
-            since_ms = stored.since_ms
-            labels = [[label[name] for name in series.names] for label in stored.labels]
-            partition.core.restore_series_labels(series.number, labels)
-            await _load_some(store, number, journal.series[shape], stored.panes)
-        partition.series_since_ms[series.number] = since_ms
-    for at in (None, *(series.number for series in partition.series)):
-        partition.core.take_changed_panes(at)
+        await _load_series(store, number, partition, journal, manifest, series)
+
+
+async def _load_series(
+    store: Store,
+    number: int,
+    partition: Partition,
+    journal: Journal,
+    manifest: Manifest,
+    series: Series,
+) -> None:
+    shape, since_ms = series.declared.shape, manifest.stream_ms
+    stored = manifest.series.get(shape)
+    old = manifest.beside.items
+    if isinstance(series.declared, ItemCounts) and old not in (None, journal.beside.items):
+        assert old is not None
+        since_ms = await _load_items(store, number, journal, manifest, series, old)
+    elif stored is not None and _means_the_same(partition, manifest, series.declared):
+        since_ms = stored.since_ms
+        labels = [[label[name] for name in series.names] for label in stored.labels]
+        partition.core.restore_series_labels(series.number, labels)
+        await _load_some(store, number, journal.series[shape], stored.panes)
+    partition.series_since_ms[series.number] = since_ms
+    partition.core.take_changed_panes(series.number)
+
+
+def _means_the_same(
+    partition: Partition, manifest: Manifest, declared: AlertSeries | ItemCounts
+) -> bool:
+    if isinstance(declared, ItemCounts):
+        return True
+    measures, measure = partition.catalogue.alert_measures, declared.measure
+    places = [place for place in (measure.above, measure.below, measure.high) if place is not None]
+    names = [measures.components[place] for place in places]
+    ours = beside_of(partition.settings, partition.catalogue).meanings
+    return all(manifest.beside.meanings.get(name) == ours[name] for name in names)
+
+
+async def _load_items(
+    store: Store,
+    number: int,
+    journal: Journal,
+    manifest: Manifest,
+    series: Series,
+    old: ItemsHeld,
+) -> int:
+    """Take over counts of items that other settings stored; returns since when they are counted."""
+    assert journal.beside.items is not None
+    stored = manifest.series[old.shape]
+    carried = CarryItems(old, journal.beside.items, stored.labels)
+    partition = journal.partition
+    partition.core.restore_series_labels(series.number, carried.labels)
+    found = await _blobs(store, number, list(stored.panes))
+    with _damage():
+        blobs = [codec.decode(data) for data in found]
+        journal.series[series.declared.shape].load_other(stored.panes, blobs, carried.pane)
+    journal.replaced += stored.panes
+    return stored.since_ms
 
 
 async def _load_some(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from streamer.encoding import limbs
 from streamer.encoding.arrays import I64
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
+from streamer.state.began import NEVER_CHANGED, Began
 from streamer.state.panes import Pane, split
 from streamer.state.partition import Partition, Series
 from streamer.state.topics import TopicState
@@ -44,6 +45,8 @@ class Header:
     """Settled feedback that moved to another segment since."""
     day_sample_bits: int = 0
     """Users in the sums of experiments are one in 2**day_sample_bits."""
+    began: Began = NEVER_CHANGED
+    """Since when what panes hold is counted, where settings were changed."""
     day_before_since_ms: Mapping[str, int] = field(default_factory=dict)
     """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
 
@@ -93,6 +96,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         settled_moved=state["settled_moved"],
         day_sample_bits=state["day_sample_bits"],
         day_before_since_ms=partition.day_before_since_ms,
+        began=partition.began,
     )
 
 

@@ -9,8 +9,10 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state import codec
+from streamer.state.contents import contents_of
 from streamer.state.manifest import Manifest, decode
 from streamer.state.partition import Partition
+from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
 from streamer.stats.experiments.trials import Trial
@@ -42,6 +44,9 @@ async def _partition(
         if not stored.manifest:
             return None
         manifest = decode(stored.manifest)
+        ours = contents_of(settings, catalogue)
+        if manifest.contents != ours.encode():
+            raise CodecError(f"partition {number}: {other_settings(manifest, ours)}")
         if trial.shape not in manifest.experiments:
             return None  # nobody was in it, or the workers do not have these settings
         names = {
@@ -63,7 +68,7 @@ def _restored(
     """A partition with nothing but what experiments keep of users."""
     partition = Partition(settings, catalogue, manifest.hash_key)
     partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
-    restore_segments(partition, manifest)
+    restore_segments(partition, manifest.segments)
     restore_labels(partition, manifest)
     for table, found in blobs.items():
         partition.core.load(table, [codec.decode(data or b"") for data in found])

@@ -161,13 +161,14 @@ def test_state_of_other_settings_and_other_topics(
     asyncio.run(store_something())
     same = document_of(kafka, topics(2), url, "faults", DOCUMENTS["few values"])
     assert not found(check(tmp_path, capsys, same), ERROR, "state")
-    metrics = {"k": same["metrics"]["k"], "feedback": same["metrics"]["feedback"]}
-    other = {**same, "dimensions": [{"name": "country"}], "metrics": metrics}
-    nothing = ("experiments", "alerts", "custom", "composites")
-    other |= {"items": {}, **{name: [] for name in nothing}}
-    fix = "use another redis.prefix"
-    words = ("was written with other dimensions", "country", fix)
-    assert found(check(tmp_path, capsys, other), ERROR, *words)
+    dimensions = [*same["dimensions"], {"name": "country"}]
+    added = check(tmp_path, capsys, {**same, "dimensions": dimensions})
+    assert found(added, WARN, "dimensions: country is new: counted from the restart on")
+    assert not found(added, ERROR, "state")
+    fix = "another redis.prefix and another kafka.group"
+    words = ("attribution.click: is 5m, was ", "cannot be changed in place", fix)
+    other = {**same, "attribution": {"click": "5m"}}
+    assert found(check(tmp_path, capsys, other), ERROR, "refused", *words)
     assert main.main(["run", "-c", str(tmp_path / "streamer.toml")]) == 2
     said = capsys.readouterr().err
     assert all(word in said for word in words)

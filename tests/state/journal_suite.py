@@ -188,47 +188,57 @@ class JournalSuite:
             "a blob that no manifest names was left behind"
         )
 
-    async def test_other_settings_do_not_read_the_state(self, store: Store) -> None:
-        run = await start(store, SETTINGS["defaults"], 1)
+    @pytest.mark.parametrize(
+        ("section", "setting", "other", "why"),
+        [
+            ("attribution", "click", "10m", "impressions that a longer time would join have left"),
+            ("attribution", "session_gap", "1h", "sessions are stored as this gap made them"),
+            ("time", "max_lateness", "2h", "joins are final"),
+            ("time", "max_skew", "1m", "request ids belong to their slates"),
+        ],
+    )
+    async def test_what_cannot_be_changed_in_place_is_refused_by_name(
+        self, store: Store, section: str, setting: str, other: str, why: str
+    ) -> None:
+        run = await start(store, parse({}), 1)
         await commit(store, run, 0)
-        for name in list(SETTINGS)[1:]:
-            with pytest.raises(SettingsError, match="written with other"):
-                await start(store, SETTINGS[name], 1)
+        with pytest.raises(SettingsError) as refused:
+            await start(store, parse({section: {setting: other}}), 1)
+        said = str(refused.value)
+        assert f"{section}.{setting}: is {other}, was " in said
+        assert why in said
+        assert (
+            "set it back, or start anew with another redis.prefix and another kafka.group" in said
+        )
+        await take_over(store, run, 0)  # nothing was changed
 
-    async def test_state_of_other_policies_is_not_read(self, store: Store) -> None:
-        def made(*policies: dict[str, Any], **metrics: Any) -> Settings:
-            return parse({"policies": list(policies), "metrics": metrics})
-
-        new, other = ({"name": "new", "propensity": field} for field in ("p_new", "p_other"))
-        run = await start(store, made(new), 1)
+    async def test_every_refusal_is_said_at_once(self, store: Store) -> None:
+        run = await start(store, parse({}), 1)
         await commit(store, run, 0)
-        for changed in (made(other), made(new, {"name": "b", "positions": [1]})):
-            with pytest.raises(SettingsError, match=r"written with other policies: .*p_new"):
-                await start(store, changed, 1)
-        with pytest.raises(SettingsError, match=r"written with other metrics\.max_weight: 100"):
-            await start(store, made(new, max_weight=50), 1)
+        others = parse(
+            {
+                "attribution": {"click": "10m"},
+                "events": {"fields": {"item_id": "sku", "variant": "arm"}},
+            }
+        )
+        with pytest.raises(SettingsError, match=r"click: is 10m.*item_id: is sku.*variant: is arm"):
+            await start(store, others, 1)
 
-    async def test_state_of_other_custom_metrics_is_not_read(self, store: Store) -> None:
-        def made(**changes: Any) -> Settings:
-            metric = {"name": "latency", "kind": "impressions", "field": "latency_ms"}
-            return parse({"custom": [metric | changes]})
-
-        run = await start(store, made(), 1)
+    async def test_fields_of_what_is_new_have_any_name(self, store: Store) -> None:
+        run = await start(store, parse({}), 1)
         await commit(store, run, 0)
-        for changes in ({"field": "wait"}, {"kind": "clicks"}, {"where": {"variant": ["A"]}}):
-            with pytest.raises(SettingsError, match=r"written with other custom: .*latency_ms"):
-                await start(store, made(**changes), 1)
-        with pytest.raises(SettingsError, match="written with other"):
-            await start(store, made(quantiles=True), 1)
+        dimensions = [{"name": name} for name in ("variant", "surface", "country")]
+        fields = {"fields": {"country": "geo"}}
+        await start(store, parse({"dimensions": dimensions, "events": fields}), 1)
 
-    async def test_state_of_other_categories_is_not_read(self, store: Store) -> None:
+    async def test_categories_of_stored_lists_cannot_be_changed(self, store: Store) -> None:
         def made(**items: Any) -> Settings:
             return parse({"metrics": {"families": ["diversity"]}, "items": items})
 
         run = await start(store, made(), 1)
         await commit(store, run, 0)
         await start(store, made(catalog_size=9), 1)
-        with pytest.raises(SettingsError, match=r"written with other items\.category: a field"):
+        with pytest.raises(SettingsError, match=r"items\.category: is surface, was the field"):
             await start(store, made(category="surface"), 1)
 
     async def test_a_missing_blob_is_a_clear_error(self, store: Store) -> None:

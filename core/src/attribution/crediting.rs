@@ -51,7 +51,10 @@ impl Attribution {
             return (feedback.own_segment, feedback.own_position);
         };
         let inherited = Segment::from(row.segment);
-        let segment = counting.dimensions.filled(feedback.own_segment, inherited);
+        let segment = match feedback.is_complete {
+            true => feedback.own_segment,
+            false => counting.dimensions.filled(feedback.own_segment, inherited),
+        };
         let position = match feedback.own_position {
             0 => u32::from(row.position),
             own => own,
@@ -141,6 +144,7 @@ impl Attribution {
     pub(crate) fn kind_of(&self, kind: Kind) -> usize {
         match kind {
             Kind::Configured(place) => usize::from(place),
+            Kind::Gone => usize::MAX, // it counts for no outcome
             _ => self.rules.grades.len() - 1,
         }
     }

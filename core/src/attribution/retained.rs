@@ -108,9 +108,9 @@ impl OfPair for Retained {
 pub struct RetainedImpressions {
     pub rows: PairLog<Retained>,
     kinds: usize,
-    /// Rows of which what is stored changed in this epoch, and in the one before.
+    /// Rows of which what is stored changed in this epoch, and in the one before if that is known.
     changed: Vec<u32>,
-    sealed: Vec<u32>,
+    sealed: Option<Vec<u32>>,
     pub epoch: u32,
     /// What is added to the number of a row: those that were loaded keep theirs.
     first_id: u64,
@@ -124,7 +124,7 @@ impl RetainedImpressions {
             rows,
             kinds,
             changed: Vec::new(),
-            sealed: Vec::new(),
+            sealed: None,
             epoch: 1,
             first_id: 0,
         }
@@ -168,7 +168,7 @@ impl RetainedImpressions {
 
     /// Adds to the final count of a kind, and notes the time of final feedback of the clicks topic.
     pub fn count_final(&mut self, row: u32, kind: usize, amount: u32, first_ms: Option<i64>) {
-        let place = self.kinds + kind;
+        let place = self.kinds.saturating_add(kind);
         if let Some(found) = self.get_mut(row) {
             if let Some(count) = found.counts.get_mut(place) {
                 *count = count.saturating_add(amount);
@@ -220,9 +220,9 @@ impl RetainedImpressions {
     pub fn versions(&self, first: u32, end: u32) -> Vec<(u64, u32, &Retained)> {
         let log = &self.rows.log;
         let is_last = first + 1 == self.epoch && end == self.epoch;
-        let rows: Vec<u32> = match is_last {
-            true => self.sealed.clone(),
-            false => log.range(log.first(), log.next()).collect(),
+        let rows: Vec<u32> = match self.sealed.as_ref().filter(|_| is_last) {
+            Some(sealed) => sealed.clone(),
+            None => log.range(log.first(), log.next()).collect(),
         };
         let with_number = |row: u32| {
             let number = log.first() + u64::from(row.wrapping_sub(log.first() as u32));
@@ -236,14 +236,14 @@ impl RetainedImpressions {
 
     /// Rows were loaded; what changes from now on belongs to this epoch.
     pub fn begin(&mut self, epoch: u32) {
-        self.epoch = epoch;
+        (self.epoch, self.sealed) = (epoch, None);
     }
 
     /// What changes from now on belongs to another epoch.
     pub fn seal(&mut self) {
         if !self.changed.is_empty() {
             self.epoch += 1;
-            self.sealed = std::mem::take(&mut self.changed);
+            self.sealed = Some(std::mem::take(&mut self.changed));
         }
     }
 

@@ -55,7 +55,7 @@ pub struct Intervals<S> {
     live: usize,
     pub epoch: u32,
     changed: Vec<(u32, u64)>,
-    sealed: Vec<(u32, u64)>,
+    sealed: Option<Vec<(u32, u64)>>,
     pub evicted_early: u64,
 }
 
@@ -75,7 +75,7 @@ impl<S: Summary> Intervals<S> {
             live: 0,
             epoch: 1,
             changed: Vec::new(),
-            sealed: Vec::new(),
+            sealed: None,
             evicted_early: 0,
         }
     }
@@ -284,16 +284,18 @@ impl<S: Summary> Intervals<S> {
     pub fn seal(&mut self) {
         if !self.changed.is_empty() {
             self.epoch += 1;
-            self.sealed = std::mem::take(&mut self.changed);
+            self.sealed = Some(std::mem::take(&mut self.changed));
         }
     }
 
     /// Rows that last changed in the epochs [first, end), those that are no more included.
     pub fn versions(&self, first: u32, end: u32) -> Vec<&Row<S>> {
         let is_wanted = |row: &&Row<S>| (first..end).contains(&row.epoch);
-        if first + 1 == self.epoch && end == self.epoch {
-            let sealed = self.sealed.iter();
-            let rows = sealed.filter_map(|(at, id)| self.get(*at).filter(|row| row.id == *id));
+        let is_last = first + 1 == self.epoch && end == self.epoch;
+        if let Some(sealed) = self.sealed.as_ref().filter(|_| is_last) {
+            let rows = sealed
+                .iter()
+                .filter_map(|(at, id)| self.get(*at).filter(|row| row.id == *id));
             return rows.filter(is_wanted).collect();
         }
         self.rows.iter().flatten().filter(is_wanted).collect()
@@ -320,7 +322,7 @@ impl<S: Summary> Intervals<S> {
 
     /// Rows were loaded; what changes from now on belongs to this epoch.
     pub fn begin(&mut self, epoch: u32) {
-        (self.epoch, self.sealed) = (epoch, Vec::new());
+        (self.epoch, self.sealed) = (epoch, None);
     }
 
     pub fn bytes(&self) -> usize {

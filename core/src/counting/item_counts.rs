@@ -5,13 +5,16 @@
 //! ring are bounded: beyond the bound those items stay whose hashes begin with enough zero bits,
 //! which is a uniform sample of the items, the same one in every partition.
 
+use std::borrow::Cow;
+
 use crate::changes::{ItemShown, Listed, Outcome, Slate};
 use crate::counting::dimensions::Dimensions;
 use crate::counting::item_rows::{Key, Moment, PLACE_BITS, Rows};
 use crate::counting::labels::Labels;
 use crate::counting::pane_map::PaneMap;
 use crate::counting::panes::{Columns, Overflow, PaneStore, add_up};
-use crate::counting::rings::{Rings, number_of, ring_and_pane};
+use crate::counting::rings::{Rings, gcd, number_of, ring_and_pane};
+use crate::counting::since::ItemsSince;
 use crate::hash::NONE;
 use crate::spec::ItemCountsSpec;
 
@@ -97,22 +100,25 @@ pub struct ItemCounts {
     panes: PaneMap<Pane>,
     /// Sample bits that new panes of each ring begin with.
     bits: Vec<u32>,
+    /// From when on what counts.
+    since: ItemsSince,
 }
 
 impl ItemCounts {
-    pub fn new(spec: &ItemCountsSpec) -> Self {
+    pub fn new(spec: &ItemCountsSpec, since: &ItemsSince) -> Self {
         let places = Places {
             cutoffs: spec.cutoffs.len(),
         };
         let rings = Rings::new(&spec.rings);
         Self {
             labels: Labels::new(spec.dimensions.clone(), spec.labels),
-            unit_ms: rings.unit_ms(),
+            unit_ms: since.times().fold(rings.unit_ms(), gcd),
             gathered: Rows::new(places.width()),
             last: None,
             panes: PaneMap::default(),
             bits: vec![0; rings.len()],
             rings,
+            since: since.clone(),
             places,
             spec: spec.clone(),
         }
@@ -193,10 +199,12 @@ impl ItemCounts {
         self.last = None;
         let mut gathered = std::mem::replace(&mut self.gathered, Rows::new(0));
         for (Moment(unit, key), counts) in gathered.iter() {
+            let counts = &*self.due(unit * self.unit_ms, counts);
             let mut place = 0;
             while let Some((number, ring)) = self.rings.get(place) {
                 let pane = (unit * self.unit_ms).div_euclid(ring.pane_ms);
-                if pane >= ring.oldest(stream_ms) {
+                let since_ms = self.since.of_ring(place);
+                if pane >= ring.oldest(stream_ms) && unit * self.unit_ms >= since_ms {
                     self.add(number_of(number, pane), self.bits[place], key, counts)?;
                 }
                 place += 1;
@@ -211,6 +219,28 @@ impl ItemCounts {
             self.bound(place);
         }
         Ok(())
+    }
+
+    /// Counts at a time, without what counts from later on.
+    fn due<'a>(&self, at_ms: i64, counts: &'a [i64]) -> Cow<'a, [i64]> {
+        let mut due = Cow::Borrowed(counts);
+        if at_ms < self.since.clicked_ms {
+            due.to_mut()[Places::CLICKED] = 0;
+        }
+        for (at, _) in (0..)
+            .zip(&self.since.cutoffs_ms)
+            .filter(|(_, ms)| at_ms < **ms)
+        {
+            due.to_mut()[self.places.top(at)] = 0;
+        }
+        for (at, _) in (0..)
+            .zip(&self.since.lists_ms)
+            .filter(|(_, ms)| at_ms < **ms)
+        {
+            due.to_mut()[self.places.weight(at)] = 0;
+            due.to_mut()[self.places.excess(at)] = 0;
+        }
+        due
     }
 
     /// Adds counts to a pane; a new one is of the sample of so many bits.
@@ -309,7 +339,7 @@ impl PaneStore for ItemCounts {
             if place == SAMPLE_PLACE {
                 pane.bits = *value as u32;
             } else if let Some(count) = pane.row(key).get_mut(place as usize) {
-                *count = *value;
+                *count += *value; // of labels that are one now
             }
         }
         if let Some(bits) = ring

@@ -6,7 +6,9 @@
 
 use crate::changes::Segment;
 use crate::counting::pane_map::PaneMap;
-use crate::counting::rings::{Rings, TOTALS, number_of};
+pub use crate::counting::rings::TOTALS;
+use crate::counting::rings::{Rings, gcd, number_of};
+use crate::counting::since::{Part, Since};
 use crate::hash::{HashMap, mix};
 
 /// Integers of a cell.
@@ -74,6 +76,9 @@ pub struct Panes {
     panes: PaneMap<Pane>,
     cells: Vec<Row>,
     free: Vec<u32>,
+    since: Since,
+    /// What is folded now.
+    part: Part,
 }
 
 /// A sum would pass `MAX_SUM`.
@@ -93,14 +98,21 @@ pub fn add_up(sums: &mut [i64], amounts: &[i64]) -> Result<(), Overflow> {
 
 impl Panes {
     pub fn new(rings: Rings) -> Self {
+        Self::since(rings, Since::default())
+    }
+
+    /// Of which some count only from some time on.
+    pub fn since(rings: Rings, since: Since) -> Self {
         Self {
-            unit_ms: rings.unit_ms(),
+            unit_ms: since.times().fold(rings.unit_ms(), gcd),
             rings,
             gathered: Rows::default(),
             totals: Rows::default(),
             panes: PaneMap::default(),
             cells: Vec::new(),
             free: Vec::new(),
+            since,
+            part: Part::Due,
         }
     }
 
@@ -162,6 +174,7 @@ impl Panes {
             let at_ms = (key >> (SEGMENT_BITS + BLOCK_BITS)) as i64 * self.unit_ms;
             let block = cell as usize & ((1 << BLOCK_BITS) - 1);
             let for_day_before = self.rings.for_day_before(block, row);
+            let is_whole = self.part == Part::Due && self.since.is_over(at_ms);
             let mut place = 0;
             while let Some((number, ring)) = self.rings.get(place) {
                 place += 1;
@@ -172,8 +185,17 @@ impl Panes {
                 } else {
                     for_day_before.as_ref()
                 };
-                if let Some(amounts) = amounts.filter(|_| pane >= ring.oldest(stream_ms)) {
-                    add_up(self.cell(number_of(number, pane), cell), amounts)?;
+                let Some(amounts) = amounts.filter(|_| pane >= ring.oldest(stream_ms)) else {
+                    continue;
+                };
+                let place = number_of(number, pane);
+                if is_whole {
+                    add_up(self.cell(place, cell), amounts)?;
+                } else {
+                    let at = (number, block, at_ms);
+                    let counted = self.since.counted(at, amounts, self.part);
+                    let added = counted.map(|row| add_up(self.cell(place, cell), &row));
+                    added.transpose()?;
                 }
             }
         }
@@ -187,6 +209,19 @@ impl Panes {
         self.totals.clear();
         self.expire(stream_ms);
         Ok(())
+    }
+
+    /// Whether something is here that was not when rows were stored.
+    pub fn has_new(&self) -> bool {
+        self.since.has_new()
+    }
+
+    /// Folds what was gathered where it is new only: all else counted it before.
+    pub fn fold_new(&mut self, stream_ms: i64) -> Result<(), Overflow> {
+        self.part = Part::New;
+        let folded = self.fold(stream_ms);
+        self.part = Part::Due;
+        folded
     }
 
     fn cell(&mut self, number: u64, cell: u32) -> &mut Row {
@@ -285,73 +320,4 @@ impl Panes {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::spec::Ring;
-
-    fn panes() -> Panes {
-        let rings = Rings::new(&[
-            Ring {
-                pane_ms: 1_000,
-                panes: 60,
-            },
-            Ring {
-                pane_ms: 5_000,
-                panes: 60,
-            },
-        ]);
-        Panes::new(rings)
-    }
-
-    #[test]
-    fn what_is_added_stands_in_every_ring_that_covers_it() {
-        let mut panes = panes();
-        panes.add(100_500, 3, 70, 2);
-        panes.add(100_900, 3, 70, 1);
-        panes.add(20_000, 3, 0, 5); // too old for the first ring at 100 s
-        panes.add_total(3, 70, 3);
-        panes.fold(100_900).unwrap();
-        assert_eq!(
-            panes.take_changed(),
-            [1 << 32 | 100, 2 << 32 | 4, 2 << 32 | 20, 9 << 32]
-        );
-        let found = panes.dump(&panes.live());
-        assert_eq!(found.value, [3, 5, 3, 3]);
-        assert_eq!(
-            found.code,
-            [3 << 14 | 70, 3 << 14, 3 << 14 | 70, 3 << 14 | 70]
-        );
-        assert!(panes.take_changed().is_empty());
-    }
-
-    #[test]
-    fn old_panes_leave_and_their_cells_are_used_again() {
-        let mut panes = panes();
-        for second in 0..1_000 {
-            panes.add(second * 1_000, 1, 5, 1);
-            panes.fold(second * 1_000).unwrap();
-        }
-        assert_eq!(panes.live().len(), 120);
-        assert!(panes.cells.len() < 130, "{}", panes.cells.len());
-    }
-
-    #[test]
-    fn sums_do_not_wrap() {
-        let mut panes = panes();
-        panes.add(0, 0, 0, MAX_SUM);
-        assert_eq!(panes.fold(0), Ok(()));
-        panes.add(0, 0, 0, 1);
-        assert_eq!(panes.fold(0), Err(Overflow));
-    }
-
-    #[test]
-    fn what_was_dumped_is_loaded() {
-        let mut panes = panes();
-        panes.add(7_000, 2, 100, -4);
-        panes.fold(7_000).unwrap();
-        let found = panes.dump(&[1 << 32 | 7]);
-        let mut other = self::panes();
-        other.load(1 << 32 | 7, &found.code, &found.value).unwrap();
-        assert_eq!(other.dump(&[1 << 32 | 7]), found);
-    }
-}
+mod tests;

@@ -52,6 +52,13 @@ impl Sessions {
         emit(&change_of(self.gap_ms, &merged.after, 1));
     }
 
+    /// Every session as it counts now.
+    pub fn emit_all(&self, mut emit: impl FnMut(&Session)) {
+        self.rows
+            .alive()
+            .for_each(|row| emit(&change_of(self.gap_ms, row, 1)));
+    }
+
     /// Forgets sessions that no event can join any more; `settled` is called with each.
     pub fn expire(&mut self, clock_ms: i64, mut settled: impl FnMut(&Session)) {
         let gap_ms = self.gap_ms;

@@ -213,6 +213,7 @@ impl Statistics {
             Kind::Configured(0) => [(at.feedback, 1), (class, 1), (0, 0)],
             Kind::Configured(place) => [(at.feedback + u32::from(place), 1), (0, 0), (0, 0)],
             Kind::Other => [(at.feedback + self.kinds, 1), (0, 0), (0, 0)],
+            Kind::Gone => [(0, 0); 3],
         };
         amounts.into_iter().filter(|(_, amount)| *amount != 0)
     }

@@ -10,6 +10,7 @@ use crate::attribution::retained::Retained;
 use crate::changes::{Kind, Segment};
 use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Intervals, Row, Summary};
+use crate::counting::panes::Overflow;
 use crate::counting::sessions::Visit;
 use crate::counting::viewings::{Report, Viewing};
 use crate::decode::EventKind;
@@ -233,7 +234,7 @@ impl Partition {
                 dwell_ms: (stored.dwell_ms >= 0).then_some(stored.dwell_ms),
                 own_segment,
                 own_position,
-                is_complete: self.counting.dimensions.is_complete(own_segment),
+                is_complete: stored.is_complete,
                 joined: NO_ROW,
                 segment: own_segment,
                 position: own_position,
@@ -252,8 +253,15 @@ impl Partition {
     }
 
     /// All tables are loaded: what impressions count as is what was emitted.
-    pub fn finish_load(&mut self) {
+    /// Sessions may count under a time that lies ahead: what is new has them, too.
+    pub fn finish_load(&mut self) -> Result<(), Overflow> {
         self.attribution.learn_outcomes();
+        if !self.counting.panes.has_new() {
+            return Ok(());
+        }
+        let counting = &mut self.counting;
+        self.sessions.emit_all(|change| counting.session(change));
+        counting.panes.fold_new(self.stream_ms)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::weights::Weights;
 /// How a kind of feedback is stored: its place, or these.
 const OTHER: i16 = -1;
 const CONVERSION: i16 = -2;
+const GONE: i16 = -3;
 
 impl Partition {
     /// All tables under their names, in the order in which they are loaded.
@@ -241,6 +242,7 @@ impl Partition {
             kind: match row.kind {
                 Kind::Configured(place) => i16::from(place),
                 Kind::Other => OTHER,
+                Kind::Gone => GONE,
                 Kind::Conversion => CONVERSION,
             },
             user: row.user,
@@ -252,6 +254,7 @@ impl Partition {
             dwell_ms: row.dwell_ms.unwrap_or(-1),
             segment: row.own_segment as i16,
             position: row.own_position as i16,
+            is_complete: row.is_complete,
             is_settled: row.is_settled,
         }));
         for metric in &values.metrics {
@@ -322,6 +325,7 @@ fn intervals<S: Summary>(rows: &[&Row<S>]) -> Columns {
 pub fn kind_of(stored: i16) -> Kind {
     match stored {
         CONVERSION => Kind::Conversion,
+        GONE => Kind::Gone,
         place => u8::try_from(place).map_or(Kind::Other, Kind::Configured),
     }
 }

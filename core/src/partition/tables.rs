@@ -131,8 +131,9 @@ pub fn custom_column(metric: usize) -> String {
 }
 
 stored_row! {
-    /// Pending feedback; beside it stand its custom values. `kind`: its place in the settings, -1 another one, -2 a conversion;
-    /// `dwell_ms`: -1 without.
+    /// Pending feedback; beside it stand its custom values. `kind`: its place in the settings, -1
+    /// another one, -2 a conversion, -3 one that the settings had; `dwell_ms`: -1 without;
+    /// `is_complete`: whether all dimensions that there were had a value.
     pub struct FeedbackRow {
         id: u64,
         kind: i16,
@@ -145,6 +146,7 @@ stored_row! {
         dwell_ms: i64,
         segment: i16,
         position: i16,
+        is_complete: bool,
         is_settled: bool,
     }
 }

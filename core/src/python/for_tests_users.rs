@@ -56,6 +56,7 @@ impl UsersForTests {
             rollups,
             kinds,
             limit: RowLimit { rows, of_a_user },
+            since_ms: Vec::new(),
         });
         Ok(Self {
             users: users.map_err(PyValueError::new_err)?,

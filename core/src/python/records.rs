@@ -200,7 +200,7 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
         } => {
             let feedback = match kind {
                 Kind::Configured(i) => i16::from(i),
-                Kind::Other | Kind::Conversion => -1,
+                Kind::Other | Kind::Gone | Kind::Conversion => -1,
             };
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;

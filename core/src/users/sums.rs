@@ -48,6 +48,8 @@ pub struct Sums {
 pub struct RingSums {
     ring: Ring,
     units: u32,
+    /// The first unit that counts.
+    since: i64,
     /// Units before the first that times count.
     pub base: i64,
     /// Number of the oldest pane that counts.
@@ -67,6 +69,7 @@ impl RingSums {
         Self {
             ring,
             units: (ring.pane_ms / unit_ms) as u32,
+            since: 0,
             base: 0,
             oldest: i64::MIN,
             stats,
@@ -76,6 +79,11 @@ impl RingSums {
             last: 0,
             is_changed: false,
         }
+    }
+
+    /// The same, of which nothing before a unit counts.
+    pub fn since(self, since: i64) -> Self {
+        Self { since, ..self }
     }
 
     /// Bytes of memory.
@@ -90,12 +98,14 @@ impl RingSums {
             0 => i64::from(unit / self.units),
             base => (i64::from(unit) + base) / i64::from(self.units),
         };
-        (pane >= self.oldest).then_some(pane)
+        let is_counted = self.since == 0 || i64::from(unit) + self.base >= self.since;
+        (pane >= self.oldest && is_counted).then_some(pane)
     }
 
     /// The first time of a pane that has times.
     pub fn first_time(&self, pane: i64) -> u32 {
-        (pane * i64::from(self.units) - self.base + 1).clamp(1, i64::from(u32::MAX)) as u32
+        let first = (pane * i64::from(self.units)).max(self.since);
+        (first - self.base + 1).clamp(1, i64::from(u32::MAX)) as u32
     }
 
     /// Add to one sum.

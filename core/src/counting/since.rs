@@ -1,0 +1,159 @@
+//! Since when what panes hold is counted, after settings were changed: what is new counts nothing of
+//! the time before, so that what was counted without it is never retracted from it.
+
+use serde::Deserialize;
+
+use crate::counting::panes::{BLOCK, Row};
+
+/// From when on (ms) something counts; `is_new`: it was not there when rows were stored.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct From {
+    pub since_ms: i64,
+    pub is_new: bool,
+}
+
+/// Of rings by their number, and of statistics by their codes, [first, stop).
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Since {
+    pub rings: Vec<(u64, From)>,
+    pub statistics: Vec<(u32, u32, From)>,
+    /// Of users, by place of the window.
+    pub users_ms: Vec<i64>,
+    pub items: ItemsSince,
+}
+
+/// Of counts of items: by place of their window, and of the cut-off; clicks and lists are apart.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ItemsSince {
+    pub rings_ms: Vec<i64>,
+    pub cutoffs_ms: Vec<i64>,
+    pub clicked_ms: i64,
+    pub lists_ms: Vec<i64>,
+}
+
+impl ItemsSince {
+    /// All times, which panes may not straddle.
+    pub fn times(&self) -> impl Iterator<Item = i64> {
+        let every = [&self.rings_ms, &self.cutoffs_ms, &self.lists_ms];
+        every
+            .into_iter()
+            .flatten()
+            .copied()
+            .chain([self.clicked_ms])
+    }
+
+    /// From when on a ring counts.
+    pub fn of_ring(&self, place: usize) -> i64 {
+        self.rings_ms.get(place).copied().unwrap_or(0)
+    }
+}
+
+/// Which parts of an amount count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Those that count by now.
+    Due,
+    /// Of them those that are new.
+    New,
+}
+
+impl Since {
+    /// All times, which panes may not straddle.
+    pub fn times(&self) -> impl Iterator<Item = i64> {
+        let of_rings = self.rings.iter().map(|(_, from)| from.since_ms);
+        let of_statistics = self.statistics.iter().map(|(.., from)| from.since_ms);
+        of_rings
+            .chain(of_statistics)
+            .chain(self.users_ms.iter().copied())
+    }
+
+    /// Whether anything is new.
+    pub fn has_new(&self) -> bool {
+        self.rings.iter().any(|(_, from)| from.is_new)
+            || self.statistics.iter().any(|(.., from)| from.is_new)
+    }
+
+    fn of_ring(&self, number: u64) -> From {
+        let found = self.rings.iter().find(|(other, _)| *other == number);
+        found.map_or_else(From::default, |(_, from)| *from)
+    }
+
+    /// Whether everything counts at this time.
+    pub fn is_over(&self, at_ms: i64) -> bool {
+        self.times().all(|since_ms| since_ms <= at_ms)
+    }
+
+    /// What of a block's amounts counts in a ring at a time; none where nothing does.
+    pub fn counted(
+        &self,
+        (ring, block, at_ms): (u64, usize, i64),
+        amounts: &Row,
+        part: Part,
+    ) -> Option<Row> {
+        let from = self.of_ring(ring);
+        if at_ms < from.since_ms {
+            return None;
+        }
+        let mut counted = match part {
+            Part::New if !from.is_new => [0; BLOCK],
+            _ => *amounts,
+        };
+        for (first, stop, of_statistic) in &self.statistics {
+            let (start, end) = (block * BLOCK, (block + 1) * BLOCK);
+            for code in start.max(*first as usize)..end.min(*stop as usize) {
+                if at_ms < of_statistic.since_ms {
+                    counted[code - start] = 0;
+                } else if of_statistic.is_new {
+                    counted[code - start] = amounts[code - start];
+                }
+            }
+        }
+        counted.iter().any(|amount| *amount != 0).then_some(counted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn since() -> Since {
+        let from = |since_ms, is_new| From { since_ms, is_new };
+        Since {
+            rings: vec![(2, from(5_000, true))],
+            statistics: vec![(1, 3, from(6_000, true)), (70, 71, from(4_000, false))],
+            ..Since::default()
+        }
+    }
+
+    fn places(counted: Option<Row>) -> Vec<usize> {
+        let row = counted.unwrap_or([0; BLOCK]);
+        (0..BLOCK).filter(|place| row[*place] != 0).collect()
+    }
+
+    #[test]
+    fn nothing_of_the_time_before_counts() {
+        let mut amounts = [0; BLOCK];
+        amounts[..4].fill(7);
+        let of = |ring, at_ms| places(since().counted((ring, 0, at_ms), &amounts, Part::Due));
+        assert_eq!(of(1, 5_999), [0, 3]);
+        assert_eq!(of(1, 6_000), [0, 1, 2, 3]);
+        assert!(of(2, 4_999).is_empty());
+        assert_eq!(of(2, 5_000), [0, 3]);
+        assert!(since().is_over(6_000) && !since().is_over(5_999));
+    }
+
+    #[test]
+    fn what_is_new_is_told_apart() {
+        let amounts = [1; BLOCK];
+        let of =
+            |ring, block, at_ms| places(since().counted((ring, block, at_ms), &amounts, Part::New));
+        assert_eq!(of(1, 0, 7_000), [1, 2]);
+        assert!(of(1, 0, 5_000).is_empty());
+        assert!(of(1, 1, 7_000).is_empty());
+        assert_eq!(of(2, 1, 7_000).len(), BLOCK);
+        assert_eq!(of(2, 0, 5_500).len(), BLOCK - 2);
+    }
+}

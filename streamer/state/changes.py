@@ -1,0 +1,98 @@
+"""What a change of settings does to stored state, in words, before it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from streamer.errors import SettingsError
+from streamer.state.contents import Contents, Listed
+
+_WHY = {
+    "attribution.click": "impressions that a longer time would join have left, and what was joined "
+    "in a longer time is counted",
+    "attribution.conversion": "impressions that a longer time would join have left, and what was "
+    "joined in a longer time is counted",
+    "attribution.session_gap": "sessions are stored as this gap made them",
+    "time.max_lateness": "joins are final, and rows have left, by this time",
+    "time.max_skew": "request ids belong to their slates by this time",
+    "items.category": "stored lists are of the other categories",
+}
+_WHY_FIELD = "ids, dimensions and values that are stored were read from the other field"
+TWO_WAYS = (
+    "set it back, or start anew with another redis.prefix and another kafka.group, which read "
+    "again what Kafka still holds"
+)
+_BEGINS = "counted from the restart on"
+_GAINS = "metrics of slates are counted again from the restart on"
+_REDEFINED = {
+    "dimensions": "keeps other values from the restart on",
+    "metrics.feedback: gains": _GAINS,
+    "metrics.margin": "margin_loss is counted again from the restart on",
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that a setting lists, and what becomes of it. ``begins``: it is counted from the
+    restart on; ``is_refused``: state is not continued."""
+
+    setting: str
+    key: str
+    value: str
+    effect: str
+    begins: bool = False
+    is_refused: bool = False
+
+    def __str__(self) -> str:
+        """One line, for people."""
+        return f"{self.setting}: {self.effect}"
+
+
+def changes(stored: Contents, ours: Contents) -> list[Change]:
+    """What these settings change in a state that holds something else; refusals come first."""
+    found = list(_refused(stored, ours))
+    for setting in dict.fromkeys((*ours.listed, *stored.listed)):
+        found += _listed(setting, stored.listed.get(setting, {}), ours.listed.get(setting, {}))
+    if not found and list(stored.dimensions) != list(ours.dimensions):
+        found.append(Change("dimensions", "", "", "in another order: nothing else changes"))
+    return found
+
+
+def require_continuable(stored: Contents, ours: Contents, prefix: str) -> list[Change]:
+    """What changes; SettingsError naming every setting that cannot be changed in place."""
+    found = changes(stored, ours)
+    if refused := [str(change) for change in found if change.is_refused]:
+        raise SettingsError(f"the state under {prefix!r}: {'; '.join(refused)}; {TWO_WAYS}")
+    return found
+
+
+def _refused(stored: Contents, ours: Contents) -> Iterator[Change]:
+    for name, value in ours.fixed.items():
+        was = stored.fixed.get(name, value)
+        if was != value:
+            yield _refusal(name, was, value, _WHY[name])
+    for name, field in ours.fields.items():
+        was = stored.fields.get(name, field)
+        if was != field:
+            yield _refusal(f"events.fields.{name}", was, field, _WHY_FIELD)
+
+
+def _refusal(name: str, was: str, value: str, why: str) -> Change:
+    effect = f"is {value}, was {was}; it cannot be changed in place: {why}"
+    return Change(name, "", value, effect, is_refused=True)
+
+
+def _listed(setting: str, stored: Listed, ours: Listed) -> Iterator[Change]:
+    for key, (value, definition) in ours.items():
+        if key not in stored:
+            if key:  # without one it is a choice that was not needed before
+                yield Change(setting, key, value, f"{value} is new: {_BEGINS}", begins=True)
+        elif stored[key][1] != definition:
+            again = f"{value} is defined otherwise: counted again from the restart on"
+            effect = _REDEFINED.get(setting, again)
+            named = f"{value} {effect}" if setting == "dimensions" else effect
+            yield Change(setting, key, value, named, begins=setting != "dimensions")
+    for key, (value, _) in stored.items():
+        if key and key not in ours:
+            yield Change(setting, key, value, f"{value} is dropped, with what was counted of it")

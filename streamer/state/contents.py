@@ -1,0 +1,178 @@
+"""What stored state holds, by name: by it state of other settings is told apart, and continued."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamer.metrics import list_sums
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
+from streamer.metrics.rings import rings_of
+from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.model import Settings
+
+Listed = dict[str, tuple[str, str]]
+"""What a setting lists: key → how it is called, and what else defines it."""
+Span = tuple[int, int]
+"""Milliseconds of a pane, and how many panes a ring has."""
+
+
+class Block(msgspec.Struct, array_like=True, frozen=True):
+    """A statistic with its meaning; ``parts``: what its integers are, unless it is their place."""
+
+    name: str
+    at: int
+    width: int
+    parts: list[str]
+
+
+class Contents(msgspec.Struct, frozen=True):
+    """What every row and sum of a partition is of; equal under equal settings.
+
+    ``fixed``: settings that cannot be changed in place → their values; ``fields``: our name of each
+    field of events → theirs; ``listed``: settings that can → what they list.
+    """
+
+    fixed: dict[str, str]
+    fields: dict[str, str]
+    listed: dict[str, Listed]
+    dimensions: list[str]
+    windows: list[Span]
+    kinds: list[str]
+    user_kinds: list[str]
+    policies: list[str]
+    custom: list[str]
+    keeps_items: bool
+    has_users: bool
+    blocks: list[Block]
+
+    def encode(self) -> bytes:
+        """As it is stored."""
+        return msgspec.msgpack.encode(self)
+
+    def codes(self) -> dict[str, int]:
+        """What a sum is of → the code of its statistic."""
+        found: dict[str, int] = {}
+        for block in self.blocks:
+            numbered = [f"{block.name}/{i}" for i in range(block.width)]
+            names = block.parts or ([block.name] if block.width == 1 else numbered)
+            found.update((name, block.at + i) for i, name in enumerate(names))
+        return found
+
+
+class ItemsHeld(msgspec.Struct, array_like=True, frozen=True):
+    """Counts of items under their shape: by what, and whether of lists and clicks, too."""
+
+    shape: str
+    dimensions: list[str]
+    cutoffs: list[int]
+    rings: list[Span]
+    has_lists: bool
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What is held beside that, which readers tell apart by its shape. ``meanings``: component of
+    experiments and alerts → what it means, where its name does not say it."""
+
+    day_before: dict[int, str]
+    items: ItemsHeld | None
+    meanings: dict[str, str]
+
+
+def decode_contents(data: bytes) -> Contents:
+    """What ``Contents.encode`` gave."""
+    return msgspec.msgpack.decode(data, type=Contents)
+
+
+def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
+    """What a partition holds under these settings."""
+    layout = catalogue.layout
+    blocks = []
+    for stat in layout.stats:
+        parts = [key_of(settings, part) for part in stat.keys]
+        blocks.append(Block(key_of(settings, stat.name), layout.at[stat.name], stat.width, parts))
+    return Contents(
+        fixed=_fixed(settings),
+        fields=_fields(settings),
+        listed=_listed(settings),
+        dimensions=list(settings.dimension_names),
+        windows=[(ring.pane_ms, ring.panes) for ring in rings_of(settings)],
+        kinds=list(settings.feedback_kinds),
+        user_kinds=list(settings.user_feedback_kinds),
+        policies=[f"{p.name} {of_policy(settings, p.name)}" for p in settings.policies],
+        custom=[f"{c.name} {of_custom(settings, c.name)}" for c in settings.custom],
+        keeps_items=bool(list_sums.names(settings)),
+        has_users="engagement" in settings.metrics.families,
+        blocks=blocks,
+    )
+
+
+def beside_of(settings: Settings, catalogue: Catalogue) -> Beside:
+    """What a partition holds beside its contents."""
+    counts, items = catalogue.item_counts, None
+    if counts is not None:
+        rings = [(ring.pane_ms, ring.panes) for ring in counts.rings]
+        places = (list(counts.dimensions), list(counts.cutoffs), rings)
+        items = ItemsHeld(counts.shape, *places, bool(list_sums.names(settings)))
+    meanings = {}
+    for measures in (catalogue.experiment_measures, catalogue.alert_measures):
+        for name in measures.components:
+            of_slates_too = f"slates.{name}" if name in measures.slate_sums else name
+            meanings[name] = key_of(settings, of_slates_too)
+    return Beside(dict(catalogue.day_before.shapes), items, meanings)
+
+
+def _fixed(settings: Settings) -> dict[str, str]:
+    time, join = settings.time, settings.attribution
+    fixed = {
+        "attribution.click": join.click,
+        "attribution.conversion": join.conversion,
+        "attribution.session_gap": join.session_gap,
+        "time.max_lateness": time.max_lateness,
+        "time.max_skew": time.max_skew,
+    }
+    if "diversity" in settings.metrics.families:
+        fixed["items.category"] = settings.items.category or "the field item_category"
+    return fixed
+
+
+def _fields(settings: Settings) -> dict[str, str]:
+    names = settings.events.fields
+    own = {name for kind in KINDS for name in (*field_names(kind), *settings.custom_fields[kind])}
+    ours = own.union(settings.dimension_names, settings.policy_fields)
+    return {name: str(names.get(name, name)) for name in sorted(ours)}
+
+
+def _listed(settings: Settings) -> dict[str, Listed]:
+    metrics, windows = settings.metrics, settings.windows
+    kinds = dict.fromkeys((*settings.feedback_kinds, *settings.user_feedback_kinds))
+    found: dict[str, Listed] = {
+        "dimensions": {
+            d.name: (d.name, repr((sorted(d.values), d.max_values))) for d in settings.dimensions
+        },
+        "windows.lengths": {str(ms): (label, "") for label, ms in windows.lengths_ms.items()},
+        "windows.day_before": _plain(windows.day_before),
+        "metrics.feedback": {kind: (kind, "") for kind in kinds},
+        "metrics.families": _plain(metrics.families),
+        "metrics.k": _plain(metrics.k),
+        "metrics.thresholds": _plain(metrics.thresholds),
+        "metrics.conventions": _plain(
+            f"{name} {each}" for name, some in metrics.conventions.items() for each in some
+        ),
+        "items.dimensions": _plain(settings.items.dimensions),
+        "items.windows": _plain(settings.item_windows),
+        "policies": {p.name: (p.name, of_policy(settings, p.name)) for p in settings.policies},
+        "custom": {
+            c.name: (c.name, of_custom(settings, c.name) + ("q" if c.quantiles else ""))
+            for c in settings.custom
+        },
+    }
+    if {"ranking", "scoring"} & set(metrics.families):
+        found["metrics.feedback: gains"] = {"": ("gains", of_slates(settings))}
+    if "scoring" in metrics.families:
+        found["metrics.margin"] = {"": ("margin", repr(metrics.margin))}
+    return found
+
+
+def _plain(values: object) -> Listed:
+    return {str(value): (str(value), "") for value in values}  # type: ignore[attr-defined]

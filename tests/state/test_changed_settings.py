@@ -1,0 +1,288 @@
+"""State that is continued under other settings: see ``tests.support.changed``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.item_counts import item_counts
+from streamer.metrics.rings import rings_of
+from streamer.query.readings import Readout, readout
+from streamer.settings.durations import pane_length_ms
+from streamer.settings.model import Redis, Settings
+from streamer.state.contents import contents_of
+from streamer.state.manifest import decode
+from streamer.state.memory import MemoryStore
+from streamer.state.reader import Reader
+from streamer.state.redis.store import RedisStore
+from streamer.state.store import Store
+from streamer.testing import Chunk, Engines, LogRecord, chunks_of
+from tests.oracle import random_log
+from tests.oracle.oracle import records_of_log
+from tests.support.agreement import by_key, differences, read_engines, to_log
+from tests.support.canonical import canonical
+from tests.support.changed import (
+    DIMENSIONS,
+    GAINS,
+    Choice,
+    Sums,
+    both,
+    chosen,
+    from_then_on,
+    hidden,
+    item_sums,
+    pane_sums,
+    settings_of,
+    unlike,
+    user_sums,
+)
+from tests.support.journals import Run, commit, start, take_over
+from tests.support.lanes import shortened
+
+LINES = 900
+
+
+class Changed:
+    """A log that was read under one setting up to its middle, and under another from there on."""
+
+    def __init__(self, seed: int, first: Choice, second: Choice) -> None:
+        self.seed, self.first, self.second = seed, first, second
+        gains = {
+            kind: gain if kind in second["kinds"] else 0.0 for kind, gain in GAINS.items()
+        }  # what slates mean is said by the settings that count them
+        self.settings = [settings_of(first), settings_of(second)]
+        self.whole = settings_of(both(first, second), gains)
+        lines = random_log.random_log(seed, self.whole, LINES)
+        log = to_log(records_of_log(lines, self.whole, partitions=1))
+        log.sort(key=lambda record: record.record_ms)
+        middle = len(log) // 2
+        self.halves = [
+            [hidden(record, settings, self.whole) for record in part]
+            for settings, part in zip(self.settings, (log[:middle], log[middle:]), strict=True)
+        ]
+
+    async def read(self, store: Store) -> Run:
+        """In two halves, with a restart between them, and another one at the end."""
+        run = await start(store, self.settings[0], 1)
+        await self.feed(store, run, self.halves[0])
+        await commit(store, run, 0)
+        run = await self.restarted(store)
+        if self.seed % 2:
+            await commit(store, run, 0)
+            before = canonical(run.engines.partitions[0])
+            await take_over(store, run, 0)
+            assert canonical(run.engines.partitions[0]) == before
+        await self.feed(store, run, self.halves[1])
+        await commit(store, run, 0)
+        return run
+
+    async def restarted(self, store: Store) -> Run:
+        return await start(store, self.settings[1], 1)
+
+    async def feed(self, store: Store, run: Run, log: list[LogRecord]) -> None:
+        dice = Random(self.seed)
+        for chunk in chunks_of(log, 100, self.seed):
+            run.engines.feed(chunk)
+            if dice.random() < 0.3:
+                await commit(store, run, 0)
+
+    def uninterrupted(self) -> Engines:
+        """The whole run."""
+        engines = Engines(self.whole, 1)
+        for half in self.halves:
+            for chunk in chunks_of(half, 100, self.seed):
+                engines.feed(chunk)
+        return engines
+
+
+async def test_redis_keeps_it_likewise(redis_url: str, redis_prefix: str) -> None:
+    store = RedisStore(Redis(url=redis_url, prefix=redis_prefix))
+    try:
+        dice = Random(5)
+        changed = Changed(5, chosen(dice), chosen(dice))
+        run = await changed.read(store)
+        agree(changed, run)
+        names = decode((await store.read(0)).manifest).blob_names()
+        claim = await store.owner(0) or ""
+        assert await store.sweep(0, claim, names) == 0  # nothing of the first settings is left
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize("seed", shortened(list(range(60)), 20))
+async def test_what_both_count_is_as_if_nothing_had_been_changed(seed: int) -> None:
+    dice = Random(seed)
+    changed = Changed(seed, chosen(dice), chosen(dice))
+    run = await changed.read(MemoryStore())
+    agree(changed, run)
+
+
+def agree(changed: Changed, run: Run) -> None:
+    whole = changed.uninterrupted()
+    ours, theirs = run.engines.partitions[0], whole.partitions[0]
+    began = ours.began
+    first, second = changed.first, changed.second
+    common = [name for name in second["dimensions"] if name in first["dimensions"]]
+    items = began.items
+    times = (*began.rings.values(), *(ms for *_, ms in began.codes), began.users_ms)
+    of_items = (*items.rings.values(), *items.cutoffs.values(), *items.lists.values())
+    since_ms = max(*times, *of_items, items.clicked_ms, 0)
+    before, now = (spans(settings) for settings in changed.settings)
+    known, wanted = (names_of(settings) for settings in changed.settings)
+
+    def compared(sums: Sums, known: set[str], is_ours: bool) -> Sums:
+        def is_new(span: int, what: str) -> bool:
+            return span not in before or what not in known
+
+        if is_ours:
+            late = {
+                what for what in sums_of_kinds if "users" in known
+            }  # never read: see Times.users
+            new = [key for key in sums if is_new(key[0], key[-1]) and is_past(key, since_ms)]
+            assert [key for key in new if key[0] not in before or key[-1] not in late] == []
+        due = from_then_on(sums, since_ms, is_new)
+        return {key: value for key, value in due.items() if key[0] in now and key[-1] in wanted}
+
+    sums_of_kinds = users_of(changed.settings[1])
+    both_ways = [(ours, True), (theirs, False)]
+    found = [compared(pane_sums(p, common), known, is_ours) for p, is_ours in both_ways]
+    assert list(unlike(*found))[:8] == []
+    has_users = "engagement" in changed.first["families"]
+    of_users = users_of(changed.settings[0]) if has_users else set()
+    wanted |= users_of(changed.settings[1])
+    for dimensions in ([], *([name] for name in common)):
+        if "engagement" in changed.second["families"]:
+            found = [compared(user_sums(p, dimensions), of_users, of) for p, of in both_ways]
+            assert list(unlike(*found))[:8] == []
+    counted = places_of(changed.settings[0])
+    wanted |= places_of(changed.settings[1])
+    if ours.catalogue.item_counts:
+        found = [compared(item_sums(p), counted, is_ours) for p, is_ours in both_ways]
+        assert list(unlike(*found))[:8] == []
+    settle(run.engines)
+    settle(whole)
+    found = [
+        {key: value for key, value in pane_sums(partition, common).items() if is_total(key, known)}
+        for partition in (ours, theirs)
+    ]
+    totals = [{key: v for key, v in some.items() if key[-1] in wanted} for some in found]
+    assert list(unlike(*totals))[:8] == []
+    assert totals[0] or "shown_at/0" not in known & wanted
+
+
+def spans(settings: Settings) -> set[int]:
+    return {ring.span_ms for ring in rings_of(settings)}
+
+
+def names_of(settings: Settings) -> set[str]:
+    return {*contents_of(settings, Catalogue(settings)).codes()}
+
+
+def is_past(key: tuple[Any, ...], since_ms: int) -> bool:
+    """Whether a pane ends before what is new begins."""
+    return bool(key[0] > 0 and key[1] + pane_length_ms(key[0]) <= since_ms)
+
+
+def is_total(key: tuple[Any, ...], known: set[str]) -> bool:
+    return key[0] == 0 and key[-1] in known
+
+
+def settle(engines: Engines) -> None:
+    """Days later: all that was taken in is final."""
+    partition = engines.partitions[0]
+    at_ms = partition.stream_ms + 10 * 86_400_000
+    event = {"ts": at_ms, "user_id": "last", "session_id": "s", "action": "end"}
+    event |= dict.fromkeys(DIMENSIONS, "A")
+    for kind, log in partition.logs.items():
+        value = json.dumps(event if kind == "sessions" else {**event, "item_id": "i"}).encode()
+        engines.feed(Chunk(kind, 0, [LogRecord(kind, 0, log.next_offset, at_ms, value)]))
+
+
+def users_of(settings: Settings) -> set[str]:
+    kinds = settings.user_feedback_kinds
+    by_kind = {f"{what} of {kind}" for what in ("rates", "users") for kind in kinds}
+    return {"users", "hits", *by_kind}
+
+
+def places_of(settings: Settings) -> set[str]:
+    if item_counts(settings) is None:
+        return set()
+    has_lists = "diversity" in settings.metrics.families
+    of = ("top", "weight", "excess") if has_lists else ("top",)
+    by_k = {f"{what}@{k}" for what in of for k in settings.metrics.k}
+    return {"shown", "category", *by_k} | ({"clicked"} if has_lists else set())
+
+
+# Readings -----------------------------------------------------------------------------------------
+
+LATER_MS = 12 * 3_600_000
+
+
+def log_of(seed: int, settings: Settings) -> list[LogRecord]:
+    records = records_of_log(random_log.random_log(seed, settings, LINES), settings, partitions=1)
+    return sorted(to_log(records), key=lambda record: record.record_ms)
+
+
+def read_of_store(reader: Reader, settings: Settings) -> Readout:
+    return readout(settings, Catalogue(settings), reader.views)
+
+
+@pytest.mark.parametrize("seed", shortened(list(range(40)), 12))
+async def test_what_is_new_is_read_as_if_it_had_begun_then(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a day lies between the halves, which one window covers."""
+    dice = Random(seed)
+    choices = [chosen(dice) for _ in range(2)]
+    for choice in choices:
+        choice["lengths"] = list(dict.fromkeys([*choice["lengths"], "24h"]))
+    before, now = (settings_of(choice, max_values=100) for choice in choices)
+    store = MemoryStore()
+    run = await start(store, before, 1)
+    earlier = log_of(seed, before)  # a session counts when its gap is over: later, and as it was
+    feed(run.engines, [record for record in earlier if record.kind != "sessions"])
+    await commit(store, run, 0)
+    monkeypatch.setattr(random_log, "START_MS", random_log.START_MS + LATER_MS)
+    later = log_of(seed, now)
+    run = await start(store, now, 1)
+    offsets = {kind: log.next_offset for kind, log in run.engines.partitions[0].logs.items()}
+    feed(run.engines, [replace(r, offset=r.offset + offsets[r.kind]) for r in later])
+    await commit(store, run, 0)
+    reader = Reader(store, contents_of(now, Catalogue(now)))
+    await reader.refresh()
+    alone = Engines(now, 1)
+    feed(alone, later)
+    expected = read_engines(alone)
+    found = read_of_store(reader, now)
+    got = by_key(found)
+    since = {
+        (r.name, frozenset(r.labels.items()))
+        for r in found.readings
+        if r.counted_since_ms is not None
+    }
+    kinds = {*now.user_feedback_kinds} - {*before.user_feedback_kinds}
+    of_kinds = [
+        r
+        for r in found.readings
+        if r.labels.get("feedback") in kinds and r.labels.get("window") == "24h"
+    ]
+    assert all(r.counted_since_ms is not None for r in of_kinds)
+    assert since or not run.engines.partitions[0].began.codes
+    chosen_keys = since
+    assert (
+        differences(
+            {key: got[key] for key in chosen_keys},
+            {key: expected[key] for key in chosen_keys if key in expected},
+        )[:8]
+        == []
+    )
+
+
+def feed(engines: Engines, log: list[LogRecord]) -> None:
+    for chunk in chunks_of(log, 200, 1):
+        engines.feed(chunk)

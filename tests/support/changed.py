@@ -1,0 +1,210 @@
+"""Two settings of one state, and the one run that holds all that either of them counts.
+
+The whole run has the dimensions, windows, kinds and metrics of both. Of each half of the log what
+its settings do not know is hidden from it, as they do not see it either. So what both settings
+count must be equal in both runs to the last bit, and what is new equal from the time on since which
+it is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from streamer.encoding.packed import (
+    parts_of_item_code,
+    parts_of_user_key,
+    ring_and_pane,
+    segment_and_stat,
+)
+from streamer.encoding.segments import group_texts, segment_texts
+from streamer.metrics.rings import rings_of
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.contents import contents_of
+from streamer.state.partition import Partition
+from streamer.state.snapshot import panes_of
+from streamer.testing import LogRecord
+
+DIMENSIONS = {
+    "variant": {"name": "variant", "values": ["A", "B"], "max_values": 2},
+    "surface": {"name": "surface", "max_values": 3},
+    "device": {"name": "device", "max_values": 1},
+}
+WINDOWS = ("10s", "1m", "5m", "90s", "1h", "24h")
+FAMILIES = (
+    *("traffic", "engagement", "ranking", "scoring", "calibration", "coverage", "intervals"),
+    *("scores", "diversity", "off_policy"),
+)
+POLICIES = {
+    "new": {"name": "new", "propensity": "p_new", "estimate": "q_new"},
+    "by-place": {"name": "by-place", "positions": [0.5, 0.25, 0, 1]},
+}
+CUSTOM = {
+    "latency": {"name": "latency", "kind": "impressions", "field": "latency_ms"},
+    "depth": {"name": "depth", "kind": "clicks", "field": "depth", "quantiles": True},
+    "margin": {"name": "margin", "kind": "conversions", "field": "margin"},
+    "visits": {"name": "visits", "kind": "sessions"},
+}
+GAINS = {"like": 2.0, "star": 0.0, "conversion": 3.0}
+SECTIONS = ("dimensions", "lengths", "families", "kinds", "k", "thresholds", "policies", "custom")
+Choice = dict[str, list[Any]]
+Sums = dict[tuple[Any, ...], int]
+
+
+def chosen(random: Random) -> Choice:
+    """What settings list, at random and in any order."""
+    pools: dict[str, tuple[Any, ...]] = {
+        "dimensions": tuple(DIMENSIONS),
+        "lengths": WINDOWS,
+        "families": FAMILIES,
+        "kinds": tuple(GAINS),
+        "k": (3, 5, 10),
+        "thresholds": (0.1, 0.5),
+        "policies": tuple(POLICIES),
+        "custom": tuple(CUSTOM),
+    }
+    least = {"lengths": 1, "families": 1, "k": 1, "thresholds": 1, "policies": 1}
+    return {
+        name: random.sample(pool, random.randint(least.get(name, 0), len(pool)))
+        for name, pool in pools.items()
+    }
+
+
+def both(first: Choice, second: Choice) -> Choice:
+    """All that either lists."""
+    return {name: list(dict.fromkeys((*first[name], *second[name]))) for name in SECTIONS}
+
+
+def settings_of(choice: Choice, gains: Mapping[str, float] = GAINS, **bounds: int) -> Settings:
+    """Settings that list these; ``bounds``: of dimensions."""
+    return parse(
+        {
+            "dimensions": [DIMENSIONS[name] | bounds for name in choice["dimensions"]],
+            "windows": {"lengths": choice["lengths"]},
+            "metrics": {
+                "families": choice["families"],
+                "feedback": {"click": 1.0, **{kind: gains[kind] for kind in choice["kinds"]}},
+                "k": choice["k"],
+                "thresholds": sorted(choice["thresholds"]),
+            },
+            "policies": [POLICIES[name] for name in choice["policies"]],
+            "custom": [CUSTOM[name] for name in choice["custom"]],
+            "items": {"dimensions": choice["dimensions"][:1], "windows": choice["lengths"]},
+            "attribution": {"click": "20m", "conversion": "40m", "session_gap": "5m"},
+            "time": {"max_lateness": "10m"},
+        }
+    )
+
+
+def hidden(record: LogRecord, settings: Settings, whole: Settings) -> LogRecord:
+    """A record without what these settings do not know of it."""
+    own = {*settings.dimension_names, *settings.policy_fields}
+    own |= {name for kind in KINDS for name in settings.custom_fields[kind]}
+    every = {*whole.dimension_names, *whole.policy_fields}
+    every |= {name for kind in KINDS for name in whole.custom_fields[kind]}
+    kinds = {*whole.feedback_kinds} - {*settings.feedback_kinds}
+    try:
+        event = json.loads(record.value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return record
+    if not isinstance(event, dict):
+        return record
+    members = event.get("items")
+    for each in [event, *(members if isinstance(members, list) else [])]:
+        for name in every - own if isinstance(each, dict) else ():
+            each.pop(name, None)
+    if isinstance(event.get("feedback"), str) and event["feedback"] in kinds:
+        event["feedback"] = "share"
+    return replace(record, value=json.dumps(event).encode())
+
+
+# What a partition holds, by name ------------------------------------------------------------------
+
+
+def pane_sums(partition: Partition, dimensions: list[str]) -> Sums:
+    """Sums by (milliseconds of the ring or 0, first ms of the pane, values, what it is of)."""
+    rings = [None, *rings_of(partition.settings)]
+    names = {code: name for name, code in _codes(partition).items()}
+    texts = segment_texts(partition.state()["dimensions"])
+    places = [partition.settings.dimension_names.index(name) for name in dimensions]
+    found: Sums = {}
+    for number, (codes, values) in panes_of(partition).items():
+        at, index = ring_and_pane(number)
+        ring = rings[at] if at < len(rings) else None
+        place = (ring.span_ms, index * ring.pane_ms) if ring else (0, 0)
+        columns = (*segment_and_stat(codes), values)
+        for segment, code, value in zip(*(c.tolist() for c in columns), strict=True):
+            labels = tuple(texts[segment][i] for i in places)
+            key = (*place, labels, names[code])
+            found[key] = found.get(key, 0) + value
+    return {key: value for key, value in found.items() if value}
+
+
+def _codes(partition: Partition) -> dict[str, int]:
+    return contents_of(partition.settings, partition.catalogue).codes()
+
+
+def user_sums(partition: Partition, dimensions: list[str]) -> Sums:
+    """Sums over users by (milliseconds of the ring, first ms of the pane, values, statistic), of
+    the groups of these dimensions only."""
+    settings = partition.settings
+    partition.refresh_user_sums()
+    texts = group_texts(partition.core.user_groups(), partition.state()["dimensions"])
+    places = [settings.dimension_names.index(name) for name in dimensions]
+    others = [i for i in range(len(settings.dimension_names)) if i not in places]
+    stats = ["users", "hits"]
+    for kind in settings.user_feedback_kinds:
+        stats += [f"rates of {kind}", f"users of {kind}"]
+    found: Sums = {}
+    for number, ring in enumerate(rings_of(settings)):
+        key, value = partition.core.user_sums(number)
+        columns = [column.tolist() for column in parts_of_user_key(key)]
+        for pane, group, stat, v in zip(*columns, value.tolist(), strict=True):
+            if pane >= ring.oldest(partition.stream_ms) and all(
+                texts[group][i] == "all" for i in others
+            ):
+                labels = tuple(texts[group][i] for i in places)
+                at = (ring.span_ms, pane * ring.pane_ms, labels, stats[stat])
+                found[at] = found.get(at, 0) + v
+    return {key: value for key, value in found.items() if value}
+
+
+def item_sums(partition: Partition) -> Sums:
+    """Counts of items by (milliseconds of the ring, first ms of the pane, item, what it is)."""
+    declared = partition.catalogue.item_counts
+    if declared is None:
+        return {}
+    names = ["shown", "clicked", "category"]
+    for what in ("top", "weight", "excess"):
+        names += [f"{what}@{k}" for k in declared.cutoffs]
+    found: Sums = {}
+    for number, (codes, values) in panes_of(partition.series[-1]).items():
+        at, index = ring_and_pane(number)
+        ring = declared.rings[at - 1]
+        columns = (*parts_of_item_code(codes), values)
+        for item, _, place, value in zip(*(c.tolist() for c in columns), strict=True):
+            if place < len(names):
+                key = (ring.span_ms, index * ring.pane_ms, item, names[place])
+                found[key] = found.get(key, 0) + value
+    return {key: value for key, value in found.items() if value}
+
+
+def from_then_on(sums: Sums, since_ms: int, is_new: Any) -> Sums:
+    """Without what is new and of a pane that begins before; ``is_new``: (span, what it is of)."""
+    return {
+        key: value
+        for key, value in sums.items()
+        if key[0] == 0 or key[1] >= since_ms or not is_new(key[0], key[-1])
+    }
+
+
+def unlike(ours: Sums, theirs: Sums) -> Iterator[str]:
+    """What differs, to read."""
+    for key in sorted(ours.keys() | theirs.keys(), key=repr):
+        if ours.get(key) != theirs.get(key):
+            yield f"{key}: {ours.get(key)} instead of {theirs.get(key)}"
