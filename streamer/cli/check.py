@@ -9,8 +9,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
-import msgspec
-
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
     partitioner_findings,
@@ -26,7 +24,6 @@ from streamer.kafka.admin import TopicDescription, broker_count, describe_topics
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client
 from streamer.server.authentication import guards, is_public, tls_context
-from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
 from streamer.state.manifest import Manifest
@@ -63,8 +60,9 @@ class _Kafka:
 
     @property
     def partitions(self) -> int | None:
-        """Of all four topics; None where they are not there, or not equal."""
-        counts = {self.described[kind].partitions for kind in KINDS if kind in self.described}
+        """Of all topics that are read; None where they are not there, or not equal."""
+        logs = (topic for log, topic in self.described.items() if log != "dead_letters")
+        counts = {topic.partitions for topic in logs}
         return counts.pop() if len(counts) == 1 else None
 
 
@@ -89,14 +87,15 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _ask_kafka(settings: Settings) -> _Kafka:
-    names: dict[str, str] = msgspec.structs.asdict(settings.kafka.topics)
+    names = {name: log.topic for name, log in settings.logs.items()}
+    names["dead_letters"] = settings.kafka.topics.dead_letters
     try:
         async with admin_client(settings.kafka) as client:
             found = await describe_topics(client, names.values())
             brokers = await broker_count(client)
     except BrokerError as error:
         return _Kafka(refusal=str(error))
-    return _Kafka({kind: found[name] for kind, name in names.items() if name in found}, brokers)
+    return _Kafka({log: found[name] for log, name in names.items() if name in found}, brokers)
 
 
 async def _kafka_findings(
@@ -110,11 +109,11 @@ async def _kafka_findings(
     for finding in topic_findings(settings, kafka.described, kafka.brokers):
         yield finding
     read = {
-        (kind, number): topic.next_offset
+        (log, number): topic.next_offset
         for number, manifest in manifests.items()
-        for kind, topic in manifest.topics.items()
+        for log, topic in manifest.topics.items()
     }
-    described = {kind: d for kind, d in kafka.described.items() if kind in KINDS}
+    described = {log: d for log, d in kafka.described.items() if log in settings.logs}
     try:
         samples = await sample_topics(settings, described, read)
     except BrokerError as error:

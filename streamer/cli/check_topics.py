@@ -10,7 +10,6 @@ from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
 _HEADERS_BYTES = 2_000
@@ -23,14 +22,14 @@ def topic_findings(
     settings: Settings, described: Mapping[str, TopicDescription], brokers: int = 1
 ) -> Iterator[Finding]:
     """Existence, partition counts, who stamps the records, and what may become of them."""
-    for kind in (*KINDS, "dead_letters"):
-        name = getattr(settings.kafka.topics, kind)
-        if kind not in described:
-            fix = f"create it, or set kafka.topics.{kind}"
-            yield Finding(ERROR, f"topic {name!r}: does not exist", fix)
-    counts = {
-        described[kind].name: described[kind].partitions for kind in KINDS if kind in described
-    }
+    logs = settings.logs
+    names = {name: log.topic for name, log in logs.items()}
+    for log, name in (names | {"dead_letters": settings.kafka.topics.dead_letters}).items():
+        if log not in described:
+            is_ours = log == "dead_letters" or not settings.sources
+            key = f"set kafka.topics.{log}" if is_ours else "correct topics in [[sources]]"
+            yield Finding(ERROR, f"topic {name!r}: does not exist", f"create it, or {key}")
+    counts = {described[log].name: described[log].partitions for log in logs if log in described}
     if len(set(counts.values())) > 1:
         shown = ", ".join(f"{name} {n}" for name, n in counts.items())
         fix = "recreate them with equal counts: a user needs one partition number in all topics"
@@ -38,10 +37,10 @@ def topic_findings(
     elif counts:
         n = next(iter(counts.values()))
         yield Finding(OK, f"topics: {', '.join(counts)}: {n} partitions each")
-    for kind in KINDS:
-        if kind in described:
-            yield _stamp_finding(described[kind])
-            yield from _retention_findings(described[kind])
+    for log in logs:
+        if log in described:
+            yield _stamp_finding(described[log])
+            yield from _retention_findings(described[log])
     for topic in described.values():
         yield from _replication_findings(topic, brokers)
     if "dead_letters" in described:
@@ -92,7 +91,11 @@ def dead_letter_findings(described: Mapping[str, TopicDescription]) -> Iterator[
     letters = described["dead_letters"]
     what = f"topic {letters.name!r} (dead letters): "
     largest = letters.limit("max.message.bytes")
-    events = [described[k].limit("max.message.bytes") for k in KINDS if k in described]
+    events = [
+        topic.limit("max.message.bytes")
+        for log, topic in described.items()
+        if log != "dead_letters"
+    ]
     wanted = max((size for size in events if size is not None), default=limits.MAX_RECORD_BYTES)
     if largest is not None and largest < _HEADERS_BYTES:
         fix = f"set max.message.bytes={wanted + _HEADERS_BYTES}"
@@ -114,22 +117,24 @@ def dead_letter_findings(described: Mapping[str, TopicDescription]) -> Iterator[
 
 def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterator[Finding]:
     """Whether the last records of each topic are events; of each reason one that is none."""
-    for kind, sample in samples.items():
+    for log, sample in samples.items():
         what = f"topic {sample.topic!r}: "
         refused = Refused(settings)
         for value, reason in sample.refused:
-            refused.add(kind, value, reason)
+            refused.add(log, value, reason)
         if not sample.records:
             yield Finding(OK, f"{what}no records yet")
             continue
         if not refused.total:
-            yield Finding(OK, f"{what}the last {sample.records} records decode")
+            ignored = f", of which {sample.ignored} are ignored" if sample.ignored else ""
+            yield Finding(OK, f"{what}the last {sample.records} records decode{ignored}")
             continue
         reasons = ", ".join(f"{r} {n}" for r, n in sorted(refused.reasons.items()))
         share = f"{refused.total} of the last {sample.records} records"
         share += f" ({refused.total / sample.records:.0%})"
         level = ERROR if refused.total == sample.records else WARN
-        fix = f"compare a record with the fields of {kind} in docs/events.md"
+        kinds = " or ".join(settings.logs[log].kinds)
+        fix = f"compare a record with the fields of {kinds} in docs/events.md"
         yield Finding(level, f"{what}{share} would be rejected: {reasons}", fix)
         for _, found, advice in refused.findings():
             yield Finding(level, what + found, advice)

@@ -20,7 +20,6 @@ from streamer.kafka.admin import quiet
 from streamer.kafka.topics import partition_count, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
@@ -60,7 +59,7 @@ async def preflight(settings: Settings) -> None:
     try:
         await store.check()
         await store.try_writing()
-        count = await partition_count(settings.kafka)
+        count = await partition_count(settings)
         stored = await store.partitions()
         if stored is not None:
             require_count(stored, count)
@@ -162,7 +161,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
                 if topics := topics_not_by_user(settings, await store.keyed()):
                     print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
                     return
-                is_known = len(found) == len(KINDS)
+                is_known = len(found) == len(settings.logs)
             except StreamerError:
                 pass  # looked at again; the workers say it
             except Exception as error:  # whatever it is: the workers go on

@@ -10,7 +10,6 @@ from rich.table import Table
 
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
 _MAX_ROWS = 20
@@ -43,23 +42,23 @@ def summarise(settings: Settings, result: Readout) -> None:
     }
     if not result.stream_ms:
         console.print("Nothing was counted.")
-        console.print(_records(values))
+        console.print(_records(values, settings))
         return
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     console.print(f"Stream time {moment.replace('+00:00', ' UTC')}")
-    console.print(_records(values))
+    console.print(_records(values, settings))
     by_length = sorted(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     for window in dict.fromkeys((by_length[-1], by_length[0])):
         console.print(_window(window, values, settings))
     console.print("All series: --prom or --json. What they mean: streamer metrics.")
 
 
-def _records(values: dict[tuple[str, Labels], int | float]) -> Table:
+def _records(values: dict[tuple[str, Labels], int | float], settings: Settings) -> Table:
     table = Table(title="Records", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for heading in ("topic", "events", "accepted", "duplicates", "late", "rejected"):
         table.add_column(heading, justify="left" if heading == "topic" else "right")
-    for kind in KINDS:
-        topic = ("topic", kind)
+    for log in settings.logs:
+        topic = ("topic", log)
         counts = [
             values.get((f"{name}_total", frozenset([topic])), 0)
             for name in ("events", "accepted", "duplicates", "late")
@@ -70,7 +69,7 @@ def _records(values: dict[tuple[str, Labels], int | float]) -> Table:
             if name == "rejected_total" and topic in labels
         }
         rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items())) or "0"
-        table.add_row(kind, *(f"{n:,}" for n in counts), rejected)
+        table.add_row(log, *(f"{n:,}" for n in counts), rejected)
     return table
 
 

@@ -30,7 +30,7 @@ class Keying:
 
 
 def keying_of(places: Mapping[str, Places], partitions: int) -> dict[str, Keying]:
-    """Kind → whether its topic is keyed by user, by where users of a sample were seen.
+    """Log → whether its topic is keyed by user, by where users of a sample were seen.
 
     A topic is not, where more than ``limits.SPLIT_USERS`` of its users were seen on several
     partition numbers, or on another one than in the impressions (if those are). It is, where a
@@ -75,12 +75,14 @@ def _judged(numbers: Mapping[bytes, set[int]], split: int, partitions: int) -> b
 def topics_not_by_user(settings: Settings, keyed: Mapping[str, bool]) -> list[str]:
     """Names of the topics that are not keyed by user; none where ``kafka.keyed_by`` says they are.
 
-    ``keyed``: what was found, by kind.
+    ``keyed``: what was found, by log.
     """
     if settings.kafka.keyed_by == "user":
         return []
-    names = settings.kafka.topics.by_kind
-    return [names[kind] for kind, is_by_user in keyed.items() if not is_by_user]
+    logs = settings.logs
+    return [
+        logs[name].topic for name, is_by_user in keyed.items() if name in logs and not is_by_user
+    ]
 
 
 def why_no_users(topics: Iterable[str]) -> str:

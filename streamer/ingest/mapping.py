@@ -187,6 +187,27 @@ def rooted(root: str, name: str) -> str:
     return f"{root}.{name}" if root else name
 
 
+def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
+    """Where a field stands in the records of a log, for people: the first path, or what stands in
+    for one."""
+    assert log.source is not None
+    source = settings.sources[log.source]
+    if name == "type":
+        field = source.kind.field
+        return source.kind.header or log.topic if field is None else _first_text(field)
+    said = source.fields_of(kind or log.kinds[0]).get(name)
+    if said is None or said is True or said is False:
+        return rooted(source.roots[0], name) if source.roots else name
+    form = next(forms_of(said))
+    if "product" in form:
+        return " × ".join(form["product"])
+    return str(form.get("path") or form.get("header") or name).removeprefix(_RECORD)
+
+
+def _first_text(field: str | tuple[str, ...]) -> str:
+    return field if isinstance(field, str) else field[0]
+
+
 def _in_record(said: FieldSource | None) -> FieldSource | None:
     """The forms of a field of items that begin at the record."""
     return _those(said, is_record=True)

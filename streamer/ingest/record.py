@@ -23,6 +23,10 @@ def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecode
     return RecordDecoder(msgspec.json.encode(spec))
 
 
+IGNORED = "ignored"
+"""What is said of a record that is known and not to be counted."""
+
+
 class RecordJudge:
     """Judges records of all logs by the given settings."""
 
@@ -32,7 +36,7 @@ class RecordJudge:
     def refusal(self, log: str, value: bytes | None) -> str | None:
         """The reason why a record is rejected; None where it is valid."""
         found = self._decoder.decode(log, value)
-        return found if isinstance(found, str) else None
+        return found if isinstance(found, str) and found != IGNORED else None
 
 
 def reason_of_no_topic(value: bytes) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
 from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
@@ -74,6 +75,10 @@ _LEVELS[list(b"[{")] = 1
 _LEVELS[list(b"]}")] = -1
 
 
+Beside = tuple[()] | tuple[bytes | None, bytes, int]
+"""Key, headers (as Kafka sends them) and timestamp of a record."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a record was refused. ``field`` is its name in the record, "" where it is the record as
@@ -101,30 +106,35 @@ class Explainer:
         self._known = {self._name(f) for f in (*fields, *settings.dimension_names)}
 
     def explain(
-        self, log: str, raw: bytes | None, reason: str, *, hides_values: bool = False
+        self,
+        log: str,
+        raw: bytes | None,
+        reason: str,
+        beside: Beside = (),
+        *,
+        hides_values: bool = False,
     ) -> Refusal:
         """Why a record of a log ("": a line of none) was refused as ``reason``.
 
-        ``hides_values``: of texts, and of all that may be an id, ``found`` says only what they are:
-        for messages, which show no ids.
+        ``beside``: its key, headers and timestamp, where they may matter. ``hides_values``: of
+        texts, and of all that may be an id, ``found`` says only what they are: for messages, which
+        show no ids.
         """
         if reason in ("json", "object", "too_large", "too_deep"):
             return Refusal(reason, "", *_of_bytes(raw or b"", reason, hides_values))
         if reason in ("late", "future"):
-            return self._untimely(log, raw, reason)
+            return self._untimely(log, raw, reason, beside)
         if log:
-            _, kind, field, element, text = self._decoder.explain(log, raw)
+            _, kind, field, element, text = self._decoder.explain(log, raw, *beside)
         else:
             kind, field, element = None, "type", None
             text = self._text(raw or b"", self._name("type"))
-        name = self._name(field)
-        if element is not None:
-            name = self._path(field, element)
+        name = self._place(log, kind, field, element)
         return Refusal(
             reason,
             printable(name),
             self._found(field, text, hides_values),
-            self._expectation(kind, field),
+            self._expectation(reason, kind, field),
         )
 
     def shape(self, raw: bytes | None) -> str:
@@ -152,20 +162,29 @@ class Explainer:
     def _name(self, field: str) -> str:
         return self._names.get(field, field)
 
-    def _path(self, field: str, element: int) -> str:
-        """Of a field in an element of a list, or of the element."""
+    def _place(self, log: str, kind: str | None, field: str, element: int | None) -> str:
+        """Where a field stands in the record; of an element of a list in that."""
+
+        def name(ours: str) -> str:
+            known = self._settings.logs.get(log)
+            if known is None or known.source is None:
+                return self._name(ours)
+            return place_of(self._settings, known, kind, ours)
+
+        if element is None:
+            return name(field)
         if field in ("items", "reference"):
-            return f"{self._name(field)}[{element}]"
-        return f"{self._name('items')}[{element}].{self._name(field)}"
+            return f"{name(field)}[{element}]"
+        return f"{name('items')}[{element}].{name(field)}"
 
     @staticmethod
     def _text(raw: bytes, name: str) -> str | None:
         piece = _pieces(raw).get(name)
         return None if piece is None else bytes(piece).decode(errors="replace")
 
-    def _untimely(self, log: str, raw: bytes | None, reason: str) -> Refusal:
+    def _untimely(self, log: str, raw: bytes | None, reason: str, beside: Beside) -> Refusal:
         """Of a record that is an event, at a wrong time."""
-        event, time = self._decoder.decode(log, raw), self._settings.time
+        event, time = self._decoder.decode(log, raw, *beside), self._settings.time
         found = NOTHING
         if not isinstance(event, str):
             moment = datetime.fromtimestamp(event["event_ms"] / 1000, UTC)
@@ -175,7 +194,7 @@ class Explainer:
             if reason == "late"
             else f"a time at most {time.max_skew} after the newest record (time.max_skew)"
         )
-        return Refusal(reason, self._name("ts"), found, expected)
+        return Refusal(reason, self._place(log, None, "ts", None), found, expected)
 
     def _found(self, field: str, text: str | None, hides_values: bool) -> str:
         """A value as it stands in the record; a time in another unit with that unit."""
@@ -195,7 +214,9 @@ class Explainer:
             return not isinstance(given, dict | list)
         return isinstance(given, int | float) and field in self._numbers
 
-    def _expectation(self, kind: str | None, field: str) -> str:
+    def _expectation(self, reason: str, kind: str | None, field: str) -> str:
+        if reason == "kind":
+            return "a value that [sources.kind] names"
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"

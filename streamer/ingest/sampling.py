@@ -13,9 +13,10 @@ from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError
 from streamer.ingest.keying import keying_of
-from streamer.ingest.keys import PARTITIONERS, KeyReader
-from streamer.ingest.record import RecordJudge
+from streamer.ingest.keys import PARTITIONERS
+from streamer.ingest.record import IGNORED, record_decoder
 from streamer.kafka.admin import TopicDescription
+from streamer.kafka.chunk import encoded_headers
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import partition_count
 from streamer.settings.model import Settings
@@ -34,6 +35,7 @@ class Sample:
     topic: str
     partitions: int
     records: int = 0
+    ignored: int = 0
     refused: list[tuple[bytes | None, str]] = field(default_factory=list)
     """Records that would be rejected, with the reason."""
     users: set[tuple[bytes, int]] = field(default_factory=set)
@@ -58,9 +60,9 @@ async def sample_topics(
     topics: dict[str, TopicDescription],
     read: Mapping[tuple[str, int], int] | None,
 ) -> dict[str, Sample]:
-    """A sample of each topic, by kind; BrokerError where they cannot be read.
+    """A sample of each topic, by the name of its log; BrokerError where they cannot be read.
 
-    ``read``: (kind, partition) → the next offset of the stored state, where there is one; None:
+    ``read``: (log, partition) → the next offset of the stored state, where there is one; None:
     nobody asks for what is unread.
     """
     if not topics:
@@ -75,10 +77,10 @@ async def sample_topics(
     samples = {}
     try:
         await consumer.start()
-        for kind, topic in topics.items():
-            samples[kind] = await _sample(settings, consumer, kind, topic)
+        for log, topic in topics.items():
+            samples[log] = await _sample(settings, consumer, log, topic)
             if read is not None:
-                await _look_at_unread(consumer, samples[kind], kind, read)
+                await _look_at_unread(consumer, samples[log], log, read)
         return samples
     except (KafkaError, OSError) as error:
         text = str(error) or type(error).__name__
@@ -88,33 +90,38 @@ async def sample_topics(
 
 
 async def look_at_keys(settings: Settings) -> dict[str, bool]:
-    """Kind → whether its topic is keyed by user, of those whose last records say enough;
+    """Log → whether its topic is keyed by user, of those whose last records say enough;
     BrokerError where they cannot be read."""
-    count = await partition_count(settings.kafka)
-    names = settings.kafka.topics.by_kind
-    described = {kind: TopicDescription(name, count, {}) for kind, name in names.items()}
+    count = await partition_count(settings)
+    described = {
+        name: TopicDescription(log.topic, count, {}) for name, log in settings.logs.items()
+    }
     samples = await sample_topics(settings, described, None)
-    found = keying_of({kind: sample.users for kind, sample in samples.items()}, count)
-    return {kind: f.is_by_user for kind, f in found.items() if f.is_by_user is not None}
+    found = keying_of({name: sample.users for name, sample in samples.items()}, count)
+    return {name: f.is_by_user for name, f in found.items() if f.is_by_user is not None}
 
 
-async def _sample(settings: Settings, consumer: Any, kind: str, topic: TopicDescription) -> Sample:
+async def _sample(settings: Settings, consumer: Any, log: str, topic: TopicDescription) -> Sample:
     places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
     sample = Sample(topic.name, topic.partitions)
-    judge, keys = RecordJudge(settings), KeyReader(settings)
+    decoder = record_decoder(settings)
     for place, records in (await _last_records(consumer, places)).items():
         sample.records += len(records)
         for record in records:
-            reason = judge.refusal(kind, record.value)
-            if reason is not None:
-                sample.refused.append((record.value, reason))
-        users = {keys.read(r.value) for r in records if r.value is not None}
-        sample.users |= {(user, place.partition) for user in users if user is not None}
+            headers = encoded_headers(record.headers)
+            beside = (record.key, headers, record.timestamp)
+            found = decoder.decode(log, record.value, *beside)
+            if found == IGNORED:
+                sample.ignored += 1
+            elif isinstance(found, str):
+                sample.refused.append((record.value, found))
+            elif found["user_id"]:
+                sample.users.add((found["user_id"].encode(), place.partition))
     return sample
 
 
 async def _look_at_unread(
-    consumer: Any, sample: Sample, kind: str, read: Mapping[tuple[str, int], int]
+    consumer: Any, sample: Sample, log: str, read: Mapping[tuple[str, int], int]
 ) -> None:
     """Fill ``starts``, ``ends`` and ``unread_ms``."""
     places = [TopicPartition(sample.topic, number) for number in range(sample.partitions)]
@@ -123,7 +130,7 @@ async def _look_at_unread(
     starts = await consumer.beginning_offsets(places)
     sample.starts = {place.partition: start for place, start in starts.items()}
     sample.ends = {place.partition: end for place, end in ends.items()}
-    nexts = {p: max(starts[p], read.get((kind, p.partition), 0)) for p in places}
+    nexts = {p: max(starts[p], read.get((log, p.partition), 0)) for p in places}
     unread = {place for place in places if nexts[place] < ends[place]}
     if not unread:
         return

@@ -11,7 +11,7 @@ from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError, StoreError
 from streamer.kafka.client import Refusals, client_settings
-from streamer.settings.model import Kafka
+from streamer.settings.model import Kafka, Settings
 
 _TIMEOUT_MS = 15_000
 
@@ -42,9 +42,12 @@ async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, list[dic
     return {name: described.get(name, []) for name in wanted}
 
 
-async def partition_count(kafka: Kafka) -> int:
-    """Partitions of the four topics; BrokerError where one is missing or they are not equal."""
-    names = list(kafka.topics.by_kind.values())
+async def partition_count(settings: Settings) -> int:
+    """Partitions of the topics that are read; BrokerError where one is missing or they are not
+    equal."""
+    kafka = settings.kafka
+    names = [log.topic for log in settings.logs.values()]
+    key = "sources" if settings.sources else "kafka.topics"
     async with admin_client(kafka) as client:
         described = await partitions_of(client, names)
     counts = {name: len(partitions) for name, partitions in described.items()}
@@ -52,12 +55,12 @@ async def partition_count(kafka: Kafka) -> int:
     if missing:
         raise BrokerError(
             f"no topic {', '.join(map(repr, missing))} at {kafka.brokers}: create it (`streamer "
-            "produce --create PARTITIONS` creates missing topics), or correct kafka.topics"
+            f"produce --create PARTITIONS` creates missing topics), or correct {key}"
         )
     if len(set(counts.values())) != 1:
         raise BrokerError(
             f"topics need equal partition counts; they have {counts}: recreate them with equal "
-            "counts, or name others in kafka.topics"
+            f"counts, or name others in {key}"
         )
     return counts[names[0]]
 

@@ -72,6 +72,8 @@ def validate_sources(s: Settings) -> None:
             raise SettingsError(f"topics = []: at least one name, or a pattern like '^web-'; {at}")
         for topic in source.topics:
             _validate_topic(topic, at)
+            if topic == s.kafka.topics.dead_letters:
+                raise SettingsError(f"topic {topic!r} is kafka.topics.dead_letters; {at}")
             if topic in taken:
                 raise SettingsError(f"topic {topic!r} is in {taken[topic]}, too; {at}")
             taken[topic] = f"sources[{i}]"

@@ -11,7 +11,7 @@ Redis Cluster too.
 | ``prefix:{p}:state`` | hash | ``position``, ``manifest``, ``seen_ms`` (Redis time of the commit) |
 | ``prefix:{p}:blobs`` | set | names of all blobs written, orphans too |
 | ``prefix:{p}:b:name`` | string | one blob: immutable, named by claim and number |
-| ``prefix:keyed`` | hash | kind → 1: its topic is keyed by user, 0: it was not once |
+| ``prefix:keyed`` | hash | log → 1: its topic is keyed by user, 0: it was not once |
 | ``prefix:workers`` | hash | worker → its last report (no state), and when |
 """
 

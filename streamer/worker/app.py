@@ -158,7 +158,7 @@ class App(faust.App):
         async with self._asking:
             count = self._count  # which the next assignment forgets
             if count is None:
-                count = self._count = await partition_count(self.settings.kafka)
+                count = self._count = await partition_count(self.settings)
         require_count(await self.store.set_partitions(count), count)
 
     async def on_stop(self) -> None:

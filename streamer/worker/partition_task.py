@@ -159,7 +159,8 @@ class PartitionTask:
     def _keep_dead(self, applied: Applied) -> None:
         self.dead_omitted += applied.omitted
         for each in applied.rejected:
-            refusal = self._explainer.explain(each.log, each.value, each.reason)
+            beside = (each.key, each.headers, each.record_ms)
+            refusal = self._explainer.explain(each.log, each.value, each.reason, beside)
             topic = self._topic(each.log)
             self.dead.append(DeadLetter(topic, self.number, each.offset, refusal, each.value))
 

@@ -78,6 +78,9 @@ impl Place {
 pub(super) struct Draft {
     ts: Option<Moment>,
     user: u64,
+    user_text: Text,
+    /// The id that was read last.
+    id: Text,
     event_id: u64,
     request: u64,
     /// The item that is not in a list.
@@ -220,6 +223,7 @@ impl Draft {
         Event {
             event_ms: self.ts.map_or(0, |ts| ts.ms),
             user: self.user,
+            user_id: self.user_text.of(record, &self.unescaped),
             custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
             event_id: self.event_id,
             request: self.request,

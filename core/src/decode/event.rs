@@ -57,6 +57,8 @@ pub struct Event<'a> {
     pub user: u64,
     pub event_id: u64,
     pub request: u64,
+    /// The user as it is written; "" of an anonymous event.
+    pub user_id: &'a str,
     pub dimensions: Dimensions<'a>,
     /// How many values of dimensions were cut, as they are too long.
     pub cut: u32,

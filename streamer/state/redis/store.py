@@ -12,7 +12,6 @@ import msgspec
 from streamer.errors import StoreError
 from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings import limits
-from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Redis as RedisSettings
 from streamer.settings.redis_url import place_of
 from streamer.state.keys import Keys
@@ -226,9 +225,7 @@ class RedisStore:
     async def keyed(self) -> dict[str, bool]:
         with self._errors("cannot read how topics are keyed"):
             found = await self.redis.hgetall(self.keys.keyed)
-        return {
-            kind.decode(): text == b"1" for kind, text in found.items() if kind.decode() in KINDS
-        }
+        return {log.decode(): text == b"1" for log, text in found.items()}
 
     async def report(self, worker_report: WorkerReport) -> str:
         with self._errors("cannot report"):

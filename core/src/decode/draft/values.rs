@@ -18,7 +18,11 @@ impl Draft {
         let limits = &reading.rules.limits;
         match field {
             Field::Ts => self.ts = Some(self.read_moment(reader, reading, reason)?),
-            Field::UserId => self.user = self.read_optional_id(reader, reading, reason)?,
+            Field::UserId => {
+                self.id = Text::EMPTY;
+                self.user = self.read_optional_id(reader, reading, reason)?;
+                self.user_text = self.id;
+            }
             Field::EventId => self.event_id = self.read_optional_id(reader, reading, reason)?,
             Field::RequestId => self.request = self.read_optional_id(reader, reading, reason)?,
             Field::Type => self.read_type(reader, reading)?,
@@ -72,14 +76,17 @@ impl Draft {
             if id.len() > reading.rules.limits.max_id_bytes {
                 return Err(reason);
             }
+            self.id = text;
             return Ok(reading.rules.key.of(id.as_bytes()));
         }
+        let start = reader.at();
         if !matches!(reader.peek(), b'-' | b'0'..=b'9') {
             return Err(reader.refusal(reason));
         }
         let number = reader.number()?;
         let is_right =
             number.is_integer() && number.text().len() <= reading.rules.limits.max_id_bytes;
+        self.id = reader.raw_since(start);
         match is_right {
             true => Ok(reading.rules.key.of(number.text().as_bytes())),
             false => Err(reason),

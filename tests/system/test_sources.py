@@ -1,0 +1,116 @@
+"""Workers on topics of other shapes: nested events of several kinds in one topic, and events whose
+kind stands in a header in another."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from streamer.ingest.keys import partition_of
+from streamer.server.exporter import Exporter
+from streamer.settings.model import Topics
+from tests.support.fixtures import MakeTopics
+from tests.support.workers import bench, document_of, read_topic, until
+
+PARTITIONS = 2
+USERS = 300
+
+
+def shown_to(user: int, ms: int) -> dict[str, Any]:
+    """What a user sees, as Segment sends it."""
+    return {
+        "type": "track",
+        "event": "Product List Viewed",
+        "userId": user,
+        "messageId": f"m{user}",
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms / 1000)) + "Z",
+        "context": {"experiment": {"variant": "New York" if user % 2 else "old"}},
+        "properties": {"products": [{"product_id": 1}, {"product_id": 2}, {"product_id": 3}]},
+    }
+
+
+async def produce(brokers: str, web: str, ui: str) -> None:
+    """Lists to one topic, clicks on them to another, by user; and what is not counted."""
+    ms = int(time.time() * 1000) - 60_000
+    producer = AIOKafkaProducer(bootstrap_servers=brokers, linger_ms=5)
+    await producer.start()
+    try:
+        for user in range(USERS):
+            place = partition_of(str(user).encode(), PARTITIONS)
+            seen = json.dumps(shown_to(user, ms)).encode()
+            await producer.send(web, seen, partition=place, timestamp_ms=ms)
+            if user % 2 and user % 3 == 0:
+                click = {"user_id": str(user), "item_id": "2"}
+                headers = [("ce_type", b"click"), ("ce_id", b"c%d" % user)]
+                headers.append(("ce_time", time.strftime("%Y-%m-%dT%H:%M:%SZ").encode()))
+                await producer.send(
+                    ui, json.dumps(click).encode(), partition=place, headers=headers
+                )
+        await producer.send(web, b'{"event": "Product Viewed"}', partition=0, timestamp_ms=ms)
+        await producer.send(web, b'{"event": "Signed Up"}', partition=0, timestamp_ms=ms)
+        wrong = shown_to(1, ms) | {"properties": {"products": [{"product_id": {"id": 5}}]}}
+        await producer.send(web, json.dumps(wrong).encode(), partition=0, timestamp_ms=ms)
+    finally:
+        await producer.stop()
+
+
+def sources(names: Topics) -> list[dict[str, Any]]:
+    return [
+        {"topics": [names.impressions], "preset": "segment"},
+        {"topics": [names.clicks], "preset": "cloudevents", "kind": {"click": ["click"]}},
+    ]
+
+
+async def test_sources_of_two_shapes_count_together(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=PARTITIONS)
+    web, ui = names.impressions, names.clicks
+    await produce(kafka, web, ui)
+    document = document_of(kafka, names, redis_url, redis_prefix, {"sources": sources(names)})
+    async with bench(tmp_path, document) as made:
+        made.start_worker()
+        exporter = Exporter(made.settings, made.store)
+        clicks = len([u for u in range(USERS) if u % 2 and u % 3 == 0])
+
+        async def is_known() -> dict[Any, float]:
+            readings = {
+                (r.name.removeprefix("streamer_"), *sorted(r.labels.items())): r.value
+                for r in (await exporter.read()).readings
+            }
+            seen = readings.get(("accepted_total", ("topic", ui)), 0)
+            is_all = seen == clicks and readings["accepted_total", ("topic", web)] == USERS
+            users = ("window_users", ("surface", "all"), ("variant", "all"), ("window", "24h"))
+            return readings if is_all and readings.get(users) == USERS else {}
+
+        found = await until(is_known, "all is counted", made.said)
+
+        def ctr(variant: str) -> float:
+            labels = (("surface", "all"), ("variant", variant), ("window", "1h"))
+            return found["ctr_ratio", *labels]
+
+        assert ctr("New York") == clicks / (3 * USERS / 2)
+        assert ctr("old") == 0
+        assert found["ignored_total", ("topic", web)] == 1
+        assert found["rejected_total", ("reason", "kind"), ("topic", web)] == 1
+        assert found["rejected_total", ("reason", "items"), ("topic", web)] == 1
+        assert found["identity_exact",] == 1
+        await made.stop_workers()
+        letters = await read_topic(kafka, names.dead_letters, PARTITIONS)
+        said = {dict(x.headers)["streamer.field"]: dict(x.headers) for x in letters}
+        assert said.keys() == {b"event", b"properties.products[0].product_id"}
+        assert said[b"event"]["streamer.found"] == b'"Signed Up"'
+        assert said[b"properties.products[0].product_id"]["streamer.found"] == b'{"id": 5}'
+        check = [sys.executable, "-m", "streamer", "check", "-c", str(made.config)]
+        checked = await asyncio.to_thread(
+            subprocess.run, check, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert f"topic {web!r}: 2 of the last" in checked.stdout, checked.stdout + checked.stderr
+        assert f"topic {ui!r}: the last {clicks} records decode" in checked.stdout
