@@ -20,7 +20,7 @@ from ruamel.yaml.compat import StringIO
 
 from streamer.cli import generated
 from streamer.metrics.catalogue import PREFIX, Catalogue
-from streamer.query.windows import ALL
+from streamer.query.numbering import ALL
 from streamer.settings.alerts import Alert
 from streamer.settings.load import load
 from streamer.settings.model import Settings

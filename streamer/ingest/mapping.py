@@ -105,10 +105,9 @@ class _Kind:
     def __init__(self, settings: Settings, source: Source, kind: str, values: Values) -> None:
         self.source, self.values = source, values
         self.said = source.fields_of(kind)
+        self.names = fields_of(settings, kind)
         of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
-        of_item = (*_OF_ELEMENT[kind], *of_policies, *settings.custom_fields[kind])
-        self.names = dict.fromkeys((*field_names(kind), *settings.dimension_names, *of_item))
-        self.of_element = of_item
+        self.of_element = (*_OF_ELEMENT[kind], *of_policies, *settings.custom_fields[kind])
 
     def spec(self) -> dict[str, Any]:
         """Where they stand."""
@@ -185,6 +184,22 @@ def rooted(root: str, name: str) -> str:
     if "{}" in root:
         return root.replace("{}", name)
     return f"{root}.{name}" if root else name
+
+
+def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
+    """All fields of a kind of events, those of settings too."""
+    of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
+    names = (*field_names(kind), *settings.dimension_names, *_OF_ELEMENT[kind], *of_policies)
+    return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))
+
+
+def said_of(settings: Settings, log: Log, kind: str, name: str) -> str:
+    """Where a field stands in the events of a kind of a log, in full."""
+    assert log.source is not None
+    source = settings.sources[log.source]
+    said = source.fields_of(kind).get(name)
+    places = [rooted(root, name) for root in source.roots] if said is None else said
+    return json.dumps(places, sort_keys=True)
 
 
 def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:

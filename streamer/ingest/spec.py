@@ -62,15 +62,16 @@ def core_spec(
     key: HashKey,
     counted: Counted | None = None,
     since: Mapping[str, Any] = MappingProxyType({}),
+    ranks: Mapping[str, int] | None = None,
 ) -> bytes:
     """JSON of what one partition of the core is made from. ``since``: from when on parts of panes
-    are counted, where not always."""
+    are counted, where not always; ``ranks``: those of logs."""
     layout = catalogue.layout
     return msgspec.json.encode(
         {
             "hash_key": key,
             "records": records_spec(settings),
-            "logs": _logs(settings),
+            "logs": _logs(settings, ranks_after(settings, {}) if ranks is None else ranks),
             **_times(settings),
             "feedback": _feedback(settings),
             "dimensions": [
@@ -151,9 +152,28 @@ def _source(settings: Settings, log: Log) -> dict[str, Any]:
     return {"values": values, "layout": {"flat": {"kind": kind, "names": own}}}
 
 
-def _logs(settings: Settings) -> list[dict[str, Any]]:
+def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
+    """Log → its rank, by which ties between events of several topics are broken: what it was, and
+    the next ones for logs that are new. Topics of our own shape hold one kind of events each, so
+    that theirs may be the same.
+
+    >>> from streamer.settings.load import parse
+    >>> web = {"kind": {"fixed": "click"}}
+    >>> settings = parse({"sources": [{"topics": ["a", "b"], **web}]})
+    >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
+    ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})
+    """
+    if not settings.sources:
+        return dict(known) | dict.fromkeys(settings.logs, 0)
+    ranks = dict(known)
+    for name in settings.logs:
+        ranks.setdefault(name, 1 + max(ranks.values(), default=0))
+    return ranks
+
+
+def _logs(settings: Settings, ranks: Mapping[str, int]) -> list[dict[str, Any]]:
     return [
-        {"name": log.name, "source": i, "rank": i if settings.sources else 0, "kinds": log.kinds}
+        {"name": log.name, "source": i, "rank": ranks[log.name], "kinds": log.kinds}
         for i, log in enumerate(settings.logs.values())
     ]
 

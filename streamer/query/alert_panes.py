@@ -14,7 +14,7 @@ from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
 from streamer.encoding.segments import Label
 from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, AlertSeries
-from streamer.query.windows import ALL, OTHER, Segment, values_shown
+from streamer.query.numbering import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings

@@ -13,7 +13,7 @@ from statistics import median
 from streamer.metrics.per_user import AlertMeasures
 from streamer.query.alert_panes import Panes, RawTotals, Sums
 from streamer.query.composite_panes import panes_of, totals_of
-from streamer.query.windows import ALL, Segment
+from streamer.query.numbering import ALL, Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS

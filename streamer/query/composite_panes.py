@@ -29,7 +29,7 @@ from streamer.query.alert_panes import (
     chosen_of,
     group_sums,
 )
-from streamer.query.windows import Segment
+from streamer.query.numbering import Segment
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View

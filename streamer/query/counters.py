@@ -13,6 +13,7 @@ from streamer.query.alerts import Watched
 from streamer.query.experiments import ExperimentReadout
 from streamer.settings.model import Settings
 from streamer.state.snapshot import Header
+from streamer.state.topics import TopicState
 
 FEEDBACK = ("clicks", "conversions")
 """Topics whose events join impressions."""
@@ -28,9 +29,13 @@ class Known:
     experiments: Sequence[ExperimentReadout] = ()
     watched: Sequence[Watched] = ()
     keyed: Mapping[str, bool] = field(default_factory=dict)
-    """Kind → whether its topic is keyed by user."""
+    """Log → whether its topic is keyed by user."""
     item_samples: Mapping[str, float] = field(default_factory=dict)
     """Window → the share of the items that is counted, where items are counted."""
+
+    def topics(self, log: str) -> list[TopicState]:
+        """What partitions say of a log, those that know it."""
+        return [header.topics[log] for header in self.headers if log in header.topics]
 
 
 Sample = tuple[tuple[str, ...], int | float]
@@ -85,7 +90,7 @@ _declare = declaring(COUNTERS, "acceptance")
 def _events(known: Known) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
     for name in known.settings.logs:
-        topics = [h.topics[name] for h in known.headers]
+        topics = known.topics(name)
         outcomes = [t.accepted + t.duplicates + t.late + t.ignored for t in topics]
         yield (name,), sum(outcomes) + sum(sum(t.rejected.values()) for t in topics)
 
@@ -94,7 +99,7 @@ def _events(known: Known) -> Iterator[Sample]:
 def _accepted(known: Known) -> Iterator[Sample]:
     """Events accepted, and counted."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].accepted for h in known.headers)
+        yield (name,), sum(topic.accepted for topic in known.topics(name))
 
 
 @_declare(
@@ -106,7 +111,7 @@ def _accepted(known: Known) -> Iterator[Sample]:
 def _duplicates(known: Known) -> Iterator[Sample]:
     """Copies of an accepted event_id within the horizon."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].duplicates for h in known.headers)
+        yield (name,), sum(topic.duplicates for topic in known.topics(name))
 
 
 @_declare(
@@ -115,7 +120,7 @@ def _duplicates(known: Known) -> Iterator[Sample]:
 def _late(known: Known) -> Iterator[Sample]:
     """Events later than max_lateness; dead-lettered."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].late for h in known.headers)
+        yield (name,), sum(topic.late for topic in known.topics(name))
 
 
 @_declare(
@@ -127,7 +132,7 @@ def _late(known: Known) -> Iterator[Sample]:
 def _rejected(known: Known) -> Iterator[Sample]:
     """Records rejected and dead-lettered, by reason."""
     for name in known.settings.logs:
-        counts = [h.topics[name].rejected for h in known.headers]
+        counts = [topic.rejected for topic in known.topics(name)]
         for reason in sorted({reason for count in counts for reason in count}):
             yield (name, reason), sum(count.get(reason, 0) for count in counts)
 
@@ -136,14 +141,14 @@ def _rejected(known: Known) -> Iterator[Sample]:
 def _ignored(known: Known) -> Iterator[Sample]:
     """Records that a source says are not to be counted."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].ignored for h in known.headers)
+        yield (name,), sum(topic.ignored for topic in known.topics(name))
 
 
 @_declare("anonymous_total", "topic", formula="accepted events without a user", unit="events")
 def _anonymous(known: Known) -> Iterator[Sample]:
     """Accepted events without a user: they count in no metric of users."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].anonymous for h in known.headers)
+        yield (name,), sum(topic.anonymous for topic in known.topics(name))
 
 
 @_declare(
@@ -155,7 +160,7 @@ def _anonymous(known: Known) -> Iterator[Sample]:
 def _cut_values(known: Known) -> Iterator[Sample]:
     """Values of dimensions that were cut, as they are too long."""
     for name in known.settings.logs:
-        yield (name,), sum(h.topics[name].cut_values for h in known.headers)
+        yield (name,), sum(topic.cut_values for topic in known.topics(name))
 
 
 @_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")

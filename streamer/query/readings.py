@@ -16,9 +16,10 @@ from streamer.query.alerts import Watched, watched
 from streamer.query.counters import COUNTERS, Known
 from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSums
+from streamer.query.numbering import Numbering
 from streamer.query.pane_sums import PaneSums
 from streamer.query.since import Key, Marks, Times, key_of, unlike
-from streamer.query.windows import Numbering, Rolled, Window
+from streamer.query.windows import Rolled, Window
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 

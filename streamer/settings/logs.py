@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from streamer.settings.event_fields import KINDS
 from streamer.settings.sources import KIND_OF_RULE, Source
-
-if TYPE_CHECKING:
-    from streamer.settings.model import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,22 +19,21 @@ class Log:
     source: int | None = None
 
 
-def logs_of(settings: Settings) -> dict[str, Log]:
+def logs_of(sources: Sequence[Source], topics: Mapping[str, str]) -> dict[str, Log]:
     """Name → log, of all topics that are read: those of ``[[sources]]``, named as they are; else
-    those of ``[kafka.topics]``, named by the kind of their events.
+    those of ``[kafka.topics]`` (kind → topic), named by the kind of their events.
 
+    >>> logs_of([], {"clicks": "ui-clicks"})
+    {'clicks': Log(name='clicks', topic='ui-clicks', kinds=('clicks',), source=None)}
     >>> from streamer.settings.load import parse
-    >>> logs_of(parse({"kafka": {"topics": {"clicks": "ui-clicks"}}}))["clicks"]
-    Log(name='clicks', topic='ui-clicks', kinds=('clicks',), source=None)
-    >>> logs_of(parse({"sources": [{"topics": ["web"], "preset": "segment"}]}))
+    >>> logs_of(parse({"sources": [{"topics": ["web"], "preset": "segment"}]}).sources, {})
     {'web': Log(name='web', topic='web', kinds=('impressions', 'clicks', 'conversions'), source=0)}
     """
-    by_kind = settings.kafka.topics.by_kind
-    if not settings.sources:
-        return {kind: Log(kind, by_kind[kind], (kind,)) for kind in KINDS}
+    if not sources:
+        return {kind: Log(kind, topic, (kind,)) for kind, topic in topics.items()}
     return {
         topic: Log(topic, topic, kinds_of(source, topic), i)
-        for i, source in enumerate(settings.sources)
+        for i, source in enumerate(sources)
         for topic in source.topics
     }
 

@@ -75,7 +75,7 @@ def _refused(stored: Contents, ours: Contents) -> Iterator[Change]:
     for name, field in ours.fields.items():
         was = stored.fields.get(name, field)
         if was != field:
-            yield _refusal(f"events.fields.{name}", was, field, _WHY_FIELD)
+            yield _refusal(name, was, field, _WHY_FIELD)
 
 
 def _refusal(name: str, was: str, value: str, why: str) -> Change:

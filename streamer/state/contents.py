@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from streamer.ingest.mapping import fields_of, said_of
 from streamer.metrics import list_sums
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
@@ -137,10 +138,22 @@ def _fixed(settings: Settings) -> dict[str, str]:
 
 
 def _fields(settings: Settings) -> dict[str, str]:
+    if settings.sources:
+        return _fields_of_sources(settings)
     names = settings.events.fields
     own = {name for kind in KINDS for name in (*field_names(kind), *settings.custom_fields[kind])}
     ours = own.union(settings.dimension_names, settings.policy_fields)
-    return {name: str(names.get(name, name)) for name in sorted(ours)}
+    return {f"events.fields.{name}": str(names.get(name, name)) for name in sorted(ours)}
+
+
+def _fields_of_sources(settings: Settings) -> dict[str, str]:
+    """Where each field of each kind of events stands in each topic."""
+    found = {}
+    for log in settings.logs.values():
+        for kind in log.kinds:
+            for name in fields_of(settings, kind):
+                found[f"{name} of {kind} in topic {log.name}"] = said_of(settings, log, kind, name)
+    return found
 
 
 def _listed(settings: Settings) -> dict[str, Listed]:

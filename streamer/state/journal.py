@@ -62,6 +62,8 @@ class Journal:
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
         self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
+        self.other_topics: dict[str, TopicState] = {}
+        """Topics that are not read any more: they go on where they stood, should they be again."""
         settings, catalogue = partition.settings, partition.catalogue
         self.contents = contents_of(settings, catalogue).encode()
         self.beside = beside_of(settings, catalogue)
@@ -271,7 +273,8 @@ class Journal:
             stream_ms=state["stream_ms"],
             newest_ms=state["newest_ms"],
             unit_ms=p.core.unit_ms,
-            topics={name: self._topic(name, state["logs"][name]) for name in p.logs},
+            topics=self.other_topics
+            | {name: self._topic(name, state["logs"][name]) for name in p.logs},
             segments={
                 "values": state["dimensions"]["values"],
                 "tuples": state["dimensions"]["tuples"],

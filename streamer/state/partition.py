@@ -18,7 +18,7 @@ from streamer.encoding.limbs import Columns
 from streamer.encoding.segments import Label
 from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
-from streamer.ingest.spec import Counted, core_spec
+from streamer.ingest.spec import Counted, core_spec, ranks_after
 from streamer.kafka.chunk import Batches, Records
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
@@ -73,6 +73,9 @@ class TopicLog:
 
     name: str
     core: Core
+    rank: int
+    is_new: bool = True
+    """Whether nothing is stored of it."""
     first_offset: int = 0
     """Where reading began."""
     lost: int = 0
@@ -142,6 +145,8 @@ class Partition:
         """Exposure → the days that are wanted, and likewise."""
         self.day_before_since_ms = dict.fromkeys(catalogue.day_before.shapes.values(), 0)
         """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
+        self.ranks: dict[str, int] = {}
+        """Log → its rank: see ``ranks_after``."""
         self.began = NEVER_CHANGED
         """Since when what the panes hold is counted, where settings were changed."""
         self._begin(0)
@@ -149,8 +154,12 @@ class Partition:
     def _begin(self, stream_ms: int) -> None:
         counted = Counted(self.since_ms, {name: scope[3] for name, scope in self.scopes.items()})
         since = self.began.core_spec(self.catalogue, stream_ms)
-        self.core = Core(core_spec(self.settings, self.catalogue, self.key, counted, since))
-        self.logs = {name: TopicLog(name, self.core) for name in self.settings.logs}
+        self.ranks = ranks_after(self.settings, self.ranks)
+        spec = core_spec(self.settings, self.catalogue, self.key, counted, since, self.ranks)
+        self.core = Core(spec)
+        self.logs = {
+            name: TopicLog(name, self.core, self.ranks[name]) for name in self.settings.logs
+        }
         names, items = self.settings.dimension_names, self.catalogue.item_counts
         declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]
         declared += [] if items is None else [items]

@@ -69,6 +69,7 @@ def _continued(
     partition: Partition, manifest: Manifest, claim: str
 ) -> tuple[Journal, Carry | None]:
     """The partition goes on where the manifest stands; how to map what other settings wrote."""
+    partition.ranks = {name: topic.rank for name, topic in manifest.topics.items()}
     journal = Journal(partition, claim)
     old, began = manifest.holding, manifest.began
     ours = Holding(decode_contents(journal.contents), journal.beside, partition.core.unit_ms)
@@ -138,7 +139,11 @@ def _restore_counters(
         {
             "stream_ms": manifest.stream_ms,
             "newest_ms": manifest.newest_ms,
-            "logs": {name: msgspec.structs.asdict(t) for name, t in manifest.topics.items()},
+            "logs": {
+                name: msgspec.structs.asdict(topic)
+                for name, topic in manifest.topics.items()
+                if name in partition.logs
+            },
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
             "evicted_early": manifest.evicted_early,
@@ -148,6 +153,9 @@ def _restore_counters(
     )
     restore_labels(partition, manifest)
     for name, topic in manifest.topics.items():
+        if name not in partition.logs:
+            journal.other_topics[name] = topic
+            continue
         topic.restore(partition.logs[name])
         journal.fingerprints[name] = list(topic.fingerprints)
 

@@ -12,9 +12,10 @@ from streamer.state.partition import TopicLog
 
 
 class TopicState(msgspec.Struct):
-    """As it is stored and as readers see it; ``rejected``: by reason, ``gaps``: the last ranges of
-    lost offsets."""
+    """As it is stored and as readers see it; ``rank``: its place among topics with events of one
+    kind, ``rejected``: by reason, ``gaps``: the last ranges of lost offsets."""
 
+    rank: int
     first_offset: int
     next_offset: int
     arrival_ms: int
@@ -48,9 +49,10 @@ class TopicState(msgspec.Struct):
         """Let a log in memory stand there; its core is restored with all topics at once."""
         for name in OF_LOG:
             setattr(log, name, getattr(self, name))
+        log.is_new = False
 
 
-OF_LOG = ("first_offset", "lost", "gaps", "restarts")
+OF_LOG = ("rank", "first_offset", "lost", "gaps", "restarts")
 """What Python counts; everything else is the core's."""
 OF_CORE = tuple(
     name for name in TopicState.__struct_fields__ if name not in (*OF_LOG, "fingerprints")

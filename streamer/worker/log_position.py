@@ -40,17 +40,21 @@ async def find_place(
     """Set the next offsets of a loaded partition; True if records were declared lost or a log was
     found truncated or recreated.
 
-    A partition that was never committed begins at the start of each log.
+    What was never committed begins at the start of its log.
     """
-    if journal.commit_number == 0:
-        for tp, (start, _) in (await records.bounds(list(logs))).items():
-            log = partition.logs[logs[tp]]
-            log.first_offset = log.next_offset = start
+    is_new = journal.commit_number == 0
+    new = [tp for tp, name in logs.items() if is_new or partition.logs[name].is_new]
+    for tp, (start, _) in (await records.bounds(new)).items() if new else ():
+        log = partition.logs[logs[tp]]
+        log.first_offset = log.next_offset = start
+        log.is_new = False
+    known = {tp: name for tp, name in logs.items() if tp not in new}
+    if not known:
         return False
     found = await resume(
         records,
-        {tp: partition.logs[name].next_offset for tp, name in logs.items()},
-        {tp: journal.fingerprints[name] for tp, name in logs.items()},
+        {tp: partition.logs[name].next_offset for tp, name in known.items()},
+        {tp: journal.fingerprints[name] for tp, name in known.items()},
     )
     for tp, place in found.items():
         log, where = partition.logs[logs[tp]], f"{tp.topic}/{tp.partition}"

@@ -16,7 +16,7 @@ from streamer.kafka.fingerprints import fingerprint_of
 from streamer.settings.model import Kafka
 
 TP = TopicPartition("clicks", 0)
-RECORD = SimpleNamespace(offset=7, timestamp=70, value=b"seven")
+RECORD = SimpleNamespace(offset=7, timestamp=70, value=b"seven", key=None, headers=())
 
 
 class Consumer:
