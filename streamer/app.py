@@ -3,8 +3,10 @@ STREAMER_CONFIG names and of STREAMER_… in the environment."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 
+from streamer.kafka.patterns import with_topics
 from streamer.settings.load import load
 from streamer.worker.app import App, create_app
 
@@ -13,5 +15,6 @@ def __getattr__(name: str) -> App:
     """``app``, made when Faust asks for it."""
     if name != "app":
         raise AttributeError(name)
-    globals()["app"] = app = create_app(load(os.environ.get("STREAMER_CONFIG"), os.environ))
+    settings = load(os.environ.get("STREAMER_CONFIG"), os.environ)
+    globals()["app"] = app = create_app(settings, asyncio.run(with_topics(settings)))
     return app

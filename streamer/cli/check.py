@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -22,6 +23,7 @@ from streamer.errors import BrokerError
 from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
+from streamer.kafka.patterns import with_topics
 from streamer.kafka.topics import admin_client
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
@@ -44,6 +46,8 @@ def main(args: argparse.Namespace) -> int:
 
 async def _print(settings: Settings) -> int:
     worst = 0
+    with contextlib.suppress(BrokerError):  # which the findings say
+        settings = await with_topics(settings)
     async for finding in findings(settings):
         print(finding, flush=True)
         worst |= finding.level == ERROR

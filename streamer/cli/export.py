@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from streamer.cli.stopping import stopped
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.kafka.patterns import with_topics
 from streamer.server.app import application
 from streamer.server.authentication import tls_context
 from streamer.server.exporter import Exporter
@@ -28,6 +29,7 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
+    settings = asyncio.run(with_topics(settings))
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(settings, host, port))
     return 0

@@ -17,6 +17,7 @@ from streamer.errors import StreamerError
 from streamer.ingest.keying import topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
+from streamer.kafka.patterns import with_topics
 from streamer.kafka.topics import partition_count, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
@@ -39,6 +40,7 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     if "debug" not in args:
         quiet()
+    settings = asyncio.run(with_topics(settings))
     asyncio.run(preflight(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))

@@ -193,10 +193,8 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))
 
 
-def said_of(settings: Settings, log: Log, kind: str, name: str) -> str:
-    """Where a field stands in the events of a kind of a log, in full."""
-    assert log.source is not None
-    source = settings.sources[log.source]
+def said_of(source: Source, kind: str, name: str) -> str:
+    """Where a field stands in the events of a kind of a source, in full."""
     said = source.fields_of(kind).get(name)
     places = [rooted(root, name) for root in source.roots] if said is None else said
     return json.dumps(places, sort_keys=True)

@@ -147,13 +147,13 @@ def _fields(settings: Settings) -> dict[str, str]:
 
 
 def _fields_of_sources(settings: Settings) -> dict[str, str]:
-    """Where each field of each kind of events stands in each topic."""
-    found = {}
-    for log in settings.logs.values():
-        for kind in log.kinds:
-            for name in fields_of(settings, kind):
-                found[f"{name} of {kind} in topic {log.name}"] = said_of(settings, log, kind, name)
-    return found
+    """Where each field of each kind of events stands in each source."""
+    return {
+        f"{name} of {kind} in source {source.called}": said_of(source, kind, name)
+        for source in settings.sources
+        for kind in KINDS
+        for name in fields_of(settings, kind)
+    }
 
 
 def _listed(settings: Settings) -> dict[str, Listed]:

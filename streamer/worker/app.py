@@ -23,6 +23,7 @@ from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.log import Progress
+from streamer.kafka.patterns import has_patterns, with_topics
 from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import partition_count, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
@@ -37,6 +38,8 @@ from streamer.worker.runner import Runner
 logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
+_PATTERN_SECONDS = 30.0
+"""How often topics that fit a pattern are looked for."""
 _NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
 """A worker exits after so many reports of another one under its name within so many seconds. One
 report proves nothing: it may come from a restored Redis."""
@@ -98,6 +101,8 @@ class App(faust.App):
     """A Faust app that knows its settings and its runner."""
 
     settings: Settings
+    written: Settings
+    """With patterns of topics, as they are in the file."""
     store: Store
     slot: Slot
     """The name of this worker in its group; known once the app has started."""
@@ -204,8 +209,9 @@ class App(faust.App):
                 await self.store.leave(self.runner.worker_report.worker)
 
 
-def create_app(settings: Settings) -> App:
-    """The app of the given settings."""
+def create_app(settings: Settings, resolved: Settings | None = None) -> App:
+    """The app of the given settings; ``resolved``: with topics in place of patterns."""
+    written, settings = settings, resolved or settings
     kafka = settings.kafka
     app = App(
         kafka.group,
@@ -220,7 +226,7 @@ def create_app(settings: Settings) -> App:
         broker_heartbeat_interval=_seconds(settings) / 10,
         broker_request_timeout=max(90.0, 2 * _seconds(settings)),
     )
-    app.settings = settings
+    app.written, app.settings = written, settings
     app.store = RedisStore(settings.redis)
     _add_agents(app)
     _add_tasks(app)
@@ -257,6 +263,17 @@ def _add_tasks(app: App) -> None:
             supervisor.clear()  # once: a second signal would not let us finish
             os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         await app.report()
+
+    if has_patterns(app.written):
+
+        @app.timer(interval=_PATTERN_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
+        async def look_for_topics() -> None:
+            with contextlib.suppress(BrokerError):  # asked again
+                found = await with_topics(app.written)
+                if found.logs.keys() - app.settings.logs.keys():
+                    new = ", ".join(sorted(found.logs.keys() - app.settings.logs.keys()))
+                    logger.warning("exiting, to read from the restart on what is new: %s", new)
+                    os.kill(os.getpid(), signal.SIGTERM)
 
     @app.on_partitions_assigned.connect
     async def on_assigned(*args: Any, **kwargs: Any) -> None:

@@ -99,7 +99,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
 def integer(value: Any, low: int, high: int, reason: str) -> int:
     if not isinstance(value, int) or value is True or value is False or not low <= value <= high:
         broken(reason)
-    return value
+    return int(value)
 
 
 def number(value: Any, reason: str) -> float:

@@ -14,6 +14,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 
 from streamer.ingest.keys import partition_of
+from streamer.kafka.patterns import with_topics
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.support.fixtures import MakeTopics
@@ -63,7 +64,7 @@ async def produce(brokers: str, web: str, ui: str) -> None:
 
 def sources(names: Topics) -> list[dict[str, Any]]:
     return [
-        {"topics": [names.impressions], "preset": "segment"},
+        {"topics": [f"^{names.impressions}$"], "preset": "segment"},
         {"topics": [names.clicks], "preset": "cloudevents", "kind": {"click": ["click"]}},
     ]
 
@@ -77,7 +78,7 @@ async def test_sources_of_two_shapes_count_together(
     document = document_of(kafka, names, redis_url, redis_prefix, {"sources": sources(names)})
     async with bench(tmp_path, document) as made:
         made.start_worker()
-        exporter = Exporter(made.settings, made.store)
+        exporter = Exporter(await with_topics(made.settings), made.store)
         clicks = len([u for u in range(USERS) if u % 2 and u % 3 == 0])
 
         async def is_known() -> dict[Any, float]:

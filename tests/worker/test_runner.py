@@ -231,7 +231,7 @@ async def test_after_an_error_of_ours_a_partition_is_loaded_again(
     failures = [error, error]
 
     def fails(core: Any, at_end: Sequence[str]) -> None:
-        if failures and core.topic("impressions")[0] > 100:
+        if failures and core.log("impressions")[0] > 100:
             raise failures.pop()
         end_apply(core, at_end)
 

@@ -1,0 +1,61 @@
+"""Topics that sources name by a pattern: which there are."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from streamer.errors import BrokerError
+from streamer.kafka.topics import admin_client
+from streamer.settings.model import Settings
+from streamer.settings.sources import Source
+
+PATTERN = "^"
+"""What a pattern begins with, and no name of a topic."""
+
+
+def has_patterns(settings: Settings) -> bool:
+    """Whether a source names topics by a pattern."""
+    return any(t.startswith(PATTERN) for source in settings.sources for t in source.topics)
+
+
+async def with_topics(settings: Settings) -> Settings:
+    """The settings with the topics that exist in place of patterns; BrokerError where a pattern
+    fits none, or Kafka cannot be asked."""
+    if not has_patterns(settings):
+        return settings
+    async with admin_client(settings.kafka) as client:
+        existing = sorted(await client.list_topics())
+    return resolved(settings, existing)
+
+
+def resolved(settings: Settings, existing: list[str]) -> Settings:
+    """The settings with topics in place of patterns. A topic belongs to the first source that fits
+    it; those of ``[kafka.topics]`` for dead letters and Kafka's own (``__``) to none.
+
+    >>> from streamer.settings.load import parse
+    >>> some = parse({"sources": [{"topics": ["^web-"], "kind": {"fixed": "click"}}]})
+    >>> resolved(some, ["__web-", "web-a", "web-b", "x-web-"]).sources[0].topics
+    ('web-a', 'web-b')
+    """
+    taken = {t for source in settings.sources for t in source.topics}
+    taken.add(settings.kafka.topics.dead_letters)
+    sources: list[Source] = []
+    for i, source in enumerate(settings.sources):
+        topics: list[str] = []
+        for topic in source.topics:
+            if not topic.startswith(PATTERN):
+                topics.append(topic)
+                continue
+            found = [t for t in existing if re.search(topic, t) and not t.startswith("__")]
+            topics += [t for t in found if t not in taken]
+            taken.update(found)
+        if not topics:
+            raise BrokerError(
+                f"no topic fits {', '.join(source.topics)}; at sources[{i}].topics: create one, or "
+                "correct the pattern"
+            )
+        changes = {"name": source.called, "topics": tuple(topics)}
+        sources.append(msgspec.structs.replace(source, **changes))
+    return msgspec.structs.replace(settings, sources=tuple(sources))
