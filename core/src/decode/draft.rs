@@ -72,10 +72,39 @@ impl Place {
     }
 }
 
-/// The fields as far as they are read: the last value of each name. `NONE` and None are null or
-/// missing.
+/// An event as far as it is read.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
+    head: Head,
+    dimensions: Vec<Text>,
+    items: Vec<Item>,
+    lines: Vec<Line>,
+    /// What each line says that it is worth.
+    values: Vec<Option<f64>>,
+    /// Where there are policies.
+    said: Option<Box<Said>>,
+    /// Where there are custom metrics.
+    custom: Option<Box<Custom>>,
+    /// Item → rank from 1, where it stands first.
+    reference: hash::HashMap<i16>,
+    /// Texts of the record that have escapes.
+    pub unescaped: String,
+    pub place: Place,
+    /// What the record is, as far as that is known.
+    pub kind: Option<EventKind>,
+    /// The record with what stands beside it, where that is read, too.
+    pub text: String,
+    pub has_own_text: bool,
+    /// Where the values of a mapped record were found, and those of an element of its list.
+    pub found: Vec<u32>,
+    found_in_element: Vec<u32>,
+    /// Where what stands beside the record begins.
+    pub beside: Vec<u32>,
+}
+
+/// The fields that have one value: the last of each name. `NONE` and None are null or missing.
+#[derive(Clone, Copy, Debug, Default)]
+struct Head {
     ts: Option<Moment>,
     user: u64,
     user_text: Text,
@@ -96,31 +125,7 @@ pub(super) struct Draft {
     has_reference: bool,
     /// Values of dimensions that were cut.
     cut: u32,
-    dimensions: Vec<Text>,
-    items: Vec<Item>,
-    lines: Vec<Line>,
-    /// What each line says that it is worth.
-    values: Vec<Option<f64>>,
-    /// Where there are policies.
-    said: Option<Box<Said>>,
-    /// Where there are custom metrics.
-    custom: Option<Box<Custom>>,
-    /// Item → rank from 1, where it stands first.
-    reference: hash::HashMap<i16>,
     feedback_kind: Option<Kind>,
-    /// Texts of the record that have escapes.
-    pub unescaped: String,
-    pub place: Place,
-    /// What the record is, as far as that is known.
-    pub kind: Option<EventKind>,
-    /// The record with what stands beside it, where that is read, too.
-    pub text: String,
-    pub has_own_text: bool,
-    /// Where the values of a mapped record were found, and those of an element of its list.
-    pub found: Vec<u32>,
-    found_in_element: Vec<u32>,
-    /// Where what stands beside the record begins.
-    pub beside: Vec<u32>,
 }
 
 /// Fields that an item or a line has wherever it stands.
@@ -166,6 +171,7 @@ impl Draft {
 
     /// Forgets all but the memory.
     pub fn clear(&mut self) {
+        self.head = Head::default();
         self.dimensions.fill(Text::EMPTY);
         self.clear_list();
         if let Some(said) = &mut self.said {
@@ -175,23 +181,10 @@ impl Draft {
             custom.clear();
         }
         self.unescaped.clear();
+        (self.place, self.kind) = (Place::default(), None);
         self.text.clear();
+        self.has_own_text = false;
         self.beside.clear();
-        *self = Self {
-            dimensions: std::mem::take(&mut self.dimensions),
-            items: std::mem::take(&mut self.items),
-            lines: std::mem::take(&mut self.lines),
-            values: std::mem::take(&mut self.values),
-            said: self.said.take(),
-            custom: self.custom.take(),
-            reference: std::mem::take(&mut self.reference),
-            unescaped: std::mem::take(&mut self.unescaped),
-            text: std::mem::take(&mut self.text),
-            found: std::mem::take(&mut self.found),
-            found_in_element: std::mem::take(&mut self.found_in_element),
-            beside: std::mem::take(&mut self.beside),
-            ..Self::default()
-        };
     }
 
     /// The event of a kind, once it is checked; `record` is what it was read from.
@@ -204,35 +197,35 @@ impl Draft {
         let body = match kind {
             EventKind::Impressions => Body::Impressions {
                 items: &self.items,
-                is_list: self.has_list,
+                is_list: self.head.has_list,
                 weights: self.said.as_ref().map_or(&[], |said| &said.weights),
             },
             EventKind::Clicks => Body::Click {
                 lines: &self.lines,
-                kind: self.feedback_kind.unwrap_or(Kind::Other),
-                dwell_ms: self.dwell_ms,
+                kind: self.head.feedback_kind.unwrap_or(Kind::Other),
+                dwell_ms: self.head.dwell_ms,
             },
             EventKind::Conversions => Body::Conversion { lines: &self.lines },
             EventKind::Sessions => Body::Session {
-                session: self.session,
-                action: self.action.unwrap_or(Action::View),
-                item: self.shown.item,
-                dwell_ms: self.dwell_ms,
+                session: self.head.session,
+                action: self.head.action.unwrap_or(Action::View),
+                item: self.head.shown.item,
+                dwell_ms: self.head.dwell_ms,
             },
         };
         Event {
-            event_ms: self.ts.map_or(0, |ts| ts.ms),
-            user: self.user,
-            user_id: self.user_text.of(record, &self.unescaped),
+            event_ms: self.head.ts.map_or(0, |ts| ts.ms),
+            user: self.head.user,
+            user_id: self.head.user_text.of(record, &self.unescaped),
             custom: self.custom.as_ref().map_or(&[], |custom| &custom.values),
-            event_id: self.event_id,
-            request: self.request,
+            event_id: self.head.event_id,
+            request: self.head.request,
             dimensions: Dimensions {
                 texts: &self.dimensions,
                 record,
                 unescaped: &self.unescaped,
             },
-            cut: self.cut,
+            cut: self.head.cut,
             body,
         }
     }

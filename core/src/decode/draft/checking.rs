@@ -10,31 +10,31 @@ impl Draft {
     /// Checks what was read, and derives what follows from it.
     pub fn check(&mut self, reading: &Reading) -> Result<(), Reason> {
         let limits = &reading.rules.limits;
-        let ts = self.required(Field::Ts, self.ts)?;
+        let ts = self.required(Field::Ts, self.head.ts)?;
         let is_in_seconds =
             |at: Moment| at.is_number && (limits.min_seconds..=limits.max_seconds).contains(&at.ms);
         if is_in_seconds(ts) || !(0..=limits.max_event_ms).contains(&ts.ms) {
             return self.refuse_moment(Field::Ts, ts);
         }
         self.check_items(reading)?;
-        if reading.kind == EventKind::Clicks && self.feedback_kind.is_none() {
-            self.feedback_kind = Some(self.kind(reading));
+        if reading.kind == EventKind::Clicks && self.head.feedback_kind.is_none() {
+            self.head.feedback_kind = Some(self.kind(reading));
         }
         if reading.kind == EventKind::Sessions {
-            self.required(Field::SessionId, (self.session != NONE).then_some(()))?;
-            let action = self.required(Field::Action, self.action)?;
-            if action == Action::Dwell && self.shown.item == NONE {
+            self.required(Field::SessionId, (self.head.session != NONE).then_some(()))?;
+            let action = self.required(Field::Action, self.head.action)?;
+            if action == Action::Dwell && self.head.shown.item == NONE {
                 return self.refuse(Field::ItemId);
             }
         }
-        match (self.start, self.end) {
+        match (self.head.start, self.head.end) {
             (None, None) => {}
             (Some(start), Some(end)) if !is_in_seconds(start) && !is_in_seconds(end) => {
                 let spent_ms = end.ms - start.ms;
                 if !(0..=limits.max_dwell_ms).contains(&spent_ms) {
                     return self.refuse_moment(Field::EndTs, end);
                 }
-                self.dwell_ms = self.dwell_ms.or(Some(spent_ms));
+                self.head.dwell_ms = self.head.dwell_ms.or(Some(spent_ms));
             }
             (None, _) => return self.refuse(Field::StartTs),
             (_, None) => return self.refuse(Field::EndTs),
@@ -71,18 +71,18 @@ impl Draft {
         if kind == EventKind::Sessions {
             return Ok(());
         }
-        match (self.has_list, self.shown.item) {
+        match (self.head.has_list, self.head.shown.item) {
             (false, NONE) => return self.refuse(Field::ItemId),
             (true, NONE) => {}
-            (false, _) => self.push_shown(kind, self.shown),
+            (false, _) => self.push_shown(kind, self.head.shown),
             (true, _) => return self.refuse(Field::Items),
         }
         if kind == EventKind::Impressions {
             self.finish_items();
             if let Some(said) = &mut self.said {
-                said.weigh(&reading.rules.policies, &self.items, self.has_list);
+                said.weigh(&reading.rules.policies, &self.items, self.head.has_list);
             }
-        } else if self.has_list && self.values.iter().all(Option::is_none) {
+        } else if self.head.has_list && self.values.iter().all(Option::is_none) {
             self.value_first_line();
         }
         Ok(())
@@ -91,14 +91,14 @@ impl Draft {
     /// What an event is worth beside lines that say nothing of it counts with the first of them.
     fn value_first_line(&mut self) {
         if let (Some(line), Some(value)) = (self.lines.first_mut(), self.values.first_mut()) {
-            *value = self.shown.value;
-            line.value_micros = self.shown.line().value_micros;
+            *value = self.head.shown.value;
+            line.value_micros = self.head.shown.line().value_micros;
         }
     }
 
     /// The kind of a feedback event.
     fn kind(&self, reading: &Reading) -> Kind {
-        let Some(feedback) = self.feedback else {
+        let Some(feedback) = self.head.feedback else {
             return Kind::Configured(0);
         };
         let text = feedback.of(reading.record, &self.unescaped);
@@ -121,7 +121,7 @@ impl Draft {
                 && let Some((end, _)) = value.char_indices().nth(most)
             {
                 *text = text.cut(end);
-                self.cut += 1;
+                self.head.cut += 1;
             }
             match text.of(reading.record, &self.unescaped) {
                 "unknown" => *text = Text::EMPTY,

@@ -118,7 +118,7 @@ impl Draft {
             EventKind::Sessions => 1,
         };
         for at in 0..count {
-            let own = custom.items.get(at).filter(|_| self.has_list);
+            let own = custom.items.get(at).filter(|_| self.head.has_list);
             let mut values = Values::NONE;
             for (metric, (of, from)) in fields.0.iter().enumerate() {
                 if *of != Some(kind) {
@@ -130,7 +130,7 @@ impl Draft {
                         of_item => of_item,
                     },
                     From::Score => self.items[at].score,
-                    From::Dwell => self.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
+                    From::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
                     From::Value => self.values[at].unwrap_or(f64::NAN),
                     From::One => 1.0,
                 };

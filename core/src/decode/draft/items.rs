@@ -15,8 +15,8 @@ impl Draft {
         reading: &Reading,
     ) -> Result<(), Reason> {
         self.clear_list();
-        self.has_list = !reader.null()?;
-        if !self.has_list {
+        self.head.has_list = !reader.null()?;
+        if !self.head.has_list {
             return Ok(());
         }
         if reader.peek() != b'[' {
@@ -168,8 +168,8 @@ impl Draft {
         if !self.reference.is_empty() {
             self.reference.clear();
         }
-        self.has_reference = !reader.null()?;
-        if !self.has_reference {
+        self.head.has_reference = !reader.null()?;
+        if !self.head.has_reference {
             return Ok(());
         }
         if reader.peek() != b'[' {
@@ -199,19 +199,19 @@ impl Draft {
 
     /// Positions of a list without any are its order; and each item's probe.
     pub(super) fn finish_items(&mut self) {
-        if self.has_list && self.items.iter().all(|item| item.position == 0) {
+        if self.head.has_list && self.items.iter().all(|item| item.position == 0) {
             for (position, item) in (1..).zip(&mut self.items) {
                 item.position = position;
             }
         }
-        if !self.has_reference && self.held_out == NONE {
+        if !self.head.has_reference && self.head.held_out == NONE {
             return;
         }
         for item in &mut self.items {
             let rank = self.reference.get(&item.item).copied().unwrap_or(0);
-            let listed = if self.has_reference { 1 + rank } else { 0 };
-            let is_held = i16::from(item.item == self.held_out);
-            let held = if self.held_out == NONE {
+            let listed = if self.head.has_reference { 1 + rank } else { 0 };
+            let is_held = i16::from(item.item == self.head.held_out);
+            let held = if self.head.held_out == NONE {
                 0
             } else {
                 1 + is_held

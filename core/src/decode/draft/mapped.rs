@@ -8,7 +8,7 @@ use crate::json::Reader;
 impl Draft {
     /// What follows from the kind of the event.
     pub fn set_by_kind(&mut self, feedback: Option<Kind>, action: Option<Action>) {
-        (self.feedback_kind, self.action) = (feedback, action);
+        (self.head.feedback_kind, self.head.action) = (feedback, action);
     }
 
     /// Reads all fields of a kind.
@@ -21,8 +21,8 @@ impl Draft {
         for wanted in &fields.fields {
             if !wanted.times.is_empty() {
                 let value = self.product(wanted, found, reading)?;
-                self.shown.value = value.or(self.shown.value);
-            } else if wanted.field == Field::Value && self.shown.value.is_some() {
+                self.head.shown.value = value.or(self.head.shown.value);
+            } else if wanted.field == Field::Value && self.head.shown.value.is_some() {
                 continue;
             } else if let Some((i, at)) = first(&wanted.values, found, reading.record) {
                 let mut reader = reader_at(at, reading);
@@ -79,7 +79,7 @@ impl Draft {
             return Err(Reason::Items);
         }
         self.clear_list();
-        self.has_list = true;
+        self.head.has_list = true;
         let mut found = std::mem::take(&mut self.found_in_element);
         let count = list.list(|reader, i| {
             if i >= reading.rules.limits.max_items {

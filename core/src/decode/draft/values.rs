@@ -17,14 +17,18 @@ impl Draft {
         let reason = field.reason();
         let limits = &reading.rules.limits;
         match field {
-            Field::Ts => self.ts = Some(self.read_moment(reader, reading, reason)?),
+            Field::Ts => self.head.ts = Some(self.read_moment(reader, reading, reason)?),
             Field::UserId => {
-                self.id = Text::EMPTY;
-                self.user = self.read_optional_id(reader, reading, reason)?;
-                self.user_text = self.id;
+                self.head.id = Text::EMPTY;
+                self.head.user = self.read_optional_id(reader, reading, reason)?;
+                self.head.user_text = self.head.id;
             }
-            Field::EventId => self.event_id = self.read_optional_id(reader, reading, reason)?,
-            Field::RequestId => self.request = self.read_optional_id(reader, reading, reason)?,
+            Field::EventId => {
+                self.head.event_id = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::RequestId => {
+                self.head.request = self.read_optional_id(reader, reading, reason)?
+            }
             Field::Type => self.read_type(reader, reading)?,
             Field::ItemId
             | Field::Position
@@ -36,19 +40,27 @@ impl Draft {
             | Field::Target(_)
             | Field::Estimate(_)
             | Field::Custom(_) => {
-                let mut shown = self.shown;
+                let mut shown = self.head.shown;
                 self.read_shown(field, false, reader, reading, &mut shown)?;
-                self.shown = shown;
+                self.head.shown = shown;
             }
             Field::Items => self.read_items(reader, reading)?,
             Field::Reference => self.read_reference(reader, reading)?,
-            Field::HeldOut => self.held_out = self.read_optional_id(reader, reading, reason)?,
-            Field::Feedback => self.feedback = self.read_feedback(reader, reading)?,
-            Field::DwellMs => self.dwell_ms = reader.integer(0, limits.max_dwell_ms, reason)?,
-            Field::StartTs => self.start = self.read_optional_moment(reader, reading, reason)?,
-            Field::EndTs => self.end = self.read_optional_moment(reader, reading, reason)?,
-            Field::SessionId => self.session = self.read_optional_id(reader, reading, reason)?,
-            Field::Action => self.action = self.read_action(reader, reading)?,
+            Field::HeldOut => {
+                self.head.held_out = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::Feedback => self.head.feedback = self.read_feedback(reader, reading)?,
+            Field::DwellMs => {
+                self.head.dwell_ms = reader.integer(0, limits.max_dwell_ms, reason)?
+            }
+            Field::StartTs => {
+                self.head.start = self.read_optional_moment(reader, reading, reason)?
+            }
+            Field::EndTs => self.head.end = self.read_optional_moment(reader, reading, reason)?,
+            Field::SessionId => {
+                self.head.session = self.read_optional_id(reader, reading, reason)?
+            }
+            Field::Action => self.head.action = self.read_action(reader, reading)?,
             Field::Dimension(i) => self.read_dimension(i, reader)?,
         }
         Ok(())
@@ -76,7 +88,7 @@ impl Draft {
             if id.len() > reading.rules.limits.max_id_bytes {
                 return Err(reason);
             }
-            self.id = text;
+            self.head.id = text;
             return Ok(reading.rules.key.of(id.as_bytes()));
         }
         let start = reader.at();
@@ -86,7 +98,7 @@ impl Draft {
         let number = reader.number()?;
         let is_right =
             number.is_integer() && number.text().len() <= reading.rules.limits.max_id_bytes;
-        self.id = reader.raw_since(start);
+        self.head.id = reader.raw_since(start);
         match is_right {
             true => Ok(reading.rules.key.of(number.text().as_bytes())),
             false => Err(reason),
