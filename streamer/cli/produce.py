@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
@@ -32,7 +31,6 @@ from streamer.kafka.admin import TopicDescription, create_topics, describe_topic
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client
 from streamer.settings.durations import duration_ms
-from streamer.settings.event_fields import KINDS
 from streamer.settings.load import load
 from streamer.settings.model import Kafka, Settings
 from streamer.sources.files import NO_TOPIC, FileSource, Line
@@ -97,7 +95,7 @@ async def _produce(
     stop = stopped() if isinstance(source, LiveTraffic) else None
     producer = await _connected(settings.kafka)
     try:
-        sender = Sender(settings, producer, described["impressions"].partitions)
+        sender = Sender(settings, producer, next(iter(described.values())).partitions)
         pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
         is_first = True
         with progress("produce", source) as show:
@@ -120,11 +118,12 @@ async def _produce(
 async def _topics(
     settings: Settings, create: int | None, retention_ms: int
 ) -> dict[str, TopicDescription]:
-    """Facts of the four topics by kind; BrokerError where they do not fit."""
-    kinds: dict[str, str] = msgspec.structs.asdict(settings.kafka.topics)
+    """Facts of the topics by log, and of the dead letters; BrokerError where they do not fit."""
+    names = {name: log.topic for name, log in settings.logs.items()}
+    read, names["dead_letters"] = list(names), settings.kafka.topics.dead_letters
     async with admin_client(settings.kafka) as client:
-        described = await describe_topics(client, kinds.values())
-        missing = [name for name in kinds.values() if name not in described]
+        described = await describe_topics(client, names.values())
+        missing = [name for name in names.values() if name not in described]
         if missing and create is not None:
             await create_topics(client, missing, create, retention_ms)
             described |= await _appeared(client, missing)
@@ -132,15 +131,16 @@ async def _topics(
     if missing:
         raise BrokerError(
             f"no topic {', '.join(map(repr, missing))} at {settings.kafka.brokers}: "
-            "create it, correct kafka.topics, or use --create PARTITIONS"
+            f"create it, correct {'sources' if settings.sources else 'kafka.topics'}, or use "
+            "--create PARTITIONS"
         )
-    counts = {kinds[kind]: described[kinds[kind]].partitions for kind in KINDS}
+    counts = {names[log]: described[names[log]].partitions for log in read}
     if len(set(counts.values())) > 1:
         raise BrokerError(
             f"topics need equal partition counts; they have {counts}: recreate them with "
             "equal counts"
         )
-    return {kind: described[name] for kind, name in kinds.items()}
+    return {log: described[name] for log, name in names.items()}
 
 
 async def _appeared(client: Any, names: list[str]) -> dict[str, TopicDescription]:
@@ -191,8 +191,8 @@ def refuse_old(
     if oldest_ms is None:
         return False
     age_ms = now_ms - oldest_ms
-    for kind in KINDS:
-        topic = described[kind]
+    for log in settings.logs:
+        topic = described[log]
         if topic.is_stamped_by_broker and age_ms > settings.time.max_skew_ms:
             raise BrokerError(
                 f"the first line is {age_ms // 1000} s old, but topic {topic.name!r} has "
@@ -234,7 +234,7 @@ class Sender:
         self.lines = self.buried = 0
         self.refused = Refused(settings)
         self._topics = settings.kafka.topics
-        self._names = self._topics.by_kind
+        self._names = {name: log.topic for name, log in settings.logs.items()}
         self._producer, self._partitions = producer, partitions
         self._keys, self._judge = KeyReader(settings), RecordJudge(settings)
         self._explainer = Explainer(settings)
@@ -259,7 +259,7 @@ class Sender:
             reason = self._judge.refusal(kind, raw)
             if reason is not None:
                 self.refused.add(kind, raw, reason)
-            key = self._keys.read(raw)
+            key = self._keys.read(kind, raw)
             await self._put(
                 self._names[kind], partition_of(key, self._partitions), key, raw, record_ms
             )

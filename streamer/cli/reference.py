@@ -18,7 +18,7 @@ import msgspec
 
 from streamer.cli import arguments, generated
 from streamer.cli.metrics import Entry, entries
-from streamer.settings import alerts, composites, custom, experiments, model, policies
+from streamer.settings import alerts, composites, custom, experiments, model, policies, sources
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -105,6 +105,7 @@ _EXAMPLES: dict[str, Section] = {
     "alerts": alerts.Alert(name=""),
     "policies": policies.Policy(name=""),
     "custom": custom.Custom(name="", kind=""),
+    "sources": sources.Source(topics=()),
     "composites": composites.Composite(
         name="", parts=(composites.CompositePart(metric="ctr_ratio"),) * 2
     ),
@@ -192,7 +193,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, experiments, alerts, policies, custom, composites)
+    modules = (model, experiments, alerts, policies, custom, composites, sources)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from streamer.ingest.record import record_decoder
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
@@ -16,15 +17,20 @@ _M, _MASK = 0x5BD1E995, 0xFFFFFFFF
 
 
 class KeyReader:
-    """Reads the ``user_id`` of a line, if it can be read whatever else is wrong."""
+    """Reads the ``user_id`` of a line: of our own shape if it can be read whatever else is wrong,
+    of others where the line is an event."""
 
     def __init__(self, settings: Settings) -> None:
+        self._decoder = record_decoder(settings) if settings.sources else None
         names = settings.events.fields
         key = msgspec.defstruct("Key", [("user_id", str | int)], rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)
 
-    def read(self, raw: bytes) -> bytes | None:
+    def read(self, log: str, raw: bytes) -> bytes | None:
         """The user's id in UTF-8; None where there is none."""
+        if self._decoder is not None:
+            event = self._decoder.decode(log, raw)
+            return None if isinstance(event, str) else event["user_id"].encode() or None
         if len(raw) > limits.MAX_RECORD_BYTES:
             return None
         try:

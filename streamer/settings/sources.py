@@ -66,7 +66,7 @@ class SourceKind(Section, frozen=True):
 
 
 class KindFields(Section, frozen=True):
-    """[sources.click] and the like: what is different in records of one kind."""
+    """[sources.KIND]: what is different in records of one kind."""
 
     fields: dict[str, FieldSource] = msgspec.field(default_factory=dict)
     """As `fields` of the source, which they override."""

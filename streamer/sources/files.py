@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from streamer.ingest.record import record_decoder
+from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
@@ -81,15 +81,20 @@ class FileSource:
 
 
 class TypeReader:
-    """Reads ``type`` of a line, if it can be read whatever else is wrong."""
+    """Says which log a line belongs to: by its ``type``, if it can be read whatever else is wrong;
+    where there are sources the first that knows what it is."""
 
     def __init__(self, settings: Settings) -> None:
+        self._sources = record_decoder(settings) if settings.sources else None
+        self._logs = list(settings.logs)
         names = settings.events.fields
         header = msgspec.defstruct("Header", [("type", str)], rename=names, gc=False)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
 
     def log_of(self, raw: bytes) -> str:
         """The log that a line belongs to; ``NO_TOPIC`` where that cannot be told."""
+        if self._sources is not None:
+            return self._log_of_sources(raw)
         if len(raw) > limits.MAX_RECORD_BYTES:
             return NO_TOPIC
         try:
@@ -98,3 +103,13 @@ class TypeReader:
             return LINE_TYPES.get(self._decoder.decode(raw).type, NO_TOPIC)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return NO_TOPIC
+
+    def _log_of_sources(self, raw: bytes) -> str:
+        """The first log of which a line is an event, or nothing to be counted; else the first."""
+        assert self._sources is not None
+        if len(self._logs) > 1:
+            for log in self._logs:
+                found = self._sources.decode(log, raw)
+                if not isinstance(found, str) or found == IGNORED:
+                    return log
+        return self._logs[0]

@@ -96,7 +96,7 @@ class Replay:
             if kind == NO_TOPIC:
                 self._refuse(raw)
                 continue
-            log = self._logs[partition_of(self._keys.read(raw), n)][kind]
+            log = self._logs[partition_of(self._keys.read(kind, raw), n)][kind]
             log.record_ms.append(record_ms)
             log.values.append(raw)
 
