@@ -21,7 +21,6 @@ from streamer.encoding.packed import (
 from streamer.encoding.segments import OTHER, Label, group_texts, segment_texts
 from streamer.metrics.item_counts import ItemCounts
 from streamer.metrics.rings import rings_of
-from streamer.settings.event_fields import KINDS
 from streamer.state.partition import Partition, Series
 from streamer.state.snapshot import panes_of
 
@@ -38,7 +37,7 @@ def canonical(partition: Partition) -> Canonical:
     return {
         "stream_ms": state["stream_ms"],
         "unattributed": state["unattributed"],
-        "logs": {kind: _log(partition, kind, state["logs"][kind]) for kind in KINDS},
+        "logs": {name: _log(partition, name, state["logs"][name]) for name in partition.logs},
         "values": [
             {"kept": v["kept"], "capped": v["events"][OTHER]} for v in state["dimensions"]["values"]
         ],
@@ -101,7 +100,7 @@ def _rows(
 def _impressions(partition: Partition, texts: Sequence[tuple[str, ...]]) -> list[tuple[Any, ...]]:
     settings = partition.settings
     reach_ms = settings.attribution.click_ms + settings.time.max_lateness_ms
-    clicks_ms = partition.logs["clicks"].clock_ms
+    clicks_ms = clock_ms(partition, "clicks")
     found = []
     for row in _rows(partition, "impressions", lambda x: x["event_ms"] + reach_ms >= clicks_ms):
         row["segment"] = texts[row["segment"]]
@@ -114,7 +113,7 @@ def _impressions(partition: Partition, texts: Sequence[tuple[str, ...]]) -> list
 def _feedback(partition: Partition) -> list[tuple[Any, ...]]:
     """Pending feedback without a request: of others it depends on what came first."""
     horizon_ms = partition.settings.time.max_lateness_ms
-    clocks = [partition.logs[kind].clock_ms for kind in ("impressions", "clicks")]
+    clocks = [clock_ms(partition, kind) for kind in ("impressions", "clicks")]
 
     def is_pending(row: dict[str, Any]) -> bool:
         clock_ms = clocks[0] if row["kind"] >= 0 else min(clocks)
@@ -193,3 +192,9 @@ def _shown(kept: dict[str, Any], label: Label) -> tuple[str, ...]:
         value if value in (*kept[name]["kept"], "unknown") else "other"
         for name, value in label.items()
     )
+
+
+def clock_ms(partition: Partition, kind: str) -> int:
+    """The clock of joins of a kind of events."""
+    logs = partition.settings.logs.values()
+    return min(partition.logs[log.name].clock_ms for log in logs if kind in log.kinds)
