@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from streamer.settings.event_fields import KINDS
-
-if TYPE_CHECKING:
-    from streamer.settings.model import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +17,12 @@ class Log:
     kinds: tuple[str, ...]
 
 
-def logs_of(settings: Settings) -> dict[str, Log]:
-    """Name → log, of all topics that are read: those of ``[kafka.topics]``, named by the kind of
-    their events.
+def logs_of(topics: Mapping[str, str]) -> dict[str, Log]:
+    """Name → log, of all topics that are read: those of ``[kafka.topics]`` by kind, named by the
+    kind of their events.
 
-    >>> from streamer.settings.load import parse
-    >>> logs_of(parse({"kafka": {"topics": {"clicks": "ui-clicks"}}}))["clicks"]
-    Log(name='clicks', topic='ui-clicks', kinds=('clicks',))
+    >>> from streamer.settings.model import Settings
+    >>> logs_of(Settings().kafka.topics.by_kind)["clicks"]
+    Log(name='clicks', topic='clicks', kinds=('clicks',))
     """
-    by_kind = settings.kafka.topics.by_kind
-    return {kind: Log(kind, by_kind[kind], (kind,)) for kind in KINDS}
+    return {kind: Log(kind, topics[kind], (kind,)) for kind in KINDS}

@@ -325,7 +325,7 @@ class Settings(Section, frozen=True):
     @cached_property
     def logs(self) -> dict[str, Log]:
         """Name → log, of all topics that are read."""
-        return logs_of(self)
+        return logs_of(self.kafka.topics.by_kind)
 
     @cached_property
     def policy_fields(self) -> dict[str, str]:

@@ -108,7 +108,9 @@ class Bench:
         for offset in range(first, first + n):
             event = {"ts": at_ms, "user_id": f"u{offset}", "item_id": "i"}
             raw = json.dumps(event).encode() if value is None else value
-            records.append(SimpleNamespace(offset=offset, timestamp=at_ms, value=raw))
+            records.append(
+                SimpleNamespace(offset=offset, timestamp=at_ms, value=raw, key=None, headers=())
+            )
             tp = TopicPartition(kind, 0)
             self.log.records[tp, offset] = fingerprint_of(offset, at_ms, raw)
         self.sent[kind] = first + n

@@ -90,6 +90,8 @@ pub(super) struct Draft {
     feedback: Option<Text>,
     action: Option<Action>,
     has_list: bool,
+    /// Where the list stands.
+    list_at: u32,
     has_reference: bool,
     /// Values of dimensions that were cut.
     cut: u32,

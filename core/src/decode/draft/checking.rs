@@ -75,7 +75,10 @@ impl Draft {
             (false, NONE) => return self.refuse(Field::ItemId),
             (true, NONE) => {}
             (false, _) => self.push_shown(kind, self.shown),
-            (true, _) => return self.refuse(Field::Items),
+            (true, _) => {
+                self.place = Place::value(Field::Items, self.list_at as usize);
+                return Err(Reason::Items);
+            }
         }
         if kind == EventKind::Impressions {
             self.finish_items();

@@ -16,6 +16,7 @@ impl Draft {
     ) -> Result<(), Reason> {
         self.clear_list();
         self.has_list = !reader.null()?;
+        self.list_at = reader.at() as u32;
         if !self.has_list {
             return Ok(());
         }
