@@ -14,6 +14,8 @@ class Fetched(NamedTuple):
     offset: int
     timestamp: int
     value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @pytest.mark.parametrize("offsets", [(5,), (5, 6, 7), (5, 9, 10), (0, 2)])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from streamer.settings.load import parse
 
+from .acceptance import accept
 from .decoding import decode, moment_ms
 from .files import murmur2, partition_of, strays_of_file
 from .oracle import Record, records_of_file, records_of_log, run
@@ -203,6 +205,22 @@ def test_random_logs_have_every_complication() -> None:
         *("reward_estimate", "item_category"),
     }
     assert len(result.rejects) < 1000
+    events = accept(records_of_log(lines, settings, partitions=3), settings).events
+    assert sum(e.user_id is None and e.request_id is None for e in events) > 20
+    assert sum(e.user_id is None and e.request_id is not None for e in events) > 20
+    assert min(sum(e.line == n for e in events) for n in (1, 2)) > 20
+    assert sum(e.cut for e in events) > 3
+    assert {"all (value)", "7", "-0.5", "New York"} <= {e.dims[0] for e in events}
+    forms = (
+        rb'"sku": ?\d',
+        rb'"sku": ?"\d',
+        rb'"user_id": ?\d',
+        rb'"items": ?\["',
+        rb'"items": ?\[\d',
+    )
+    times = (rb"\.75", rb'"\d+"', rb'"\d+\.9"', rb'"[^"]+T[^"]+\d"', rb'"[^"]+ UTC"')
+    for form in (*forms, *(rb'"time": ?' + time for time in times)):
+        assert sum(re.search(form, line) is not None for line in lines) > 3, form
     assert min(len(result.late), len(result.duplicates), len(result.unsettled)) > 0
     misses = [address for address, row in result.joined.items() if row is None]
     assert 0 < len(misses) < len(result.joined) / 2
