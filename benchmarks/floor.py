@@ -12,10 +12,9 @@ import asyncio
 import msgspec
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
+from benchmarks.event import Event
 from benchmarks.measure import TOPICS, Meter, parser
 from streamer.errors import BrokerError
-from streamer.ingest.schema import event_type
-from streamer.settings.model import Settings
 from streamer.worker.garbage_collector import calm
 
 FETCH_RECORDS = 10_000
@@ -25,10 +24,8 @@ IDLE_MS = 10_000
 
 async def count(arguments: argparse.Namespace) -> None:
     """Read the backlog from its start until so many events were decoded."""
-    decoders = {
-        kind + arguments.suffix: msgspec.json.Decoder(event_type(kind, Settings()))
-        for kind in TOPICS
-    }
+    decoder = msgspec.json.Decoder(Event)
+    topics = [kind + arguments.suffix for kind in TOPICS]
     consumer = AIOKafkaConsumer(
         bootstrap_servers=arguments.brokers,
         isolation_level="read_committed",
@@ -38,7 +35,7 @@ async def count(arguments: argparse.Namespace) -> None:
     try:
         partitions = [
             TopicPartition(topic, number)
-            for topic in decoders
+            for topic in topics
             for number in await _partitions(consumer, topic)
         ]
         consumer.assign(partitions)
@@ -50,11 +47,10 @@ async def count(arguments: argparse.Namespace) -> None:
             if not fetched:
                 raise BrokerError(f"only {events} events in the topics, not {arguments.events}")
             meter.start()
-            for partition, records in fetched.items():
-                decode = decoders[partition.topic].decode
+            for records in fetched.values():
                 for record in records:
                     try:
-                        decode(record.value)
+                        decoder.decode(record.value)
                     except msgspec.MsgspecError:
                         broken += 1
                 events += len(records)

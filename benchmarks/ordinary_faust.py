@@ -21,8 +21,8 @@ import faust
 import msgspec
 import redis.asyncio
 
+from benchmarks.event import Event
 from benchmarks.measure import Meter, parser
-from streamer.ingest.schema import event_type
 from streamer.settings.model import Settings
 
 SETTINGS = Settings()
@@ -36,10 +36,7 @@ class Counter:
     def __init__(self, url: str, prefix: str, stop_after: int) -> None:
         self._redis = redis.asyncio.from_url(url, decode_responses=True)
         self._prefix = prefix
-        self._decode = {
-            kind: msgspec.json.Decoder(event_type(kind, SETTINGS)).decode
-            for kind in ("impressions", "clicks")
-        }
+        self._decoder = msgspec.json.Decoder(Event)
         self._cells: set[str] = set()
         self._stop_after = stop_after
         self._events = 0
@@ -47,7 +44,7 @@ class Counter:
 
     async def impression(self, value: bytes) -> None:
         """Count an impression and remember it for the clicks that follow."""
-        event = self._start("impressions", value)
+        event = self._start(value)
         if event is not None and await self._is_new(event):
             pipeline = self._redis.pipeline(transaction=False)
             segment = f"{event.variant}|{event.surface}"
@@ -58,7 +55,7 @@ class Counter:
 
     async def click(self, value: bytes) -> None:
         """Count a click under the segment of its impression."""
-        event = self._start("clicks", value)
+        event = self._start(value)
         if event is not None and await self._is_new(event):
             shown = await self._redis.get(self._slot(event))
             segment = str(shown) if shown else f"{event.variant}|{event.surface}"
@@ -69,20 +66,20 @@ class Counter:
             await pipeline.execute()
         self._finish()
 
-    def _start(self, kind: str, value: bytes) -> Any:
+    def _start(self, value: bytes) -> Event | None:
         self._meter.start()
         try:
-            return self._decode[kind](value)
+            return self._decoder.decode(value)
         except msgspec.MsgspecError:
             return None
 
-    async def _is_new(self, event: Any) -> bool:
+    async def _is_new(self, event: Event) -> bool:
         if not event.event_id:
             return True
         key = f"{self._prefix}:seen:{event.event_id}"
         return bool(await self._redis.set(key, 1, nx=True, px=SETTINGS.time.dedup_horizon_ms))
 
-    def _slot(self, event: Any) -> str:
+    def _slot(self, event: Event) -> str:
         return f"{self._prefix}:shown:{event.user_id}:{event.request_id}:{event.item_id}"
 
     def _increment(self, pipeline: Any, event_ms: int, segment: str, field: str) -> None:

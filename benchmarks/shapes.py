@@ -115,11 +115,12 @@ def main(events: int, rounds: int) -> int:
             took[name].append(seconds)
             expected = expected or readings
             right = right and readings == expected and len(readings) > 100
-    base, ratios = took["our own shape"], {}
-    for name, seconds in took.items():
+    base = took["our own shape"]
+    ratios: dict[str, float] = {}
+    for name, spent in took.items():
         size = sum(len(v or b"") for batch in made[name] for r in batch for v in r.values) / events
-        ratio = statistics.median(one / other for one, other in zip(seconds, base, strict=True))
-        each = statistics.median(seconds) / events * 1e9
+        ratio = statistics.median(a / b for a, b in zip(spent, base, strict=True))
+        each = statistics.median(spent) / events * 1e9
         print(f"{name}: {each:.0f} ns an event of {size:.0f} bytes, {ratio:.2f}")
         ratios[name] = round(ratio, 2)
     print(json.dumps(ratios | {"readings are equal": right}))

@@ -157,6 +157,9 @@ class Processor:
             ),
             self._rate("late_total", "topic"),
             self._rate("duplicates_total", "topic"),
+            self._rate("ignored_total", "topic"),
+            self._rate("anonymous_total", "topic"),
+            self._rate("cut_values_total", "topic"),
             self._rate("dead_letters_total"),
             self._rate("dead_letters_omitted_total"),
         ]

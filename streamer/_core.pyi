@@ -14,7 +14,6 @@ _Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped]]
 """Records that were read; offset, timestamp and CRC-32 of the last; what was lost."""
 _Place = tuple[int, int, int]
 
-"""The stored tables, in the order in which they are loaded."""
 EXPERIMENT_TABLES: list[str]
 """Those of experiments: readers look into them, too, for ranges of days."""
 

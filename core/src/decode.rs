@@ -205,6 +205,7 @@ impl Decoder {
         let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
         let is_value = at < text.len() && reader.skip(0).is_ok();
         let found = is_value.then(|| text.get(at..reader.at())).flatten();
+        let found = found.map(str::trim);
         let name = draft.place.field.map(|field| self.name_of(field));
         Explained {
             reason,

@@ -203,8 +203,7 @@ class Explainer:
         given = _value(msgspec.Raw(text.encode()))
         if hides_values and not self._is_open(given, field):
             return what_is(given)
-        is_number = isinstance(given, int | float) and not isinstance(given, bool)
-        unit = unit_of(given) if is_number and field in MOMENTS else None
+        unit = unit_of(given) if field in MOMENTS else None
         note = f" (looks like {unit})" if unit else ""
         return printable(text, limits.MAX_FOUND_CHARS - len(note)) + note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
 from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
@@ -18,7 +19,9 @@ _ALL_FIELDS = tuple(dict.fromkeys(name for kind in KINDS for name in field_names
 
 
 def validate_fields(s: Settings) -> None:
-    """Raise SettingsError where a dimension or a mapped field has an invalid name."""
+    """Raise SettingsError where a dimension or a mapped field has an invalid name, or where
+    ``[events]`` says what there is not."""
+    _validate_events(s)
     for i, dimension in enumerate(s.dimensions):
         _validate_dimension(dimension.name, f"at dimensions[{i}]")
     for field in s.policy_fields:
@@ -48,6 +51,21 @@ def validate_fields(s: Settings) -> None:
                 "a nested object (with dots) is not supported: flatten the events first"
             )
     _validate_names(s)
+
+
+def _validate_events(s: Settings) -> None:
+    if s.events.positions_from not in (0, 1):
+        raise SettingsError(
+            f"events.positions_from = {s.events.positions_from}: must be 0 or 1, the number of the "
+            "first position"
+        )
+    try:
+        zoneinfo.ZoneInfo(s.events.zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise SettingsError(
+            f"events.zone = {s.events.zone!r}: no time zone is called like this: write e.g. "
+            "'Europe/Berlin' or 'UTC'"
+        ) from None
 
 
 def _validate_dimension(name: str, at: str) -> None:

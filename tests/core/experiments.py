@@ -124,7 +124,7 @@ class Both:
         dims = tuple(text or None for text in texts)
         for name, amount in amounts.items():
             component = "dwell" if name == "dwell_ms" else name
-            self.did.append((user, Fact((0, str(user)), event_ms, dims, component, amount)))
+            self.did.append((user, Fact((0, f"user {user}"), event_ms, dims, component, amount)))
             if name == "value":
                 self.put(user, event_ms, texts, "value", amount & (1 << 32) - 1)
                 self.put(user, event_ms, texts, "value_high", amount >> 32)

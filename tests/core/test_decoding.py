@@ -12,7 +12,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from tests.core.decoders import REASONS, decoder_of
-from tests.oracle.broken_lines import ABSENT, POLICY_FIELDS, WRONG
+from tests.oracle.broken_lines import ABSENT, OF_LISTS, POLICY_FIELDS, WRONG
 from tests.oracle.oracle import run
 from tests.support.agreement import SETTINGS, random_records
 
@@ -79,12 +79,12 @@ WRONG_FIELDS = [
 
 @pytest.mark.parametrize(("reason", "line_type", "field", "value"), WRONG_FIELDS)
 def test_a_wrong_field_has_its_reason(reason: str, line_type: str, field: str, value: Any) -> None:
-    kind = "impressions" if line_type == "slate" else LINE_TYPES[line_type]
-    fields: dict[str, Any] = {"item_id": ABSENT} if line_type == "slate" else {}
+    kind = LINE_TYPES[OF_LISTS.get(line_type, line_type)]
+    fields: dict[str, Any] = {"item_id": ABSENT} if line_type in OF_LISTS else {}
     if field == "span":
         fields |= {"start_ts": value[0], "end_ts": value[1]}
     else:
-        fields["variant" if field == "dimension" else field] = value
+        fields[field] = value
     is_named = field in POLICY_FIELDS or reason == "custom"
     settings = SETTINGS["few values"] if is_named else None
     assert reason_of(kind, encode(kind, **fields), settings) == reason
@@ -138,9 +138,16 @@ def test_every_reason_is_tested() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "reason"),
     [
-        ("impressions", {"user_id": "u" * 256}, None),
+        ("impressions", {"user_id": "u" * 512}, None),
+        ("impressions", {"user_id": "u" * 513}, "user_id"),
         ("impressions", {"user_id": "é" * 256}, None),
-        ("impressions", {"user_id": "é" * 257}, "user_id"),
+        ("impressions", {"user_id": "é" * 256 + "u"}, "user_id"),
+        ("impressions", {"user_id": 10**511}, None),
+        ("impressions", {"user_id": 10**512}, "user_id"),
+        ("impressions", {"user_id": -7}, None),
+        ("impressions", {"user_id": None, "event_id": "", "request_id": ""}, None),
+        ("impressions", {"position": 0}, "position"),
+        ("impressions", {"position": 10_001}, "position"),
         ("impressions", {"ts": 0}, None),
         ("impressions", {"ts": limits.MAX_EVENT_MS}, None),
         ("impressions", {"position": 10_000}, None),
@@ -152,11 +159,15 @@ def test_every_reason_is_tested() -> None:
         ("impressions", {"reference": []}, "reference"),
         ("impressions", {"reference": ["a"] * (limits.MAX_ITEMS + 1)}, "reference"),
         ("impressions", {"reference": [""]}, "reference"),
-        ("impressions", {"held_out": ""}, "held_out"),
-        ("impressions", {"variant": "x" * 64}, None),
-        ("impressions", {"variant": "Az09_.:-"}, None),
-        ("impressions", {"variant": None}, None),
+        ("impressions", {"held_out": ""}, None),
+        ("impressions", {"variant": "x" * 10_000}, None),
+        ("impressions", {"variant": {"a": [True, 7]}}, None),
         ("impressions", {"item_id": ABSENT, "items": [{"item_id": "i"}] * 1000}, None),
+        ("impressions", {"item_id": ABSENT, "items": [*"ab", 7] * 333 + ["c"]}, None),
+        ("clicks", {"item_id": ABSENT, "items": ["a"] * 1000}, None),
+        ("conversions", {"item_id": ABSENT, "items": ["a"] * 1001}, "items"),
+        ("conversions", {"item_id": ABSENT, "items": [{"item_id": "a", "value": 1e12}]}, None),
+        ("sessions", {"items": ["a"]}, None),
         ("conversions", {"value": 0}, None),
         ("conversions", {"value": 1e12}, None),
         ("conversions", {"value": 1e12 + 0.001}, "value"),
@@ -171,7 +182,9 @@ def test_every_reason_is_tested() -> None:
         ("clicks", {"start_ts": TS, "end_ts": TS}, None),
         ("clicks", {"start_ts": TS}, "dwell"),
         ("clicks", {"end_ts": TS}, "dwell"),
-        ("clicks", {"feedback": "x" * 64}, None),
+        ("clicks", {"feedback": "😀" * 128}, None),
+        ("clicks", {"feedback": "li ke\n"}, None),
+        ("clicks", {"feedback": ""}, None),
         ("sessions", {"action": "dwell"}, "item_id"),
         ("sessions", {"action": "dwell", "item_id": "i"}, None),
         ("sessions", {"action": "dwell", "item_id": "i", "start_ts": 1}, "dwell"),
@@ -200,9 +213,15 @@ def test_limits_are_inclusive(kind: str, fields: dict[str, Any], reason: str | N
         ("2016-12-31T23:59:60Z", 1_483_228_800_000),
         ("2016-12-31T18:59:60.250-05:00", 1_483_228_800_250),
         ("2017-01-01 05:29:60.9+0530", 1_483_228_800_900),
+        ("2023-11-14T22:13:20", TS),
+        ("2023-11-14 22:13:20.25 UTC", TS + 250),
+        ("1700000000000", TS),
+        ("1700000000000.9", TS),
+        (TS + 0.999, TS),
+        (1.7e12, TS),
     ],
 )
-def test_times_may_be_text(text: str, event_ms: int) -> None:
+def test_times_may_be_texts_and_decimals(text: str | float, event_ms: int) -> None:
     found = decode("clicks", encode("clicks", ts=text), encode("clicks"))
     assert column(found, "event_ms") == [event_ms, TS]
 
@@ -231,11 +250,12 @@ def test_all_fields_of_clicks() -> None:
         settings=settings,
     )
     assert column(found, "feedback") == [1, -1, 0, 0]
-    assert column(found, "position") == [3, 0, 0, 0]
     assert column(found, "dwell_ms") == [7, 9, 4, None]
     assert column(found, "request") == hashes("r", "", "", "")
     assert column(found, "event_id") == hashes("e", "", "", "")
-    assert column(found, "item") == hashes("i", "i", "j", "i")
+    assert column(found, "lines") == [
+        [(i, at)] for i, at in zip(hashes(*"iiji"), (3, 0, 0, 0), strict=True)
+    ]
     assert column(found, "user") == hashes(*"uuuu")
     assert hashes("") == [0]
 
@@ -246,7 +266,7 @@ def test_all_fields_of_clicks() -> None:
 )
 def test_money_is_rounded_half_to_even(value: float, micros: int) -> None:
     found = decode("conversions", encode("conversions", value=value))
-    assert column(found, "value_micros") == [micros]
+    assert column(found, "lines") == [[(*hashes("i"), micros)]]
 
 
 def test_items_in_shown_order() -> None:
@@ -280,9 +300,62 @@ def test_names_may_be_mapped() -> None:
     assert decode("impressions", unmapped, settings=settings) == ["item_id"]
 
 
-def test_an_unknown_dimension_is_missing() -> None:
-    found = decode("clicks", *(encode("clicks", variant=v) for v in ("A", "unknown", None)))
-    assert [event["dimensions"][0] for event in found] == ["A", "", ""]
+@pytest.mark.parametrize(
+    ("written", "value", "cut"),
+    [
+        ('"A"', "A", 0),
+        ('"New York \\u2713 \\"x\\"\\n"', 'New York ✓ "x"\n', 0),
+        ("1.50", "1.50", 0),
+        ("-0", "-0", 0),
+        ("1e5", "1e5", 0),
+        ("true", "true", 0),
+        ("false", "false", 0),
+        *((written, "", 0) for written in ('"unknown"', '""', "null", "[1]", '{"a":"A"}')),
+        ('"all"', "all (value)", 0),
+        ('"\\u0061ll"', "all (value)", 0),
+        ('"other"', "other (value)", 0),
+        ('"' + "é" * 128 + '"', "é" * 128, 0),
+        ('"' + "é" * 129 + '"', "é" * 128, 1),
+        ('"' + "\\u00e9" * 129 + '"', "é" * 128, 1),
+        ("1" * 200, "1" * 128, 1),
+    ],
+)
+def test_any_value_of_a_dimension(written: str, value: str, cut: int) -> None:
+    raw = encode("clicks", variant="?").replace(b'"?"', written.encode())
+    (event,) = decode("clicks", raw)
+    assert (event["dimensions"][0], event["cut"]) == (value, cut)
+
+
+def test_an_id_is_the_same_whether_number_or_text() -> None:
+    found = decode("clicks", *(encode("clicks", user_id=u) for u in (17, "17", "017", "", None)))
+    assert column(found, "user") == hashes("17", "17", "017", "", "")
+
+
+def test_lines_have_items_and_what_they_say_of_them() -> None:
+    clicks = encode("clicks", item_id=ABSENT, items=["a", {"item_id": 7, "position": 3}, "a"])
+    a, seven, b = hashes("a", "7", "b")
+    assert column(decode("clicks", clicks), "lines") == [[(a, 0), (seven, 3), (a, 0)]]
+    orders = [
+        ([{"item_id": "a", "value": 2}, "b"], 9, [(a, 2_000_000), (b, 0)]),
+        ([{"item_id": "a"}, "b"], 9, [(a, 9_000_000), (b, 0)]),  # counts with the first
+        (["a", {"item_id": "b", "value": None}], None, [(a, 0), (b, 0)]),
+    ]
+    for items, value, lines in orders:
+        found = decode("conversions", encode("conversions", item_id="", items=items, value=value))
+        assert column(found, "lines") == [lines]
+
+
+def test_positions_from_0() -> None:
+    settings = parse({"events": {"positions_from": 0}})
+    raws = [encode("clicks", position=at) for at in (0, 9_999, 10_000, -1)]
+    found = decode("clicks", *raws, settings=settings)
+    assert [e if isinstance(e, str) else e["lines"][0][1] for e in found] == [
+        *(1, 10_000),
+        *("position", "position"),
+    ]
+    slate = encode("impressions", item_id=ABSENT, items=[{"item_id": "a", "position": 0}, "b"])
+    (event,) = decode("impressions", slate, settings=settings)
+    assert [item[1] for item in event["items"]] == [1, 0]
 
 
 @pytest.mark.parametrize("seed", range(8))

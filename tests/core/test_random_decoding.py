@@ -49,8 +49,8 @@ class Pair:
         self.settings = settings
         self.core = decoder_of(settings)
 
-    def truth(self, kind: str, raw: bytes | None) -> Event | str:
-        """The event of a record by the oracle, or the reason why it is none."""
+    def truth(self, kind: str, raw: bytes | None) -> list[Event] | str:
+        """The lines of the event of a record by the oracle, or the reason why it is none."""
         try:
             return decode(kind, raw, self.settings)
         except BrokenError as error:
@@ -73,19 +73,23 @@ class Pair:
                 assert said == self.values(kind, truth), (kind, raw)
         return events, other_reasons
 
-    def values(self, kind: str, event: Event) -> dict[str, Any]:
+    def values(self, kind: str, lines: list[Event]) -> dict[str, Any]:
         """What the core says of an event, by the oracle."""
+        event = lines[0]
         return {
+            "kind": kind,
             "event_ms": event.event_ms,
-            "user": self.core.hash(event.user_id),
+            "user": self.core.hash(event.user_id or ""),
             "event_id": self.core.hash(event.event_id or ""),
             "request": self.core.hash(event.request_id or ""),
             "dimensions": [value or "" for value in event.dims],
-            "custom": self.custom(event),
-            **self._body(kind, event),
+            "cut": event.cut,
+            "custom": [values for line in lines for values in self.custom(line)],
+            **self._body(kind, lines),
         }
 
-    def _body(self, kind: str, event: Event) -> dict[str, Any]:
+    def _body(self, kind: str, lines: list[Event]) -> dict[str, Any]:
+        event = lines[0]
         if kind == "impressions":
             shown = [
                 (
@@ -98,16 +102,20 @@ class Pair:
             ]
             weights = [self.weights(item) for item in event.shown if self.settings.policies]
             return {"items": shown, "is_list": event.is_list, "weights": weights}
-        item = {"item": self.core.hash(event.item_id or "")}
+        items = [self.core.hash(line.item_id or "") for line in lines]
         if kind == "conversions":
-            return {**item, "value_micros": event.value_micros}
-        item |= {"dwell_ms": event.dwell_ms}  # type: ignore[dict-item]
+            worth = [line.value_micros for line in lines]
+            return {"lines": list(zip(items, worth, strict=True))}
+        dwell = {"dwell_ms": event.dwell_ms}
         if kind == "clicks":
             kinds = self.settings.feedback_kinds
             feedback = kinds.index(event.kind) if event.kind in kinds else -1
-            return {**item, "position": event.position or 0, "feedback": feedback}
+            places = [line.position or 0 for line in lines]
+            clicked = list(zip(items, places, strict=True))
+            return {**dwell, "lines": clicked, "feedback": feedback}
         session = self.core.hash(event.session_id or "")
-        return {**item, "session": session, "action": ACTIONS.index(event.action or "")}
+        action = ACTIONS.index(event.action or "")
+        return {**dwell, "item": items[0], "session": session, "action": action}
 
     def custom(self, event: Event) -> list[list[tuple[int, int]]]:
         """The metrics that each item, or the event, has a value for."""
@@ -216,7 +224,7 @@ _VALUES = st.sampled_from(ODD) | st.recursive(
 _NUMBERS = st.from_regex(r"\A-?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?\Z")
 _TIMES = st.from_regex(
     r"\A\"(0001|1969|20[0-9]{2}|9999)-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-5][0-9]:[0-6][0-9]"
-    r"(\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:?[0-5][0-9])\"\Z",
+    r"(\.[0-9]{1,9})?([Zz]|[+-][0-2][0-9]:?[0-5][0-9]| UTC|)\"\Z",
     fullmatch=True,
 ) | st.builds(
     '"{}-12-31T{:02}:{:02}:60{}{:02}:{:02}"'.format,

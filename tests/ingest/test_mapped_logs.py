@@ -55,7 +55,7 @@ def sources_of(shape: str, settings: Settings) -> list[Object]:
     others = (*settings.policy_fields, *customs)
     fields: Object
     if shape == "flat":
-        every = ("ts", "event_id", "user_id", "request_id", "items", "reference", "held_out")
+        every = [*("ts", "event_id", "user_id", "request_id", "items", "reference", "held_out")]
         every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
         fields = {name: f"x_{name}" for name in (*every, *settings.dimension_names)}
         fields |= {name: [name, f"$.x_{name}"] for name in (*OF_ITEM, *others, "value")}

@@ -252,7 +252,7 @@ def test_documented_records_are_events(preset: str) -> None:
 
 def test_one_topic_of_nested_events_gives_rates_by_variant() -> None:
     settings = parse({"sources": [{"topics": ["web"], "preset": "segment"}]})
-    log = []
+    log: list[LogRecord] = []
     for i in range(200):
         variant, at = "AB"[i % 2], f"2026-11-01T10:{i // 60:02}:{i % 60:02}Z"
         shown = {

@@ -15,7 +15,7 @@ class Fetched(NamedTuple):
     timestamp: int
     value: bytes | None
     key: bytes | None = None
-    headers: tuple[()] = ()
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @pytest.mark.parametrize("offsets", [(5,), (5, 6, 7), (5, 9, 10), (0, 2)])

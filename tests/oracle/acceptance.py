@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .decoding import decode
 from .parsing import BrokenError
-from .shape import KINDS, Address, Event, Record
+from .shape import KINDS, Event, Place, Record
 
 NEVER = float("-inf")
 
@@ -24,8 +24,8 @@ class Acceptance:
     key: HashKey = FIXED_KEY
     events: list[Event] = field(default_factory=list)
     rejects: list[tuple[str, int, int, str]] = field(default_factory=list)
-    late: list[Address] = field(default_factory=list)
-    duplicates: list[Address] = field(default_factory=list)
+    late: list[Place] = field(default_factory=list)
+    duplicates: list[Place] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     arrival_ms: dict[tuple[str, int], int] = field(default_factory=dict)
 

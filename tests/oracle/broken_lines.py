@@ -14,53 +14,58 @@ Payload = dict[str, Any]
 ABSENT = object()
 POLICY_FIELDS = {"p_new": "propensity", "q_new": "reward_estimate"}
 """Those that the wrong values below are of; settings may call theirs otherwise."""
+OF_LISTS = {"slate": "impression", "clicks": "click", "order": "conversion"}
+"""What stands in for a type of a line: events without an item of their own."""
 
 WRONG: dict[str, list[tuple[str, str, list[Any]]]] = {
     # reason: (line type, field, values that are wrong there)
     "type": [("impression", "type", ["purchase", "impressions", "", 7])],
-    "ts": [("click", "ts", [ABSENT, None, -1, 2**53 + 1, 4_102_444_800_001, 1.5, True, "soon", "",
-                            "2023-11-14T22:13:20", "2023-13-14T22:13:20Z", "2023-11-14",
+    "ts": [("click", "ts", [ABSENT, None, -1, 2**53 + 1, 4_102_444_800_001, -0.5, True, "soon", "",
+                            "2023-13-14T22:13:20Z", "2023-11-14", "2023-11-14T22:13", "-5", "1e12",
+                            "1700000000", "1700000000.5", 1_700_000_000.5, " 1700000000000", [], {},
                             1_700_000_000, 946_684_800, 4_102_444_800, 1_700_000_000_000_000,
                             1_700_000_000_000_000_000, "2016-12-31T23:58:60Z",
                             "2016-12-31T23:59:60+01:00", "2016-13-31T23:59:60Z",
                             "2016-12-31T23:59:61Z"])],
-    "user_id": [("click", "user_id", [ABSENT, None, "", 7, "u" * 257, ["u1"]])],
-    "event_id": [("impression", "event_id", ["", 7, "e" * 257])],
+    "user_id": [("click", "user_id", [1.5, True, "u" * 513, "é" * 257, ["u1"]])],
+    "event_id": [("impression", "event_id", [1.0, False, {}, "e" * 513])],
     "item_id": [
-        ("impression", "item_id", [ABSENT, None, "", 5, "i" * 257]),
+        ("impression", "item_id", [ABSENT, None, "", 5.5, "i" * 513]),
         ("click", "item_id", [ABSENT, "", {}]),
-        ("conversion", "item_id", [ABSENT, 3]),
+        ("conversion", "item_id", [ABSENT, "", True]),
     ],
-    "request_id": [("conversion", "request_id", ["", 1, "r" * 257])],
-    "position": [("impression", "position", [0, -1, 10_001, "1", 1.5, False]),
-                 ("click", "position", [0, 10_001])],
+    "request_id": [("conversion", "request_id", [1e3, [], "r" * 513])],
+    "position": [("impression", "position", [-1, 10_001, "1", 1.5, False]),
+                 ("click", "position", [-1, 10_001])],
     "score": [("impression", "score", ["high", True, [1], 1_000_000.5, -1_000_001, 10**400])],
-    "reference": [("impression", "reference", [[], {}, "i1", 7, [7], [None], [["i1"]], ["i1", ""],
-                                               ["i" * 257], ["i1"] * 1001])],
-    "held_out": [("impression", "held_out", ["", 7, ["i1"], "h" * 257])],
+    "reference": [("impression", "reference", [[], {}, "i1", 7, [7.5], [None], [["i1"]], ["i1", ""],
+                                               ["i" * 513], ["i1"] * 1001])],
+    "held_out": [("impression", "held_out", [7.5, ["i1"], "h" * 513])],
     "propensity": [("impression", "propensity", [0, -0.5, 1.0001, "half"]),
                    ("impression", "p_new", [-0.5, 1.0001, "half", True, [0.5]])],
     "reward_estimate": [("impression", "reward_estimate", [-1e-9, 1.0001, "x", {}]),
                         ("impression", "q_new", [-1e-9, 2, "x", False])],
-    "item_category": [("impression", "item_category", ["", 7, ["c"], "c" * 257])],
+    "item_category": [("impression", "item_category", [True, ["c"], "c" * 513])],
     "custom": [("impression", "latency_ms", ["fast", True, [1], 1_000_000_000_001, 10**400]),
                ("conversion", "margin", [{}, -1e12 - 1, "1"]), ("click", "depth", ["", False])],
     "items": [("slate", "items", [
-        [], {}, "i1", [7], [{}], [{"item_id": ""}], [{"item_id": "i1", "position": 0}],
+        [], {}, "i1", [7.5], [None], ["i1", ""], [["i1"]], [{}], [{"item_id": ""}],
+        [{"item_id": "i1", "position": -1}],
         [{"item_id": "i1"}, {"item_id": "i2", "propensity": 2}], [{"item_id": "i1", "score": "x"}],
         [{"item_id": "i1", "score": -1_000_001}], [{"item_id": "i1"}] * 1001,
         [{"item_id": "i1", "reward_estimate": 1.5}], [{"item_id": "i1", "propensity": 0}],
-        [{"item_id": "i1", "item_category": ""}],
-    ]), ("impression", "items", [[{"item_id": "i1"}]])],
-    "feedback": [("click", "feedback", ["", "li ke", "x" * 65, 1, "like\n"])],
+        [{"item_id": "i1", "item_category": True}], ["i1"] * 1001, ["i" * 513],
+    ]), ("impression", "items", [[{"item_id": "i1"}], ["i1"]]),
+        ("click", "items", [["i1"]]), ("conversion", "items", [["i1"]]),
+        ("clicks", "items", [[], "i1", ["i1", {"item_id": "i2", "position": -1}], ["i1", None]]),
+        ("order", "items", [[], ["i1", {"value": 3}], [{"item_id": "i1", "value": -1}], [True]])],
+    "feedback": [("click", "feedback", ["x" * 129, 1, ["like"], True])],
     "dwell": [("click", "dwell_ms", [-1, 86_400_001, 1.5, "9"]),
               ("click", "span", [(2000, 1000), (0, 86_400_001), ("x", 5), (-1, 5),
                                   (1_700_000_000, 1_700_000_009)])],
     "value": [("conversion", "value", [-0.01, 1e12 + 0.5, "5", True])],
-    "session_id": [("session", "session_id", [ABSENT, "", 1, "s" * 257])],
+    "session_id": [("session", "session_id", [ABSENT, None, "", 1.5, "s" * 513])],
     "action": [("session", "action", [ABSENT, "stop", "", 1])],
-    "dimension": [("impression", "dimension", ["all", "other", "", "a b", "é", "x" * 65, 5, "A\n"]),
-                  ("session", "dimension", ["all"])],
 }  # fmt: skip
 
 
@@ -69,8 +74,6 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
     reason = random.choice(("json", "object", "too_large", "too_deep", *WRONG))
     if reason == "too_large" and random.random() < 0.8:
         reason = "json"  # a megabyte each: a few are enough
-    if reason == "dimension" and not settings.dimensions:
-        reason = "ts"
     if reason == "custom" and not any(settings.custom_fields.values()):
         reason = "ts"
     if reason == "object":
@@ -85,8 +88,6 @@ def broken_line(random: Random, settings: Settings, user: str, at_ms: int, name:
     if field == "span":
         payload |= {"start_ts": value[0], "end_ts": value[1]}
     else:
-        if field == "dimension":
-            field = random.choice(settings.dimension_names)
         if field in POLICY_FIELDS:
             of_policies = [f for f, why in settings.policy_fields.items() if why == reason]
             field = random.choice(of_policies or [reason])
@@ -104,8 +105,8 @@ def _valid(line_type: str, user: str, at_ms: int, name: str) -> Payload:
     payload: Payload = {"type": line_type, "ts": at_ms, "user_id": user, "request_id": name}
     if line_type == "session":
         return payload | {"session_id": name, "action": "view"}
-    if line_type == "slate":
-        return payload | {"type": "impression"}
+    if line_type in OF_LISTS:
+        return payload | {"type": OF_LISTS[line_type]}
     return payload | {"item_id": "i1"}
 
 

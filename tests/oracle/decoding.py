@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from streamer.settings.model import Settings
 
@@ -29,7 +30,7 @@ RFC_3339 = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?"
     r"(?:([Zz]| UTC)|([+-])([0-9]{2}):?([0-9]{2}))?"
 )
-"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100, and none, which is UTC."""
+"""Other forms, too: a space (RFC 3339 allows it), an offset like +0100, and none: in a zone."""
 ACTIONS = ("start", "view", "dwell", "end")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,7 +76,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
     if get("type") is not None and LINE_TYPES.get(label_or_none(get("type"))) != topic:
         broken("type")
     event = Event(
-        event_ms=moment_ms(get("ts"), "ts"),
+        event_ms=moment_ms(get("ts"), "ts", settings),
         user_id=optional_identity(get("user_id"), "user_id"),
         event_id=optional_identity(get("event_id"), "event_id"),
         request_id=optional_identity(get("request_id"), "request_id"),
@@ -88,7 +89,7 @@ def event_of(topic: str, value: Mapping[str, Any], settings: Settings) -> Event:
         "impressions": lambda: impression(event, get, settings),
         "clicks": lambda: click(event, get, settings),
         "conversions": lambda: conversion(event, get, settings),
-        "sessions": lambda: session(event, get),
+        "sessions": lambda: session(event, get, settings),
     }[topic]()
     if settings.items.category is not None:
         category = event.dims[settings.dimension_names.index(settings.items.category)]
@@ -150,13 +151,13 @@ def dimension(value: Any) -> str | None:
     return f"{value} (value)" if value in ("all", "other") else value[:MAX_LABEL]
 
 
-def moment_ms(value: Any, reason: str) -> int:
+def moment_ms(value: Any, reason: str, settings: Settings) -> int:
     """Epoch milliseconds of a number, a text that is one, or an RFC 3339 text; a number that looks
     like epoch seconds is none."""
     if isinstance(value, str) and DECIMAL.fullmatch(value):
         value = Decimals(value)
     if isinstance(value, str):
-        return integer(text_ms(value, reason), 0, MAX_EVENT_MS, reason)
+        return integer(text_ms(value, reason, settings), 0, MAX_EVENT_MS, reason)
     if isinstance(value, Decimals):
         value = floor_of(value, reason)
     if isinstance(value, int) and FIRST_SECOND <= value <= LAST_SECOND:
@@ -173,24 +174,26 @@ def floor_of(value: Decimals, reason: str) -> int:
     return math.floor(value)
 
 
-def text_ms(value: str, reason: str) -> int:
+def text_ms(value: str, reason: str, settings: Settings) -> int:
     """Epoch milliseconds of an RFC 3339 text, which has microseconds: further digits are rounded,
     and the milliseconds of that are cut off. 23:59:60 UTC is the second that follows."""
     match = RFC_3339.fullmatch(value)
     if match is None:
         broken(reason)
-    day, clock, fraction, _, sign, hours, minutes = match.groups()
+    day, clock, fraction, utc, sign, hours, minutes = match.groups()
     is_leap = clock.endswith(":60")
     try:
         moment = datetime.fromisoformat(f"{day}T{clock[:-2]}{59 if is_leap else clock[-2:]}+00:00")
     except ValueError:
         broken(reason)
-    offset_minutes = 0
+    offset_ms = 0
+    if sign is None and utc is None:
+        offset_ms = in_zone(moment, settings.events.zone)
     if sign is not None:
         if int(hours) > 23 or int(minutes) > 59:
             broken(reason)
-        offset_minutes = (int(hours) * 60 + int(minutes)) * (1 if sign == "+" else -1)
-    whole_ms = (moment - EPOCH) // timedelta(milliseconds=1) - offset_minutes * 60_000
+        offset_ms = (int(hours) * 60 + int(minutes)) * (60_000 if sign == "+" else -60_000)
+    whole_ms = (moment - EPOCH) // timedelta(milliseconds=1) - offset_ms
     if is_leap:
         if whole_ms % DAY_MS != DAY_MS - 1000:
             broken(reason)
@@ -199,8 +202,24 @@ def text_ms(value: str, reason: str) -> int:
     return whole_ms + micros // 1000
 
 
-def position(value: Any, reason: str = "position") -> int | None:
-    return None if value is None else integer(value, 1, 10_000, reason)
+def in_zone(moment: datetime, zone: str) -> int:
+    """The offset (ms) of a wall clock in a zone, from 1970 to 2100: the first of two, and where the
+    clock was put forward that of before."""
+    year = min(max(moment.year, 1970), 2099)
+    within = moment.replace(
+        year=year, day=min(moment.day, 28) if year != moment.year else moment.day
+    )
+    offset = within.replace(tzinfo=ZoneInfo(zone), fold=0).utcoffset()
+    assert offset is not None
+    return offset // timedelta(milliseconds=1)
+
+
+def position(value: Any, settings: Settings, reason: str = "position") -> int | None:
+    """A position from 1, whichever number the first one has."""
+    if value is None:
+        return None
+    first = settings.events.positions_from
+    return integer(value, first, 9_999 + first, reason) - first + 1
 
 
 def scored(value: Any, reason: str) -> float | None:
@@ -271,7 +290,7 @@ def impression(event: Event, get: Get, settings: Settings) -> None:
     score = scored(get("score"), "score")  # beside ``items`` it has no meaning
     said = said_of_policies(get, fields_of_policies(settings))  # nor have these
     category = optional_identity(get("item_category"), "item_category")
-    shown_at = position(get("position"))
+    shown_at = position(get("position"), settings)
     event.reference = reference(get("reference"))
     event.held_out = optional_identity(get("held_out"), "held_out")
     if items is None:
@@ -306,7 +325,7 @@ def slate(items: Any, settings: Settings) -> list[Shown]:
         score = scored(part["score"], "items")
         own = numbers(part.get, of_custom, "items")
         category = optional_identity(part["item_category"], "items")
-        at = position(part["position"], "items")
+        at = position(part["position"], settings, "items")
         shown.append(Shown(item_id, at, score, said, own, category))
     return shown
 
@@ -337,7 +356,7 @@ def order(topic: str, items: Any, settings: Settings) -> list[Line]:
         part = {ours: element.get(names.get(ours, ours)) for ours in reasons}
         line = Line(identity(part["item_id"], "items"))
         if topic == "clicks":
-            line.position = position(part["position"], "items")
+            line.position = position(part["position"], settings, "items")
         else:
             line.value = worth(part["value"], "items")
         line.numbers = numbers(part.get, of_custom, "items")
@@ -357,17 +376,17 @@ def worth(value: Any, reason: str) -> float | None:
 
 def click(event: Event, get: Get, settings: Settings) -> None:
     item_or_lines(event, get, settings)
-    event.position = position(get("position"))
+    event.position = position(get("position"), settings)
     event.kind = "click" if get("feedback") in (None, "") else label(get("feedback"), "feedback")
-    event.dwell_ms = dwell(get)
+    event.dwell_ms = dwell(get, settings)
 
 
-def dwell(get: Get) -> int | None:
+def dwell(get: Get, settings: Settings) -> int | None:
     """``dwell_ms``, else end − start, where both are given."""
     start, end = get("start_ts"), get("end_ts")
     span = None
     if start is not None or end is not None:
-        span = moment_ms(end, "dwell") - moment_ms(start, "dwell")
+        span = moment_ms(end, "dwell", settings) - moment_ms(start, "dwell", settings)
         integer(span, 0, DAY_MS, "dwell")
     if get("dwell_ms") is not None:
         return integer(get("dwell_ms"), 0, DAY_MS, "dwell")
@@ -382,7 +401,7 @@ def conversion(event: Event, get: Get, settings: Settings) -> None:
         event.numbers["value"] = event.value
 
 
-def session(event: Event, get: Get) -> None:
+def session(event: Event, get: Get, settings: Settings) -> None:
     event.session_id = identity(get("session_id"), "session_id")
     if get("action") not in ACTIONS:
         broken("action")
@@ -390,7 +409,7 @@ def session(event: Event, get: Get) -> None:
     event.item_id = optional_identity(get("item_id"), "item_id")
     if event.action == "dwell" and event.item_id is None:
         broken("item_id")
-    event.dwell_ms = dwell(get)
+    event.dwell_ms = dwell(get, settings)
 
 
 # A name that is said more than once -----------------------------------------------------------
@@ -445,10 +464,10 @@ def is_cut(value: Any) -> bool:
     return isinstance(text, str) and len(text) > MAX_LABEL
 
 
-def check_moment(said: Any, reason: str) -> None:
+def check_moment(said: Any, reason: str, settings: Settings) -> None:
     """A time of any kind; of texts only the form is looked at."""
     if isinstance(said, str) and not DECIMAL.fullmatch(said):
-        text_ms(said, reason)
+        text_ms(said, reason, settings)
     elif isinstance(said, str) or (isinstance(said, int | float) and not isinstance(said, bool)):
         number = Decimals(said) if isinstance(said, str) else said
         whole = floor_of(number, reason) if isinstance(number, Decimals) else number
@@ -460,11 +479,11 @@ def check_moment(said: Any, reason: str) -> None:
 def check_kind(field: str, said: Any, reason: str, topic: str, settings: Settings) -> None:
     """Type and bounds of one field's value."""
     if field in ("ts", "start_ts", "end_ts"):
-        check_moment(said, reason)
+        check_moment(said, reason, settings)
     elif field in TEXT_FIELDS:
         optional_identity(said, reason)
     elif field == "position":
-        position(said, reason)
+        position(said, settings, reason)
     elif field == "dwell_ms":
         integer(said, 0, DAY_MS, reason)
     elif field == "score":
@@ -477,9 +496,10 @@ def check_kind(field: str, said: Any, reason: str, topic: str, settings: Setting
         slate(said, settings) if topic == "impressions" else order(topic, said, settings)
     elif field == "reference":
         reference(said)
+    elif field == "value":
+        worth(said, reason)
     else:
         is_right = {
-            "value": worth(said, reason) is not None,
             "type": LINE_TYPES.get(label_or_none(said)) == topic,
             "action": said in ACTIONS,
             "feedback": isinstance(said, str) and len(said) <= MAX_LABEL,

@@ -89,7 +89,7 @@ def fields_of(raw: bytes, settings: Settings) -> tuple[str | None, int | None, s
     line_type = value.get(names.get("type", "type"))
     user_id = value.get(names.get("user_id", "user_id"))
     try:
-        event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts")
+        event_ms = moment_ms(value.get(names.get("ts", "ts")), "ts", settings)
     except BrokenError:
         event_ms = None
     return (

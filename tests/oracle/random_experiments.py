@@ -130,10 +130,10 @@ def settled(
     for them, the most frequent ones. What has no value keeps none, and what is broken stays broken.
     """
     fields = settings.events.fields
-    user_pattern = text_field(fields.get("user_id", "user_id"))
+    user_pattern = id_field(fields.get("user_id", "user_id"))
     lines = list(log)
-    for name in settings.dimension_names:
-        pattern = text_field(fields.get(name, name))
+    for dimension in settings.dimension_names:
+        pattern = text_field(fields.get(dimension, dimension))
         seen = Counter(found[2] for line in lines if (found := pattern.search(line)))
         frequent = [value for value, _ in seen.most_common(4) if value != b"unknown"][:3]
         own: dict[bytes, bytes | None] = {}
@@ -141,12 +141,18 @@ def settled(
             user, value = user_pattern.search(line), pattern.search(line)
             if user is None or value is None or value[2] == b"unknown":
                 continue
-            if user[2] not in own:
-                own[user[2]] = random.choice(frequent) if random.random() < share else None
-            text = own[user[2]]
+            name = user[1] or user[2]
+            if name not in own:
+                own[name] = random.choice(frequent) if random.random() < share else None
+            text = own[name]
             if text is not None:
                 lines[i] = line[: value.start(2)] + text + line[value.end(2) :]
     return lines
+
+
+def id_field(name: str) -> re.Pattern[bytes]:
+    """A field of a JSON line that holds a text, without escapes, or an integer."""
+    return re.compile(rb'"' + re.escape(name.encode()) + rb'":\s*(?:"([^"\\]+)"|(\d+))')
 
 
 def text_field(name: str) -> re.Pattern[bytes]:

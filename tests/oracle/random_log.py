@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 from streamer.settings.model import Dimension, Settings
 
 from .broken_lines import broken_line
 from .random_custom import numbers
+from .random_forms import Forms
 from .random_slates import NEVER_SHOWN, Slates
 from .random_visits import Payload, Timed, Visits, time_text
 from .shape import LINE_TYPES
@@ -26,12 +28,12 @@ def random_log(seed: int, settings: Settings, n: int) -> list[bytes]:
     Times are well in the past. Conversions name no request that is used again when its items can be
     more than repeats, so that what is joined by request stays final.
     """
-    return _Log(Random(seed), settings).lines(n)
+    return _Log(seed, settings).lines(n)
 
 
 class _Log:
-    def __init__(self, random: Random, settings: Settings) -> None:
-        self.random = random
+    def __init__(self, seed: int, settings: Settings) -> None:
+        self.random = random = Random(seed)
         self.settings = settings
         self.users = [f"u{i}" for i in range(random.choice((4, 15, 60)))] + ["Zoë ✓"]
         self.items = [f"i{i}" for i in range(random.choice((3, 8, 25)))]
@@ -40,6 +42,7 @@ class _Log:
         self.kinds = [k for k in settings.metrics.feedback if k not in ("click", "conversion")]
         self.pools = {d.name: _pool(d) for d in settings.dimensions}
         self.serial = 0
+        self.forms = Forms(seed, settings, self.items)
         self.slates = Slates(random, settings, self.items)
         self.visits = Visits(random, settings, self.items, self.fresh, self.corrected)
         self.tail = random.choice((0.0, 0.0, 0.05))
@@ -75,7 +78,7 @@ class _Log:
         r = self.random
         if r.random() < 0.5:
             at_ms -= at_ms % 1000  # equal times happen
-        user = r.choice(self.users)
+        user = self.forms.user(r.choice(self.users))
         dims = {name: self.pick(name) for name in self.pools if r.random() < 0.85}
         items = r.sample(self.items, min(len(self.items), r.choice((1, 2, 5, 12))))
         request = None if r.random() < 0.25 else self.fresh("r")
@@ -182,9 +185,10 @@ class _Log:
 
     # Pieces -----------------------------------------------------------------------------------
 
-    def pick(self, name: str) -> str:
+    def pick(self, name: str) -> Any:
         named, pool = self.pools[name]
-        return self.random.choice(named if self.random.random() < 0.7 else pool)
+        value = self.random.choice(named if self.random.random() < 0.7 else pool)
+        return self.forms.value(value)
 
     def corrected(self) -> Payload:
         """Some dimensions of feedback: missing, said to be unknown, its own, or all its own."""
@@ -241,8 +245,9 @@ class _Log:
     def encode(self, payload: Payload) -> bytes:
         """The line: sometimes RFC 3339 times, spaces, escapes; names as the settings map them."""
         r = self.random
-        payload = dict(payload)
-        if r.random() < 0.1 and payload["ts"] < FAR_MS:
+        is_in_time = payload["ts"] < FAR_MS
+        payload = self.forms.event(payload, is_in_time)
+        if r.random() < 0.1 and isinstance(payload["ts"], int) and is_in_time:
             payload["ts"] = time_text(payload["ts"], r.choice(("Z", "+00:00", "+05:30", "-03:00")))
         return encode_line(payload, self.settings, r)
 

@@ -59,9 +59,7 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
         except BrokenError as error:
             reason = str(error)
         found.add(reason)
-        if reason == "dimension":
-            sound |= {names.get(d.name, d.name): None for d in settings.dimensions}
-        elif reason == "items":
+        if reason == "items":
             sound[names.get("items", "items")] = None
             if sound.get(names.get("item_id", "item_id")) is None:
                 sound |= {names.get("item_id", "item_id"): "i"}

@@ -1,4 +1,4 @@
-"""Visits: events of one (user, session_id), less than the gap apart."""
+"""Visits: events of one (user, session_id), less than the gap apart; nobody is a user, too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Session:
 def sessions_of(events: list[Event], settings: Settings) -> list[Session]:
     """All sessions of a log, also those that have not ended yet at its end."""
     gap_ms = settings.attribution.session_gap_ms
-    logs: dict[tuple[int, str, str | None], list[Event]] = defaultdict(list)
+    logs: dict[tuple[int, str | None, str | None], list[Event]] = defaultdict(list)
     for event in events:
         if event.topic == "sessions":
             logs[event.partition, event.user_id, event.session_id].append(event)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-Address = tuple[str, int, int] | tuple[str, int, int, int]
-"""(topic, partition, offset); of a line but the first its number, too."""
+Place = tuple[str, int, int]
+"""(topic, partition, offset) of a record."""
+Address = Place | tuple[str, int, int, int]
+"""That of an event; of a line but the first its number, too."""
 Labels = frozenset[tuple[str, str]]
 Readings = dict[tuple[str, Labels], int | float]
 
@@ -29,7 +31,7 @@ class Record:
     raw: bytes | None
 
     @property
-    def address(self) -> Address:
+    def address(self) -> Place:
         return (self.topic, self.partition, self.offset)
 
 
@@ -135,8 +137,8 @@ class OracleResult:
     readings: Readings
     accepted: list[Address]
     rejects: list[tuple[str, int, int, str]]
-    late: list[Address]
-    duplicates: list[Address]
+    late: list[Place]
+    duplicates: list[Place]
     joined: dict[Address, tuple[int, int, int] | None]
     unsettled: list[Address]
     stream_time_ms: int | None

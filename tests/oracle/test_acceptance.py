@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from streamer.settings.load import parse
 
+from .acceptance import accept
 from .decoding import decode, moment_ms
 from .files import murmur2, partition_of, strays_of_file
 from .oracle import Record, records_of_file, records_of_log, run
-from .parsing import BrokenError
+from .parsing import BrokenError, Decimals, Whole
 from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
 
@@ -71,19 +73,22 @@ def test_dead_letters_are_rejects_and_late_ones() -> None:
     ("topic", "change", "reason"),
     [
         ("clicks", {"type": "impression"}, "type"),
-        ("clicks", {"ts": "2023-11-14T22:13:20"}, "ts"),
+        ("clicks", {"ts": "2023-11-14T22:13"}, "ts"),
+        ("clicks", {"ts": "1700000000"}, "ts"),
+        ("clicks", {"ts": 1700000000.5}, "ts"),
         ("clicks", {"ts": True}, "ts"),
-        ("clicks", {"user_id": ""}, "user_id"),
-        ("clicks", {"event_id": "e" * 257}, "event_id"),
+        ("clicks", {"user_id": 1.5}, "user_id"),
+        ("clicks", {"event_id": "e" * 513}, "event_id"),
         ("clicks", {"item_id": None}, "item_id"),
-        ("clicks", {"request_id": 3}, "request_id"),
+        ("clicks", {"request_id": True}, "request_id"),
         ("clicks", {"position": 0}, "position"),
-        ("clicks", {"feedback": "like\n"}, "feedback"),
+        ("clicks", {"feedback": "x" * 129}, "feedback"),
         ("clicks", {"start_ts": 5}, "dwell"),
         ("clicks", {"start_ts": 5, "end_ts": 4}, "dwell"),
         ("clicks", {"dwell_ms": 86_400_001}, "dwell"),
-        ("clicks", {"variant": "all"}, "dimension"),
-        ("clicks", {"variant": "A\n"}, "dimension"),
+        ("clicks", {"items": [{"item_id": "x"}]}, "items"),
+        ("clicks", {"item_id": None, "items": [{"item_id": "x", "position": 0}]}, "items"),
+        ("conversions", {"item_id": None, "items": ["x", {"item_id": "y", "value": -1}]}, "items"),
         ("impressions", {"score": "0.5"}, "score"),
         ("impressions", {"propensity": 0}, "propensity"),
         ("impressions", {"items": [{"item_id": "x"}]}, "items"),
@@ -103,13 +108,24 @@ def test_reasons(topic: str, change: Payload, reason: str) -> None:
         decode(topic, json.dumps(good | change).encode(), VARIANT)
 
 
+def moment(value: Any, zone: str = "UTC") -> int:
+    return moment_ms(value, "ts", parse({"events": {"zone": zone}}))
+
+
 def test_times() -> None:
-    assert moment_ms("2023-11-14T22:14:00.5Z", "ts") == T0 + 500
-    assert moment_ms("2023-11-15T03:44:00.0019+05:30", "ts") == T0 + 1
+    for number in (T0, Whole(str(T0)), str(T0), f"{T0}.999", Decimals(f"{T0}.5")):
+        assert moment(number) == T0
+    assert moment("2023-11-14 22:14:00 UTC", "Asia/Kolkata") == T0
+    assert moment("2023-11-15T03:44:00", "Asia/Kolkata") == T0
+    # Clocks of Berlin: 02:30 comes twice on 29 October, and never on 26 March.
+    assert moment("2023-10-29T02:30:00", "Europe/Berlin") == moment("2023-10-29T00:30:00Z")
+    assert moment("2023-03-26T02:30:00", "Europe/Berlin") == moment("2023-03-26T01:30:00Z")
+    assert moment("2023-11-14T22:14:00.5Z") == T0 + 500
+    assert moment("2023-11-15T03:44:00.0019+05:30") == T0 + 1
     following_ms = 1_483_228_800_000  # 2017-01-01
     for leap in ("2016-12-31T23:59:60Z", "2017-01-01t00:59:60+0100", "2016-12-31 15:59:60-08:00"):
-        assert moment_ms(leap, "ts") == following_ms
-    assert moment_ms("2016-12-31T23:59:60.25Z", "ts") == following_ms + 250
+        assert moment(leap) == following_ms
+    assert moment("2016-12-31T23:59:60.25Z") == following_ms + 250
 
 
 # Files and random logs ------------------------------------------------------------------------
@@ -185,10 +201,26 @@ def test_random_logs_have_every_complication() -> None:
     assert reasons == {
         *("json", "object", "too_large", "too_deep", "type", "ts", "user_id", "event_id"),
         *("item_id", "request_id", "position", "score", "propensity", "items", "feedback"),
-        *("dwell", "value", "session_id", "action", "dimension", "future", "reference", "held_out"),
+        *("dwell", "value", "session_id", "action", "future", "reference", "held_out"),
         *("reward_estimate", "item_category"),
     }
     assert len(result.rejects) < 1000
+    events = accept(records_of_log(lines, settings, partitions=3), settings).events
+    assert sum(e.user_id is None and e.request_id is None for e in events) > 20
+    assert sum(e.user_id is None and e.request_id is not None for e in events) > 20
+    assert min(sum(e.line == n for e in events) for n in (1, 2)) > 20
+    assert sum(e.cut for e in events) > 3
+    assert {"all (value)", "7", "-0.5", "New York"} <= {e.dims[0] for e in events}
+    forms = (
+        rb'"sku": ?\d',
+        rb'"sku": ?"\d',
+        rb'"user_id": ?\d',
+        rb'"items": ?\["',
+        rb'"items": ?\[\d',
+    )
+    times = (rb"\.75", rb'"\d+"', rb'"\d+\.9"', rb'"[^"]+T[^"]+\d"', rb'"[^"]+ UTC"')
+    for form in (*forms, *(rb'"time": ?' + time for time in times)):
+        assert sum(re.search(form, line) is not None for line in lines) > 3, form
     assert min(len(result.late), len(result.duplicates), len(result.unsettled)) > 0
     misses = [address for address, row in result.joined.items() if row is None]
     assert 0 < len(misses) < len(result.joined) / 2

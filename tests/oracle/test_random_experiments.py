@@ -78,8 +78,9 @@ def test_everybody_who_saw_an_arm_is_in_one_or_in_several(name: str, seed: int) 
         for event in events:
             day = event.event_ms // DAY_MS
             is_in_arm = kept.shown(event.dims)[i] in experiment.arms
-            if event.topic == "impressions" and is_in_arm and day in experiment.days:
-                first[event.user_id] = min(day, first.get(event.user_id, day))
+            user = event.user_id if event.topic == "impressions" else None
+            if user is not None and is_in_arm and day in experiment.days:
+                first[user] = min(day, first.get(user, day))
         for (of, metric, arm, day), sums in truth.sums.items():
             if of == experiment.name and arm == experiment.control:
                 others = [truth.sums[of, metric, a, day].n for a in experiment.arms[1:]]
@@ -149,6 +150,8 @@ def test_settled_users_keep_their_value() -> None:
     assert [line.count(b'"') for line in changed] == [line.count(b'"') for line in log]
     values: dict[str, set[str]] = {}
     for event in accept(records_of_log(changed, plain), plain).events:
+        if event.user_id is None:
+            continue
         own = values.setdefault(event.user_id, set())
         own |= {value for value in event.dims if value is not None}
     names = [(user, value.split("-")[0]) for user, own in values.items() for value in own]

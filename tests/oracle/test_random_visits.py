@@ -48,7 +48,7 @@ def visits(logs: Logs) -> list[list[Event]]:
     """Events of each (user, session_id), in the order of arrival."""
     found = []
     for verdict, _ in logs:
-        by_key: dict[tuple[int, str, str | None], list[Event]] = defaultdict(list)
+        by_key: dict[tuple[int, str | None, str | None], list[Event]] = defaultdict(list)
         for event in verdict.events:
             if event.topic == "sessions":
                 by_key[event.partition, event.user_id, event.session_id].append(event)
@@ -105,7 +105,7 @@ def test_dwell(logs: Logs) -> None:
             if e.request_id is None:
                 without += 1
             else:
-                by_key[number, e.partition, e.user_id, e.request_id, e.item_id].append(report)
+                by_key[number, e.partition, e.who, e.request_id, e.item_id].append(report)
     assert without > 100
     assert sum(len(viewings(reports, GAP_MS)) > 1 for reports in by_key.values()) > 5
     found = [v for reports in by_key.values() for v in viewings(reports, GAP_MS)]

@@ -251,15 +251,15 @@ def test_without_them_it_is_neither_sampled_nor_compared() -> None:
     [
         ({"reference": []}, "reference"),
         ({"reference": ["a"] * 1001}, "reference"),
-        ({"reference": ["a", "i" * 257]}, "reference"),
+        ({"reference": ["a", "i" * 513]}, "reference"),
         ({"reference": ["a", None]}, "reference"),
         ({"reference": "a"}, "reference"),
-        ({"held_out": ""}, "held_out"),
+        ({"held_out": 1.5}, "held_out"),
         ({"held_out": ["a"]}, "held_out"),
         ({"score": 1_000_000.1}, "score"),
         ({"score": -1_000_001}, "score"),
         ({"items": listed("a", score=[1e7])}, "items"),
-        ({"reference": ["a"] * 1000, "held_out": "h" * 256, "score": -1_000_000}, None),
+        ({"reference": ["a"] * 1000, "held_out": "h" * 512, "score": -1_000_000}, None),
     ],
 )
 def test_bounds(fields: dict[str, Any], reason: str | None) -> None:
@@ -269,7 +269,7 @@ def test_bounds(fields: dict[str, Any], reason: str | None) -> None:
 
 def test_a_name_that_is_said_twice() -> None:
     start = b'{"ts":%d,"user_id":"u","item_id":"a",' % T0
-    log = Log().raw("impressions", start + b'"reference":[1],"reference":["b"]}', 0)
-    log.raw("impressions", start + b'"held_out":"","held_out":"b"}', 0)
+    log = Log().raw("impressions", start + b'"reference":[1.5],"reference":["b"]}', 0)
+    log.raw("impressions", start + b'"held_out":true,"held_out":"b"}', 0)
     log.raw("impressions", start + b'"reference":null,"reference":["b"]}', 0)
     assert [r[2:] for r in log.run().rejects] == [(0, "reference"), (1, "held_out")]

@@ -215,7 +215,15 @@ def customs(*tables: dict[str, Any]) -> dict[str, Any]:
         ({"dimensions": [{"name": "window"}]}, ["'window'", "dimensions[0]"]),
         ({"dimensions": [{"name": f"d{i}"} for i in range(7)]}, ["7", "6"]),
         ({"dimensions": [{"name": "a", "values": ["all"]}]}, ["'all'", "dimensions[0]"]),
-        ({"dimensions": [{"name": "a", "values": ["x y"]}]}, ["'x y'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "values": ["unknown"]}]}, ["'unknown'", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "values": [""]}]}, ["''", "1 to 128", "dimensions[0]"]),
+        ({"dimensions": [{"name": "a", "values": ["x" * 129]}]}, ["1 to 128", "dimensions[0]"]),
+        ({"events": {"positions_from": 2}}, ["events.positions_from = 2", "0 or 1"]),
+        ({"events": {"positions_from": -1}}, ["events.positions_from = -1", "0 or 1"]),
+        *(
+            ({"events": {"zone": zone}}, ["events.zone", repr(zone), "'Europe/Berlin'"])
+            for zone in ("Mars/Olympus", "", "Europe", "../UTC", "/etc/localtime")
+        ),
         ({"dimensions": [{"name": "a", "max_values": -1}]}, ["-1", "dimensions[0]"]),
         ({"limits": {"flush_ms": 0}}, ["limits.flush_ms", "0"]),
         ({"kafka": {"topics": {"clicks": "impressions"}}}, ["kafka.topics", "impressions"]),
@@ -312,6 +320,16 @@ def test_detailed_rollups_name_dimensions_in_any_order() -> None:
     settings = parse({"metrics": metrics})
     assert settings.is_detailed(("variant", "surface"))
     assert not settings.is_detailed(("variant",))
+
+
+def test_values_that_are_named_may_be_any_text() -> None:
+    values = ["New York", "1.50", "Zürich 😀", 'a "b"\n\\c', "x" * 128]
+    document = {"dimensions": [{"name": "a", "values": values}]}
+    document |= experiment(dimension="a", control="New York", split=dict.fromkeys(values, 1))
+    settings = parse(document)
+    assert settings.dimensions[0].values == tuple(values)
+    assert settings.experiments[0].arms[0] == "New York"
+    assert parse({"events": {"positions_from": 0, "zone": "Europe/Berlin"}}).events.zone
 
 
 def test_conversion_is_no_kind_of_the_clicks_topic_and_click_comes_first() -> None:

@@ -106,7 +106,7 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     assert by_place["clicks", 0]["value"].encode() == bad[2]
     assert by_place["clicks", 0]["reason"] == by_place["clicks", 0]["field"] == "item_id"
     assert by_place["clicks", 0]["found"] == "nothing"
-    assert "256" in by_place["clicks", 0]["expected"]
+    assert "512" in by_place["clicks", 0]["expected"]
     assert by_place["impressions", 1]["reason"] == "late"
     assert "time.max_lateness" in by_place["impressions", 1]["expected"]
     cut = strays["too_large"]

@@ -135,7 +135,7 @@ def test_a_refused_line_moves_no_clock(tmp_path: Path) -> None:
     lines = [
         (click % (5, b""), 5),
         (click % (9, b',"position":0'), 5),
-        (click % (9, b',"variant":"all"'), 5),
+        (click % (9, b',"feedback":7'), 5),
         (click % (9, b',"start_ts":1'), 5),
         (click % (9, b',"type":"impression","items":[]'), 5),
         (b'{"type":7,"ts":9}', 5),

@@ -183,13 +183,15 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
             "k": [1, 5, 10],
         },
         "events": {
+            "positions_from": 0,
+            "zone": "Australia/Lord_Howe",
             "fields": {
                 "item_id": "sku",
                 "user_id": "uid",
                 "country": "geo",
                 "p_a": "propensity_a",
                 "cost": "c",
-            }
+            },
         },
         "custom": [
             {

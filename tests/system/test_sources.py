@@ -81,7 +81,7 @@ async def test_sources_of_two_shapes_count_together(
         exporter = Exporter(await with_topics(made.settings), made.store)
         clicks = len([u for u in range(USERS) if u % 2 and u % 3 == 0])
 
-        async def is_known() -> dict[Any, float]:
+        async def is_known() -> dict[tuple[Any, ...], float]:
             readings = {
                 (r.name.removeprefix("streamer_"), *sorted(r.labels.items())): r.value
                 for r in (await exporter.read()).readings
@@ -95,7 +95,7 @@ async def test_sources_of_two_shapes_count_together(
 
         def ctr(variant: str) -> float:
             labels = (("surface", "all"), ("variant", variant), ("window", "1h"))
-            return found["ctr_ratio", *labels]
+            return float(found["ctr_ratio", *labels])
 
         assert ctr("New York") == clicks / (3 * USERS / 2)
         assert ctr("old") == 0

@@ -122,6 +122,8 @@ struct Head {
     feedback: Option<Text>,
     action: Option<Action>,
     has_list: bool,
+    /// Where the list stands.
+    list_at: u32,
     has_reference: bool,
     /// Values of dimensions that were cut.
     cut: u32,

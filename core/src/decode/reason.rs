@@ -22,7 +22,6 @@ pub enum Reason {
     Value,
     SessionId,
     Action,
-    Dimension,
     Future,
     Reference,
     HeldOut,
@@ -37,7 +36,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 27] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -57,7 +56,6 @@ impl Reason {
         Self::Value,
         Self::SessionId,
         Self::Action,
-        Self::Dimension,
         Self::Future,
         Self::Reference,
         Self::HeldOut,
@@ -90,7 +88,6 @@ impl Reason {
             Self::Value => "value",
             Self::SessionId => "session_id",
             Self::Action => "action",
-            Self::Dimension => "dimension",
             Self::Future => "future",
             Self::Reference => "reference",
             Self::HeldOut => "held_out",

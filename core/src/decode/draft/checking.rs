@@ -13,7 +13,9 @@ impl Draft {
         let ts = self.required(Field::Ts, self.head.ts)?;
         let is_in_seconds =
             |at: Moment| at.is_number && (limits.min_seconds..=limits.max_seconds).contains(&at.ms);
-        if is_in_seconds(ts) || !(0..=limits.max_event_ms).contains(&ts.ms) {
+        let is_right =
+            |at: Moment| !is_in_seconds(at) && (0..=limits.max_event_ms).contains(&at.ms);
+        if !is_right(ts) {
             return self.refuse_moment(Field::Ts, ts);
         }
         self.check_items(reading)?;
@@ -29,7 +31,7 @@ impl Draft {
         }
         match (self.head.start, self.head.end) {
             (None, None) => {}
-            (Some(start), Some(end)) if !is_in_seconds(start) && !is_in_seconds(end) => {
+            (Some(start), Some(end)) if is_right(start) && is_right(end) => {
                 let spent_ms = end.ms - start.ms;
                 if !(0..=limits.max_dwell_ms).contains(&spent_ms) {
                     return self.refuse_moment(Field::EndTs, end);
@@ -38,7 +40,7 @@ impl Draft {
             }
             (None, _) => return self.refuse(Field::StartTs),
             (_, None) => return self.refuse(Field::EndTs),
-            (Some(start), Some(_)) if is_in_seconds(start) => {
+            (Some(start), Some(_)) if !is_right(start) => {
                 return self.refuse_moment(Field::StartTs, start);
             }
             (_, Some(end)) => return self.refuse_moment(Field::EndTs, end),
@@ -75,7 +77,10 @@ impl Draft {
             (false, NONE) => return self.refuse(Field::ItemId),
             (true, NONE) => {}
             (false, _) => self.push_shown(kind, self.head.shown),
-            (true, _) => return self.refuse(Field::Items),
+            (true, _) => {
+                self.place = Place::value(Field::Items, self.head.list_at as usize);
+                return Err(Reason::Items);
+            }
         }
         if kind == EventKind::Impressions {
             self.finish_items();

@@ -135,7 +135,7 @@ impl Field {
             Value => Reason::Value,
             SessionId => Reason::SessionId,
             Action => Reason::Action,
-            Dimension(_) => Reason::Dimension,
+            Dimension(_) => Reason::Json, // no value of theirs is wrong
             Custom(_) => Reason::Custom,
         }
     }

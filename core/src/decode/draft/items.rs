@@ -16,6 +16,7 @@ impl Draft {
     ) -> Result<(), Reason> {
         self.clear_list();
         self.head.has_list = !reader.null()?;
+        self.head.list_at = reader.at() as u32;
         if !self.head.has_list {
             return Ok(());
         }

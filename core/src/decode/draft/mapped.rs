@@ -80,6 +80,7 @@ impl Draft {
         }
         self.clear_list();
         self.head.has_list = true;
+        self.head.list_at = at as u32;
         let mut found = std::mem::take(&mut self.found_in_element);
         let count = list.list(|reader, i| {
             if i >= reading.rules.limits.max_items {

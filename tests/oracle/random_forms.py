@@ -1,0 +1,129 @@
+"""Events written otherwise: ids as numbers, nobody as the user, odd values of dimensions, times of
+all kinds, lists of bare ids, orders with lines."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from streamer.settings.model import Settings
+
+from .random_custom import numbers
+from .random_visits import Payload, time_text
+
+ODD_VALUES: tuple[Any, ...] = (
+    *(
+        "all",
+        "other",
+        "unknown",
+        "all (value)",
+        "New York",
+        "Zürich 😀",
+        'a "b"\\ {c}\n\t',
+        " ",
+        "\x7f",
+    ),
+    *("x" * 128, "x" * 129, "x" * 1000, "é" * 129, "7", 7, -0.5, 1e22, 10**20, "true", True, False),
+    *("", None, [], ["A"], {"A": 1}),
+)
+ODD_FEEDBACK = ("sha re ✓", 'like "it"\n', "x" * 128, "")
+_ID = re.compile(r"[a-z]+([0-9]*[05])")
+"""Of such an id only the number is written, now as a text and then as an integer."""
+_IDS = ("user_id", "item_id", "event_id", "request_id", "session_id", "held_out", "item_category")
+
+
+class Forms:
+    """Dice of their own, so that events are the same whatever the forms are."""
+
+    def __init__(self, seed: int, settings: Settings, items: list[str]) -> None:
+        self.dice = Random(f"forms {seed}")
+        self.settings = settings
+        self.items = items
+        self.zone = ZoneInfo(settings.events.zone)
+
+    def user(self, user: str) -> str:
+        """The user of an episode, "" for nobody."""
+        return "" if self.dice.random() < 0.06 else user
+
+    def value(self, value: str) -> Any:
+        """The value of a dimension."""
+        return self.dice.choice(ODD_VALUES) if self.dice.random() < 0.02 else value
+
+    def event(self, payload: Payload, is_in_time: bool) -> Payload:
+        """An event; its time is left alone where it is not in time."""
+        dice = self.dice
+        payload = dict(payload)
+        if payload["type"] == "click" and "feedback" in payload and dice.random() < 0.02:
+            payload["feedback"] = dice.choice(ODD_FEEDBACK)
+        if payload["type"] in ("click", "conversion") and dice.random() < 0.1:
+            self.into_lines(payload)
+        if isinstance(payload.get("items"), list):
+            payload["items"] = self.listed(payload["items"])
+        if isinstance(payload.get("reference"), list):
+            payload["reference"] = [self.id(item) for item in payload["reference"]]
+        for field in ("ts", "start_ts", "end_ts"):
+            if isinstance(payload.get(field), int) and is_in_time:
+                payload[field] = self.time(payload[field])
+        if payload["user_id"] == "" or dice.random() < 0.01:
+            self.nobody(payload)
+        return self.written(payload)
+
+    def into_lines(self, payload: Payload) -> None:
+        """Feedback on several items, or an order: the item, again perhaps, and others."""
+        dice = self.dice
+        is_click = payload["type"] == "click"
+        kind, own = ("clicks", "position") if is_click else ("conversions", "value")
+        first = payload.pop("item_id")
+        said = payload.pop(own) if own in payload and dice.random() < 0.8 else None
+        lines = []
+        for n in range(dice.choice((1, 1, 2, 3))):
+            item = first if n == 0 or dice.random() < 0.2 else dice.choice(self.items)
+            line: Payload = {"item_id": item, **numbers(dice, self.settings, kind, 0.3)}
+            if said is not None and (n == 0 or dice.random() < 0.7):
+                line[own] = (
+                    said if n == 0 else dice.choice((1, 2, 30) if is_click else (0, 7.5, said))
+                )
+            lines.append(line)
+        payload["items"] = lines
+        if dice.random() < 0.2:
+            payload["item_id"] = dice.choice(("", None))
+
+    def listed(self, elements: list[Any]) -> list[Any]:
+        """Elements of a list, some of which are ids alone."""
+        share = self.dice.choice((0.0, 0.0, 0.0, 0.3, 1.0))
+        return [
+            self.id(x["item_id"]) if self.dice.random() < share else self.written(x)
+            for x in elements
+        ]
+
+    def nobody(self, payload: Payload) -> None:
+        payload["user_id"] = self.dice.choice(("", None))
+        if self.dice.random() < 0.5:
+            del payload["user_id"]
+
+    def time(self, time_ms: int) -> Any:
+        """A time: mostly as it is."""
+        dice = self.dice
+        if dice.random() >= 0.08:
+            return time_ms
+        wall = datetime.fromtimestamp(time_ms / 1000, UTC).astimezone(self.zone)
+        local = f"{wall:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}"
+        zoned = (local, local.replace("T", " "), time_text(time_ms, " UTC"))
+        return dice.choice((time_ms + 0.25, time_ms + 0.75, str(time_ms), f"{time_ms}.9", *zoned))
+
+    def written(self, payload: Payload) -> Payload:
+        """Ids and positions as they are written."""
+        found = {k: self.id(v) if k in _IDS else v for k, v in payload.items()}
+        if isinstance(found.get("position"), int):
+            found["position"] += self.settings.events.positions_from - 1
+        return found
+
+    def id(self, text: Any) -> Any:
+        """An id: the number alone, where it ends in 0 or 5."""
+        match = _ID.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            return text
+        return int(match[1]) if self.dice.random() < 0.5 else str(int(match[1]))
