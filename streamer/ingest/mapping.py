@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamer.ingest.time_zones import zone_offsets
-from streamer.settings.event_fields import ITEM_FIELDS, field_names
+from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 from streamer.settings.paths import Path, Step, Where, path_of
@@ -16,13 +16,6 @@ from streamer.settings.source_rules import forms_of
 from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue, Source
 
 _RECORD = "$."
-_OF_ELEMENT: dict[str, tuple[str, ...]] = {
-    "impressions": ("item_id", *(name for name, *_ in ITEM_FIELDS)),
-    "clicks": ("item_id", "position"),
-    "conversions": ("item_id", "value"),
-    "sessions": (),
-}
-"""Kind of events → fields of an element of ``items``."""
 
 
 @dataclass
@@ -107,7 +100,7 @@ class _Kind:
         self.said = source.fields_of(kind)
         self.names = fields_of(settings, kind)
         of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
-        self.of_element = (*_OF_ELEMENT[kind], *of_policies, *settings.custom_fields[kind])
+        self.of_element = (*ELEMENT_FIELDS[kind], *of_policies, *settings.custom_fields[kind])
 
     def spec(self) -> dict[str, Any]:
         """Where they stand."""
@@ -189,7 +182,7 @@ def rooted(root: str, name: str) -> str:
 def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
     """All fields of a kind of events, those of settings too."""
     of_policies = tuple(settings.policy_fields) if kind == "impressions" else ()
-    names = (*field_names(kind), *settings.dimension_names, *_OF_ELEMENT[kind], *of_policies)
+    names = (*field_names(kind), *settings.dimension_names, *ELEMENT_FIELDS[kind], *of_policies)
     return tuple(dict.fromkeys((*names, *settings.custom_fields[kind])))
 
 

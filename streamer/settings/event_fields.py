@@ -16,11 +16,20 @@ ACTIONS = ("start", "view", "dwell", "end")
 MOMENTS = ("ts", "start_ts", "end_ts")
 """Fields that are times."""
 
+ELEMENT_FIELDS = {
+    "impressions": (
+        *("item_id", "position", "score", "propensity", "reward_estimate", "item_category"),
+    ),
+    "clicks": ("item_id", "position"),
+    "conversions": ("item_id", "value"),
+    "sessions": (),
+}
+"""Kind of events → fields of an element of ``items``."""
+
 _COMMON = ("ts", "user_id", "event_id", "request_id", "type")
-_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
 _DWELL = ("dwell_ms", "start_ts", "end_ts")
 _FIELDS = {
-    "impressions": (*_ITEM, "items", "reference", "held_out"),
+    "impressions": (*ELEMENT_FIELDS["impressions"], "items", "reference", "held_out"),
     "clicks": ("item_id", "position", "items", "feedback", *_DWELL),
     "conversions": ("item_id", "items", "value"),
     "sessions": ("session_id", "action", "item_id", *_DWELL),
