@@ -231,7 +231,7 @@ async def test_after_an_error_of_ours_a_partition_is_loaded_again(
     failures = [error, error]
 
     def fails(core: Any, at_end: Sequence[str]) -> None:
-        if failures and core.topic("impressions")[0] > 100:
+        if failures and core.log("impressions")[0] > 100:
             raise failures.pop()
         end_apply(core, at_end)
 
@@ -277,7 +277,8 @@ async def test_a_stale_chunk_is_not_taken() -> None:
     async with running(bench):
         await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
         old = bench.task.epochs["impressions"]
-        records = [SimpleNamespace(offset=0, timestamp=START_MS, value=b"{}")]
+        of_kafka = {"offset": 0, "timestamp": START_MS, "value": b"{}"}
+        records = [SimpleNamespace(**of_kafka, key=None, headers=())]
         bench.runner.offer(chunk_of("impressions", 0, old - 1, "impressions", records))
         assert not bench.task.queues["impressions"]
 
