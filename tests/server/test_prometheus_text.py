@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterator
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,10 +17,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamer.query.readings import Reading, Readout
 from streamer.server.prometheus_text import places_of, render, with_old_names
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.settings.renamed import RENAMED
 from streamer.sources.replay import Replay
 from streamer.sources.synthetic import Traffic, generate
+from tests.support.promtool import promtool_finds_nothing
 
 
 def families(result: Readout) -> Iterator[Metric]:
@@ -90,6 +94,41 @@ def test_escapes_and_order_of_labels() -> None:
     )
     assert render(result) == reference(result)
     assert 'streamer_b{w="2",x="1"} 5.0\n' in render(result)
+
+
+ODD = (
+    *(
+        "New York",
+        'a "b"',
+        "back\\slash",
+        "\\n",
+        "two\nlines",
+        "tab\t",
+        "\r",
+        "\x00\x01\x7f",
+        '{a="b"}, ',
+    ),
+    *("Zürich 😀", "\u2028", "\x85", "<b>&amp;</b>", " ", "x" * 128),
+)
+
+
+async def test_any_value_of_a_dimension_is_read_back_as_it_was() -> None:
+    settings = parse({"dimensions": [{"name": "variant", "values": list(ODD)}]})
+    replay = Replay(settings)
+    events = [{"ts": 1_700_000_000_000, "item_id": "i", "variant": value} for value in ODD]
+    lines = [json.dumps(event).encode() for event in events]
+    replay.feed([("impressions", 1_700_000_000_000, line) for line in lines])
+    replay.finish()
+    result = replay.readout()
+    document: Any = json.loads(json.dumps(result.as_json()))
+    for text in (render(result), render(result, is_openmetrics=True)):
+        samples = [s for f in text_string_to_metric_families(text) for s in f.samples]
+        shown = [s.labels["variant"] for s in samples if s.name == "streamer_impressions_total"]
+        assert sorted(shown) == sorted([*ODD, "all"])
+    assert render(result) == reference(result)
+    listed = [r["labels"] for r in document["readings"]]
+    assert {labels["variant"] for labels in listed if "variant" in labels} == {*ODD, "all"}
+    await promtool_finds_nothing(render(result))
 
 
 def test_nothing_is_an_empty_page() -> None:

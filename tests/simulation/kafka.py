@@ -21,6 +21,8 @@ class Record:
     """A record as the engine takes it from a consumer."""
 
     __slots__ = ("offset", "timestamp", "value")
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
 
     def __init__(self, record: LogRecord) -> None:
         self.offset, self.timestamp, self.value = record.offset, record.record_ms, record.value

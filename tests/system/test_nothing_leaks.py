@@ -70,7 +70,7 @@ def events() -> list[str]:
         ]
     bad = {**ids, "type": "impression", "ts": START_MS + 40_000, "sku": f"{MARK}-bad"}
     lines += [
-        {**bad, "variant": f"{MARK} not a label"},
+        {**bad, "feedback": MARK, "item_category": [MARK]},
         {**bad, "position": f"{MARK}-position"},
         {**bad, "sku": [MARK]},
         {**bad, "ts": START_MS + 10**10},
@@ -249,7 +249,8 @@ def test_the_hash_key_is_only_in_redis(system: System) -> None:
 def test_no_id_is_shown(system: System) -> None:
     texts = {name: text for name, text in system.output.items() if not name.startswith("produce")}
     assert (
-        'streamer_rejected_total{reason="dimension",topic="impressions"} 1.0' in texts["/metrics"]
+        'streamer_rejected_total{reason="item_category",topic="impressions"} 1.0'
+        in texts["/metrics"]
     )
     assert [name for name, text in texts.items() if MARK in text] == []
 

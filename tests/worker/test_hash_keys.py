@@ -23,6 +23,7 @@ from streamer.testing import Engines
 from streamer.worker import recovery
 from tests.oracle.hashing import digest
 from tests.oracle.random_log import random_log
+from tests.oracle.shape import Readings
 from tests.support.agreement import (
     SETTINGS,
     by_key,
@@ -213,6 +214,11 @@ def ids_of(engines: Engines) -> set[int]:
     }
 
 
+def without_intervals(readings: Readings) -> Readings:
+    """Intervals are of groups of users, which go by hashes."""
+    return {k: v for k, v in readings.items() if "_lower" not in k[0] and "_upper" not in k[0]}
+
+
 def test_two_keys_hash_one_id_differently_and_read_the_same() -> None:
     assert len({digest("u1", key) for key in (FIXED_KEY, ONE, OTHER)}) == 3
     settings = SETTINGS["defaults"]
@@ -220,7 +226,7 @@ def test_two_keys_hash_one_id_differently_and_read_the_same() -> None:
     made = [run_engines(settings, 2, to_log(records), 50, 1, key) for key in (ONE, OTHER)]
     assert len(ids_of(made[0])) == len(ids_of(made[1])) > 100
     assert not ids_of(made[0]) & ids_of(made[1])
-    one, other = map(read_engines, made)
+    one, other = (without_intervals(read_engines(engines)) for engines in made)
     assert one == other
 
 
@@ -243,4 +249,5 @@ def test_a_replay_under_the_key_of_a_prefix_holds_its_state(tmp_path: Path) -> N
     fixed, found = replayed(), replayed(f"--hash-key={key_text(OTHER)}")
     assert (fixed.partitions[0].key, found.partitions[0].key) == (FIXED_KEY, OTHER)
     assert canonical(fixed.partitions[0]) != canonical(found.partitions[0])
-    assert by_key(fixed.readout()).keys() == by_key(found.readout()).keys()
+    one, other = (without_intervals(by_key(replay.readout())) for replay in (fixed, found))
+    assert one.keys() == other.keys()

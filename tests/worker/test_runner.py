@@ -277,7 +277,8 @@ async def test_a_stale_chunk_is_not_taken() -> None:
     async with running(bench):
         await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
         old = bench.task.epochs["impressions"]
-        records = [SimpleNamespace(offset=0, timestamp=START_MS, value=b"{}", key=None, headers=())]
+        of_kafka = {"offset": 0, "timestamp": START_MS, "value": b"{}"}
+        records = [SimpleNamespace(**of_kafka, key=None, headers=())]
         bench.runner.offer(chunk_of("impressions", 0, old - 1, "impressions", records))
         assert not bench.task.queues["impressions"]
 
