@@ -89,7 +89,7 @@ impl Partition {
             .map(|event| {
                 let mut known = log.ids.warm_up(log.id_of(event));
                 if let Body::Impressions { items, .. } = event.body {
-                    let who = Identity::of(event, 0);
+                    let who = Identity::of(event);
                     known += self
                         .attribution
                         .slates

@@ -80,6 +80,7 @@ class Pair:
             "kind": kind,
             "event_ms": event.event_ms,
             "user": self.core.hash(event.user_id or ""),
+            "user_id": event.user_id or "",
             "event_id": self.core.hash(event.event_id or ""),
             "request": self.core.hash(event.request_id or ""),
             "dimensions": [value or "" for value in event.dims],

@@ -73,7 +73,9 @@ def sources_of(shape: str, settings: Settings) -> list[Object]:
         roots = ["body", "context[key={}].value.text"]
     made = []
     for kind, key in SINGULAR.items():
-        own = {k: v for k, v in of_items.items() if kind == "impressions" and k != "value"}
+        own = {
+            k: v for k, v in of_items.items() if kind != "sessions" and k in _known(settings, kind)
+        }
         made.append(
             {"topics": [kind], "kind": {"fixed": key}, "roots": roots, key: {"fields": own}}
         )

@@ -103,7 +103,7 @@ class Event:
             return f"user {self.user_id}"
         if self.request_id is not None:
             return f"request {self.request_id}"
-        return f"{self.topic} {self.offset}"
+        return f"{self.topic} {self.event_ms}"
 
 
 @dataclass(eq=False)

@@ -218,7 +218,7 @@ def test_random_logs_have_every_complication() -> None:
         rb'"items": ?\["',
         rb'"items": ?\[\d',
     )
-    times = (rb"\.75", rb'"\d+"', rb'"\d+\.9"', rb'"[^"]+T[^"]+\d"', rb'"[^"]+ UTC"')
+    times = (rb"\d+\.75", rb'"\d+"', rb'"\d+\.9"', rb'"[^"]+T[^"]+\d"', rb'"[^"]+ UTC"')
     for form in (*forms, *(rb'"time": ?' + time for time in times)):
         assert sum(re.search(form, line) is not None for line in lines) > 3, form
     assert min(len(result.late), len(result.duplicates), len(result.unsettled)) > 0

@@ -30,12 +30,13 @@ pub(super) struct At {
 pub(super) struct Identity {
     /// The user, or who stands for the anonymous event: see `hash::anonymous`.
     pub user: u64,
-    /// What joins depend on: the user; without one the request, or else the event alone.
+    /// What joins depend on: the user; without one the request, or else the moment, which joins
+    /// nothing as it is another one for each kind of events.
     pub apart: u64,
 }
 
 impl Identity {
-    pub fn of(event: &Event, position: i64) -> Self {
+    pub fn of(event: &Event) -> Self {
         if event.user != NONE {
             return Self {
                 user: event.user,
@@ -43,7 +44,7 @@ impl Identity {
             };
         }
         let apart = match event.request {
-            NONE => mix(position as u64, NOBODY ^ event.kind() as u64),
+            NONE => mix(event.event_ms as u64, NOBODY ^ event.kind() as u64),
             request => mix(request, NOBODY),
         };
         Self {
@@ -66,7 +67,7 @@ impl Partition {
     /// Counts an accepted event.
     pub(super) fn count(&mut self, event: &Event, at: At) {
         let counting = &mut self.counting;
-        let who = Identity::of(event, at.position);
+        let who = Identity::of(event);
         match event.body {
             Body::Impressions {
                 items,
