@@ -153,7 +153,12 @@ def _source(settings: Settings, log: Log) -> dict[str, Any]:
 
 def _logs(settings: Settings) -> list[dict[str, Any]]:
     return [
-        {"name": log.name, "source": i, "rank": i if settings.sources else 0, "kinds": log.kinds}
+        {
+            "name": log.name,
+            "source": i,
+            "rank": 0 if log.source is None else i,
+            "kinds": log.kinds,
+        }
         for i, log in enumerate(settings.logs.values())
     ]
 

@@ -24,8 +24,9 @@ class Log:
 
 
 def logs_of(settings: Settings) -> dict[str, Log]:
-    """Name → log, of all topics that are read: those of ``[[sources]]``, named as they are; else
-    those of ``[kafka.topics]``, named by the kind of their events.
+    """Name → log, of all topics that are read: those of ``[[sources]]``, named as they are; those
+    of ``[kafka.topics]``, named by the kind of their events, where there are no sources, or where
+    ``streamer rekey`` has written them.
 
     >>> from streamer.settings.load import parse
     >>> logs_of(parse({"kafka": {"topics": {"clicks": "ui-clicks"}}}))["clicks"]
@@ -34,7 +35,7 @@ def logs_of(settings: Settings) -> dict[str, Log]:
     {'web': Log(name='web', topic='web', kinds=('impressions', 'clicks', 'conversions'), source=0)}
     """
     by_kind = settings.kafka.topics.by_kind
-    if not settings.sources:
+    if not settings.sources or settings.kafka.rekeyed:
         return {kind: Log(kind, by_kind[kind], (kind,)) for kind in KINDS}
     return {
         topic: Log(topic, topic, kinds_of(source, topic), i)

@@ -76,6 +76,9 @@ class Kafka(Section, frozen=True):
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
     it `streamer run` samples the topics, and metrics of users are off where they are not."""
+    rekeyed: bool = False
+    """Whether `streamer rekey` writes the events of `[[sources]]` to the topics of
+    `[kafka.topics]`, which are then read in their place."""
     session_timeout: str = "6s"
     """How long Kafka waits for a silent worker before others take its partitions. One that is
     started again sooner goes on with its own; brokers refuse less than 6 s
