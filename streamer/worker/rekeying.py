@@ -149,7 +149,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         self._open: dict[TopicPartition, RekeyedPartition] = {}
         self._lock = asyncio.Lock()
         """Held while partitions are taken over, written, or given back."""
-        self._has_joined = False
+        self.has_joined = asyncio.Event()
+        """Whether the group has given it partitions, or none."""
 
     async def run(self, stop: asyncio.Event, until_end: bool) -> None:
         """Rekey until stopped, or until the ends; raises where anything fails."""
@@ -163,7 +164,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
                 await self._fetch()
                 async with self._lock:
                     await self._write()
-                    if until_end and self._has_joined and await self._is_at_end():
+                    if until_end and self.has_joined.is_set() and await self._is_at_end():
                         return
         finally:
             async with self._lock:
@@ -199,7 +200,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """They are taken over before the next fetch: errors of a listener go unheard."""
-        self._has_joined = True
+        self.has_joined.set()
 
     async def _take_over(self) -> None:
         """Steps 2 and 3, for partitions that are new."""
