@@ -4,12 +4,14 @@ same records read by their mapping."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
+from streamer.errors import SettingsError
 from streamer.ingest.keys import partition_of
 from streamer.ingest.record import rekeyer
 from streamer.settings.event_fields import KINDS
@@ -163,3 +165,25 @@ def test_records_are_rewritten_up_to_a_time() -> None:
     written, _, _, rest, _ = made.records("web", ("web", 0), n, times, values, [], 1, 2500)
     assert [ms for _, _, some in written for ms, *_ in some] == [2000]
     assert rest == (2, 3000)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sources": []}, "no [[sources]] to rekey"),
+        ({"events": {"fields": {"ts": "at"}}}, "remove [events.fields]"),
+        ({"events": {"positions_from": 0}}, "events.positions_from"),
+        ({"sources": [{**SOURCE, "topics": ["clicks"]}]}, "kafka.topics.clicks"),
+    ],
+)
+def test_settings_that_cannot_be_rekeyed_are_refused(more: Object, said: str) -> None:
+    document = {"kafka": {"rekeyed": True}, "sources": [SOURCE], **more}
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        parse(document)
+
+
+def test_rekeyed_topics_are_read_in_place_of_the_sources() -> None:
+    assert set(SHOP.logs) == {"web"}
+    settings = parse({"kafka": {"rekeyed": True}, "sources": [SOURCE]})
+    assert [log.source for log in settings.logs.values()] == [None] * 4
+    assert tuple(settings.logs) == KINDS
