@@ -52,6 +52,7 @@ class RekeyedPartition:
         self.next_offset = 0
         self.head_ms = 0
         """Timestamp of the next record, or of the newest that was written."""
+        self._published_ms: int | None = None
         self.written = self.rejected = self.ignored = 0
         self.skipped: list[tuple[int, int, str]] = []
 
@@ -71,9 +72,14 @@ class RekeyedPartition:
             self.chunk, self.head_ms = chunk, max(chunk.first_ms, 0)
 
     async def write(self, until_ms: int) -> None:
-        """Write what becomes of the records up to the first that is newer than ``until_ms``."""
+        """Write what becomes of the records up to the first that is newer than ``until_ms``; where
+        that is the next, only tell the other instances so."""
         chunk = self.chunk
-        if chunk is None or self.head_ms > until_ms:
+        if chunk is None:
+            return
+        if self.head_ms > until_ms:
+            if self._published_ms != self.head_ms:
+                await self._commit(self.next_offset)
             return
         found = await asyncio.to_thread(self._rewritten, chunk, until_ms)
         written, refused, ignored, rest, skipped = found
@@ -89,6 +95,12 @@ class RekeyedPartition:
         self.rejected += len(refused)
         self.ignored += ignored
         self.skipped += skipped
+
+    async def skip_to(self, offset: int) -> None:
+        """There are no records before an offset."""
+        if offset > self.next_offset:
+            await self._commit(offset)
+            self.next_offset = offset
 
     def _newest(self, written: Iterable[_Written]) -> int:
         return max((ms for *_, rows in written for ms, *_ in rows), default=self.head_ms)
@@ -111,12 +123,9 @@ class RekeyedPartition:
         return Parcel(DeadLetter(topic, number, offset, refusal, value)).fitting()
 
     async def _commit(
-        self,
-        offset: int,
-        written: Iterable[_Written],
-        letters: Sequence[Parcel],
+        self, offset: int, written: Iterable[_Written] = (), letters: Sequence[Parcel] = ()
     ) -> None:
-        """One transaction: all of it, and the offset, or nothing."""
+        """One transaction: all of it, and the offset with the time of ``head_ms``, or nothing."""
         topics = self._settings.kafka.topics
         rows: dict[TopicPartition, list[_Row]] = {
             TopicPartition(topics.by_kind[KINDS[kind]], number): [(*row, []) for row in some]
@@ -132,9 +141,10 @@ class RekeyedPartition:
         async with asyncio.TaskGroup() as group:
             for to, some in rows.items():
                 group.create_task(self._send(to, some))
-        ends = {self.tp: OffsetAndMetadata(offset, "")}
+        ends = {self.tp: OffsetAndMetadata(offset, str(self.head_ms))}
         await producer.send_offsets_to_transaction(ends, self._group)
         await producer.commit_transaction()
+        self._published_ms = self.head_ms
 
     async def _send(self, to: TopicPartition, rows: Sequence[_Row]) -> None:
         """Write records in order, and wait until Kafka has them."""

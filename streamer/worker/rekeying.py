@@ -14,8 +14,12 @@ Exactly once, with any number of instances and however they end:
 5. After an error of any kind nothing is repaired: the instance leaves, and joins again at step 1.
 
 The order of records counts, too: an event that is older than the newest of its topic-partition by
-more than ``time.max_lateness`` is late. So an instance writes its partitions side by side, none
-ahead of the slowest by more than ``limits.hold_back_ms`` of record time.
+more than ``time.max_lateness`` is late. So all partitions are written side by side, none ahead of
+the slowest by more than ``limits.hold_back_ms`` of record time. Instances tell each other how far
+they are by the metadata of the offsets: the time of the next record, or of the newest that was
+written. What they read there may be old; then the time is too early, which holds back and harms
+nothing. The slowest is never held back, and one that is held back says where it stands, so somebody
+always goes on.
 """
 
 from __future__ import annotations
@@ -48,6 +52,8 @@ _POLL_MS = 200
 _FETCH_BYTES = 4 << 20
 _RETRY_SECONDS = 1.0
 _STOP_SECONDS = 30.0
+_LOOK_SECONDS, _HELD_SECONDS = 0.5, 0.03
+"""How often an instance looks how far others are, and while it waits for them."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +155,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         self._open: dict[TopicPartition, RekeyedPartition] = {}
         self._lock = asyncio.Lock()
         """Held while partitions are taken over, written, or given back."""
+        self._others_ms: list[int] = []
+        """Where partitions of other instances stand that are not at their end."""
+        self._look_s = 0.0
         self.has_joined = asyncio.Event()
         """Whether the group has given it partitions, or none."""
 
@@ -163,6 +172,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
                     await self._take_over()
                 await self._fetch()
                 async with self._lock:
+                    await self._look_at_others()
                     await self._write()
                     if until_end and self.has_joined.is_set() and await self._is_at_end():
                         return
@@ -235,9 +245,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
     async def _fetch(self) -> None:
         """More of those partitions of which nothing is left."""
         hungry = [tp for tp, partition in self._open.items() if partition.chunk is None]
-        if not hungry:
-            if not self._open:
-                await asyncio.sleep(_POLL_MS / 1000)
+        if not hungry:  # all wait for other instances, or there is nothing
+            await asyncio.sleep(_HELD_SECONDS if self._open else _POLL_MS / 1000)
             return
         waits = all(partition.chunk is None for partition in self._open.values())
         fetched = await self._consumer.getmany(*hungry, timeout_ms=_POLL_MS if waits else 10)
@@ -249,17 +258,39 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
 
     async def _write(self) -> None:
         """Step 4, side by side."""
-        heads = [
-            partition.head_ms
-            for tp, partition in self._open.items()
-            if partition.chunk is not None or not await self._has_read(tp)
-        ]
+        heads = list(self._others_ms)
+        for tp, partition in self._open.items():
+            if partition.chunk is not None or not await self._has_read(tp):
+                heads.append(partition.head_ms)
+            else:
+                await partition.skip_to(await self._consumer.position(tp))
         until_ms = min(heads, default=0) + self._plan.settings.limits.hold_back_ms
         async with asyncio.TaskGroup() as group:
             for partition in self._open.values():
                 group.create_task(partition.write(until_ms))
         for partition in self._open.values():
             self._count(partition)
+            if partition.chunk is not None and self._others_ms:
+                self._look_s = min(self._look_s, time.monotonic() + _HELD_SECONDS)
+
+    async def _look_at_others(self) -> None:
+        """How far other instances are, now and then. One that has not said it stands at 0."""
+        if time.monotonic() < self._look_s:
+            return
+        self._look_s = time.monotonic() + _LOOK_SECONDS
+        consumer, others = self._consumer, list[TopicPartition]()
+        for topic in self._logs:
+            numbers = consumer.partitions_for_topic(topic) or ()
+            others += [tp for n in numbers if (tp := TopicPartition(topic, n)) not in self._open]
+        self._others_ms = []
+        if others and self._open:
+            starts = await consumer.beginning_offsets(others)
+            ends = await consumer.end_offsets(others)
+            stored = await consumer._coordinator.fetch_committed_offsets(others)
+            for tp in others:
+                at = stored.get(tp)
+                if max(at.offset if at else 0, starts[tp]) < ends[tp]:
+                    self._others_ms.append(int(at.metadata or 0) if at else 0)
 
     def _count(self, partition: RekeyedPartition) -> None:
         self._counts.written += partition.written

@@ -30,6 +30,7 @@ from tests.support.workers import Worker, as_toml, delete_topics, until
 
 SOURCE_PARTITIONS, PARTITIONS = 3, 4
 USERS = 150
+DAY_MS = 86_400_000
 KINDS = {"shown": "impressions", "clicked": "clicks"}
 Event = dict[str, Any]
 
@@ -239,3 +240,37 @@ async def test_until_end_writes_what_there_is(
             assert await asyncio.to_thread(worker.process.wait, 40) == 0, worker.said()
             await check_all(brokers, source, names, made, [worker])
         assert " 0 events written" in worker.said()
+
+
+@long
+async def test_instances_wait_for_each_other(
+    apache_kafka: str, topics: MakeTopics, tmp_path: Path
+) -> None:
+    """A backlog of days: whatever partition is read first, no event comes late."""
+    brokers, names, made = apache_kafka, topics(partitions=PARTITIONS), events(800)
+    for event in made:
+        event["at"] += event["number"] * 60_000 - 5 * DAY_MS
+        if event["number"] > 600:  # a day in which nothing happened
+            event["at"] += DAY_MS
+    async with source_topic(brokers) as source:
+        config = tmp_path / "streamer.toml"
+        config.write_text(as_toml(document_of(brokers, source, names, f"group-{source}")))
+        command = [sys.executable, "-m", "streamer", "rekey", "-c", str(config)]
+        workers = [Worker(config, tmp_path / f"{n}.log", command) for n in range(2)]
+        try:
+            await asyncio.sleep(5)  # both have joined
+            await produce(brokers, source, made, None)
+            await check_all(brokers, source, names, made, workers)
+            newest, behind_ms = dict[int, int](), 0
+            for record in await committed(brokers, names.impressions, PARTITIONS):
+                most = newest[record.partition] = max(
+                    newest.get(record.partition, 0), record.timestamp
+                )
+                behind_ms = max(behind_ms, most - record.timestamp)
+            assert behind_ms < parse({}).time.max_lateness_ms
+            for worker in workers:
+                await worker.stop()
+                assert " 0 events written" not in worker.said()
+        finally:
+            for worker in workers:
+                worker.kill()
