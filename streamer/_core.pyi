@@ -201,6 +201,55 @@ class Core:
     def sizes(self) -> dict[str, int]:
         """Bytes and rows of what is held, by name."""
 
+_Written = tuple[int, bytes | None, bytes]
+_Rekeyed = tuple[
+    list[tuple[int, int, list[_Written]]],
+    list[tuple[int, str, bytes | None]],
+    int,
+    tuple[int, int] | None,
+    list[_Skipped],
+]
+"""What became of some records: by number of the kind of events (in the order of ``KINDS``) and
+partition the timestamp, key and value of what is to be written; offset, reason and value of what
+is rejected; how many are ignored; offset and timestamp of the first record that is newer than
+wanted; and skipped ranges."""
+
+class Rekeyer:
+    """Rewrites records of mapped logs in our own shape, keyed by user. One thread at a time may use
+    it."""
+
+    def __init__(self, spec_json: bytes, partitions: int) -> None:
+        """``spec_json``: as of ``RecordDecoder``; ``partitions``: of each topic that is written.
+        ValueError where it asks for what there is not."""
+
+    def records(
+        self,
+        log: str,
+        place: tuple[str, int],
+        offsets: _I64,
+        record_ms: _I64,
+        values: Sequence[bytes | None],
+        beside: Sequence[tuple[bytes | None, bytes]],
+        next_offset: int,
+        until_ms: int,
+    ) -> _Rekeyed:
+        """Rewrites records of a log, from an offset on, up to the first that is newer than
+        ``until_ms``. ``place``: topic and partition they come from; ``beside``: their keys and
+        headers."""
+
+    def batches(
+        self,
+        log: str,
+        place: tuple[str, int],
+        blob: bytes,
+        aborted: Sequence[tuple[int, int]],
+        check_crcs: bool,
+        next_offset: int,
+        until_ms: int,
+    ) -> _Rekeyed:
+        """The same of record batches as Kafka sent them; ValueError where the format is not
+        read."""
+
 # For tests and tools
 
 def read_batches(

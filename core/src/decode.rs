@@ -10,8 +10,8 @@ pub mod rejected;
 mod settings;
 mod times;
 
-pub use draft::Unit;
 use draft::{CustomFields, Draft, Field, Reading};
+pub use draft::{NativeEvent, Unit};
 pub use event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
 use mapping::Mapping;
 use names::Names;
@@ -166,6 +166,33 @@ impl Decoder {
                 Ok((kind, text)) => Ok(draft.event(kind, text)),
                 Err(reason) => Err(reason),
             });
+        }
+    }
+}
+
+impl Decoder {
+    /// Writes the event of a record of a mapped source in our own shape, and returns its kind; `id`
+    /// is its id where it has none.
+    ///
+    /// # Errors
+    /// The reason why it is none.
+    pub fn rewrite(
+        &mut self,
+        source: usize,
+        record: &Record,
+        id: &str,
+        to: &mut NativeEvent,
+    ) -> Result<EventKind, Reason> {
+        let (source, rules) = (&self.sources[source], &self.rules);
+        let draft = &mut self.drafts[0];
+        let (kind, text) = source.read(rules, draft, record)?;
+        let Layout::Mapped(mapping) = &source.layout else {
+            return Err(Reason::Kind);
+        };
+        mapping.write(draft, (kind, text), (rules, &source.values), id, to)?;
+        match to.json.len() > rules.limits.max_bytes {
+            true => Err(Reason::TooLarge),
+            false => Ok(kind),
         }
     }
 }

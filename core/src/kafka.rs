@@ -5,12 +5,15 @@
 mod aborted;
 mod header;
 mod inflate;
+mod partitioner;
 mod records;
 mod scan;
 
 use aborted::Aborted;
 use header::{Frame, Header};
 pub use inflate::Scratch;
+#[cfg(any(test, feature = "python"))]
+pub use partitioner::partition_of;
 pub use scan::{Scan, scan};
 
 /// Records that are handed over together, at most.

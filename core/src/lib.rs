@@ -41,6 +41,8 @@ mod _core {
     #[pymodule_export]
     use crate::python::records::{RecordDecoder, read_batches};
     #[pymodule_export]
+    use crate::python::rekeying::Rekeyer;
+    #[pymodule_export]
     use crate::python::{Core, scan_batches};
     use crate::users::sums;
     use pyo3::prelude::*;

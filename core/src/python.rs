@@ -7,6 +7,7 @@ pub mod for_tests_experiments;
 pub mod for_tests_users;
 mod names;
 pub mod records;
+pub mod rekeying;
 mod state;
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};

@@ -151,6 +151,14 @@ def _add_live(add: _Add) -> None:
         "--workers", type=count, default=1, metavar="N", help="worker processes (default 1)"
     )
 
+    rekey = add("rekey", "write the events of [[sources]] to the four topics, keyed by user")
+    _settings(rekey)
+    rekey.add_argument(
+        "--until-end",
+        action="store_true",
+        help="end once everything that the sources hold is written (default: run until stopped)",
+    )
+
     export = add("export", "serve /metrics, /healthz, /readyz and /api from the state in Redis")
     _settings(export)
     export.add_argument("--host", help="address to listen on (default: exporter.host)")

@@ -26,7 +26,7 @@ def topic_findings(
     names = {name: log.topic for name, log in logs.items()}
     for log, name in (names | {"dead_letters": settings.kafka.topics.dead_letters}).items():
         if log not in described:
-            is_ours = log == "dead_letters" or not settings.sources
+            is_ours = log == "dead_letters" or not settings.reads_sources
             key = f"set kafka.topics.{log}" if is_ours else "correct topics in [[sources]]"
             yield Finding(ERROR, f"topic {name!r}: does not exist", f"create it, or {key}")
     counts = {described[log].name: described[log].partitions for log in logs if log in described}

@@ -131,7 +131,7 @@ async def _topics(
     if missing:
         raise BrokerError(
             f"no topic {', '.join(map(repr, missing))} at {settings.kafka.brokers}: "
-            f"create it, correct {'sources' if settings.sources else 'kafka.topics'}, or use "
+            f"create it, correct {'sources' if settings.reads_sources else 'kafka.topics'}, or use "
             "--create PARTITIONS"
         )
     counts = {names[log]: described[names[log]].partitions for log in read}

@@ -25,6 +25,7 @@ from streamer.settings.model import Settings
 logger = logging.getLogger("streamer")
 CUT_BYTES = 100_000
 """What is kept of a letter that Kafka refuses for its size."""
+_LARGEST_BYTES = 1_000_000
 _KEPT_BYTES = (CUT_BYTES, 10_000, 1000, 0)
 """And what is kept of it if that is refused as well; 0: some headers only."""
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
@@ -66,7 +67,7 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parcel:
+class Parcel:
     """A letter as it is sent: whole, or the first bytes of it."""
 
     letter: DeadLetter
@@ -87,11 +88,16 @@ class _Parcel:
             headers.append(("streamer.cut", cut.encode()))
         return headers
 
-    def smaller(self) -> _Parcel | None:
+    def fitting(self) -> Parcel:
+        """The letter, cut where it would be too large for a topic as Kafka creates it."""
+        is_large = len(self.letter.value or b"") > _LARGEST_BYTES
+        return Parcel(self.letter, CUT_BYTES) if is_large else self
+
+    def smaller(self) -> Parcel | None:
         """The same letter with less of it; None where only headers are left."""
         size = len(self.value() or b"")
         kept = next((n for n in _KEPT_BYTES if n < size), None)
-        return None if kept is None else _Parcel(self.letter, kept)
+        return None if kept is None else Parcel(self.letter, kept)
 
 
 class DeadLetters:
@@ -106,7 +112,7 @@ class DeadLetters:
 
     async def send(self, letters: Sequence[DeadLetter]) -> None:
         """Send and wait until Kafka has them; BrokerError where it has not."""
-        waiting = [_Parcel(letter) for letter in letters]
+        waiting = [Parcel(letter) for letter in letters]
         try:
             async with self._lock:
                 while waiting:
@@ -129,13 +135,13 @@ class DeadLetters:
             self._producer = producer
         return self._producer
 
-    async def _try(self, parcels: Iterable[_Parcel]) -> list[tuple[_Parcel, KafkaError | None]]:
+    async def _try(self, parcels: Iterable[Parcel]) -> list[tuple[Parcel, KafkaError | None]]:
         """One after the other into the producer's batches, then wait for all answers; returns
         what is to be sent again, and Kafka's error: for its size or for its time."""
         producer, topic = await self._started(), self.settings.kafka.topics.dead_letters
-        sent: list[_Parcel] = []
+        sent: list[Parcel] = []
         answers: list[asyncio.Future[object]] = []
-        refused: list[tuple[_Parcel, KafkaError | None]] = []
+        refused: list[tuple[Parcel, KafkaError | None]] = []
         for parcel in parcels:
             now_ms = time.time_ns() // 1_000_000
             try:
@@ -163,7 +169,7 @@ class DeadLetters:
                 raise answer
         return refused
 
-    async def _after(self, refused: list[tuple[_Parcel, KafkaError | None]]) -> list[_Parcel]:
+    async def _after(self, refused: list[tuple[Parcel, KafkaError | None]]) -> list[Parcel]:
         """What to send now. Kafka refuses whole batches, for one letter in them or for all of
         them: so from then on each letter has its own."""
         errors = [error for _, error in refused]
@@ -190,7 +196,7 @@ class DeadLetters:
             await producer.stop()
 
 
-def _smaller(parcel: _Parcel, error: KafkaError) -> _Parcel:
+def _smaller(parcel: Parcel, error: KafkaError) -> Parcel:
     """The letter cut further; raises ``error`` where only headers are left."""
     smaller = parcel.smaller()
     if smaller is None:

@@ -94,8 +94,9 @@ def why_no_users(topics: Iterable[str]) -> str:
     named = ", ".join(f"topic {name!r}" for name in topics)
     return (
         f"metrics of users are off: not keyed by user: {named}; key producers by user_id, with one "
-        'partitioner, and start with another redis.prefix; or set kafka.keyed_by = "user" if all '
-        "events of a user are on one partition number"
+        "partitioner, or let `streamer rekey` write topics that are, and start with another "
+        'redis.prefix; or set kafka.keyed_by = "user" if all events of a user are on one partition '
+        "number"
     )
 
 

@@ -21,7 +21,7 @@ class KeyReader:
     of others where the line is an event."""
 
     def __init__(self, settings: Settings) -> None:
-        self._decoder = record_decoder(settings) if settings.sources else None
+        self._decoder = record_decoder(settings) if settings.reads_sources else None
         names = settings.events.fields
         key = msgspec.defstruct("Key", [("user_id", str | int)], rename=names, gc=False)
         self._quick: msgspec.json.Decoder[Any] = msgspec.json.Decoder(key)

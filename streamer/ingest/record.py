@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streamer._core import RecordDecoder
+from streamer._core import RecordDecoder, Rekeyer
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.spec import records_spec
 from streamer.settings import limits
@@ -13,6 +13,16 @@ from streamer.settings.model import Settings
 
 def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecoder:
     """The core's decoder of single records of all logs."""
+    return RecordDecoder(_decoding_spec(settings, key))
+
+
+def rekeyer(settings: Settings, partitions: int) -> Rekeyer:
+    """What rewrites the records of all logs, which have other shapes than ours, for topics of so
+    many partitions."""
+    return Rekeyer(_decoding_spec(settings, FIXED_KEY), partitions)
+
+
+def _decoding_spec(settings: Settings, key: HashKey) -> bytes:
     spec = {
         "hash_key": key,
         "dimensions": settings.dimension_names,
@@ -20,7 +30,7 @@ def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecode
         "records": records_spec(settings),
         "logs": list(settings.logs),
     }
-    return RecordDecoder(msgspec.json.encode(spec))
+    return msgspec.json.encode(spec)
 
 
 IGNORED = "ignored"

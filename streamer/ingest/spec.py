@@ -163,7 +163,7 @@ def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
     >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
     ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})
     """
-    if not settings.sources:
+    if not settings.reads_sources:
         return dict(known) | dict.fromkeys(settings.logs, 0)
     ranks = dict(known)
     for name in settings.logs:

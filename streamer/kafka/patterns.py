@@ -17,7 +17,7 @@ PATTERN = "^"
 
 def has_patterns(settings: Settings) -> bool:
     """Whether a source names topics by a pattern."""
-    return any(t.startswith(PATTERN) for source in settings.sources for t in source.topics)
+    return any(log.topic.startswith(PATTERN) for log in settings.logs.values())
 
 
 async def with_topics(settings: Settings) -> Settings:

@@ -47,7 +47,7 @@ async def partition_count(settings: Settings) -> int:
     equal."""
     kafka = settings.kafka
     names = [log.topic for log in settings.logs.values()]
-    key = "sources" if settings.sources else "kafka.topics"
+    key = "sources" if settings.reads_sources else "kafka.topics"
     async with admin_client(kafka) as client:
         described = await partitions_of(client, names)
     counts = {name: len(partitions) for name, partitions in described.items()}

@@ -76,6 +76,9 @@ class Kafka(Section, frozen=True):
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
     it `streamer run` samples the topics, and metrics of users are off where they are not."""
+    rekeyed: bool = False
+    """Whether `streamer rekey` writes the events of `[[sources]]` to the topics of
+    `[kafka.topics]`, which are then read in their place."""
     session_timeout: str = "6s"
     """How long Kafka waits for a silent worker before others take its partitions. One that is
     started again sooner goes on with its own; brokers refuse less than 6 s
@@ -324,10 +327,16 @@ class Settings(Section, frozen=True):
             msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions
         )
 
+    @property
+    def reads_sources(self) -> bool:
+        """Whether the topics that are read are those of ``[[sources]]``: not where they are rekeyed
+        to those of ``[kafka.topics]``."""
+        return bool(self.sources) and not self.kafka.rekeyed
+
     @cached_property
     def logs(self) -> dict[str, Log]:
         """Name → log, of all topics that are read."""
-        return logs_of(self.sources, self.kafka.topics.by_kind)
+        return logs_of(self.sources if self.reads_sources else (), self.kafka.topics.by_kind)
 
     @cached_property
     def policy_fields(self) -> dict[str, str]:

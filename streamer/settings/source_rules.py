@@ -82,8 +82,27 @@ def validate_sources(s: Settings) -> None:
         validate_zone(source.zone, f"zone; {at}")
         _validate_kind(source, at)
         _validate_fields(s, source, at)
+    if s.kafka.rekeyed:
+        _validate_rekeyed(s, taken)
     if len(s.sources) > limits.MAX_SOURCES:
         raise SettingsError(f"{len(s.sources)} sources; at most {limits.MAX_SOURCES}")
+
+
+def _validate_rekeyed(s: Settings, read: Mapping[str, str]) -> None:
+    if not s.sources:
+        raise SettingsError("kafka.rekeyed = true: there are no [[sources]] to rekey")
+    if s.events.fields or s.events.positions_from != 1:
+        raise SettingsError(
+            "kafka.rekeyed = true: rekeyed events have our own names, and positions from 1: remove "
+            "[events.fields] and events.positions_from; [[sources]] says how the sources look"
+        )
+    for kind in s.kafka.topics.__struct_fields__:
+        topic = getattr(s.kafka.topics, kind)
+        if topic in read:
+            raise SettingsError(
+                f"topic {topic!r} is in {read[topic]} and kafka.topics.{kind}: with kafka.rekeyed "
+                "it would be read and written; name another topic to write to"
+            )
 
 
 def _validate_topic(topic: str, at: str) -> None:

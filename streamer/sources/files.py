@@ -85,7 +85,7 @@ class TypeReader:
     where there are sources the first that knows what it is."""
 
     def __init__(self, settings: Settings) -> None:
-        self._sources = record_decoder(settings) if settings.sources else None
+        self._sources = record_decoder(settings) if settings.reads_sources else None
         self._logs = list(settings.logs)
         names = settings.events.fields
         header = msgspec.defstruct("Header", [("type", str)], rename=names, gc=False)

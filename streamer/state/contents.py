@@ -138,7 +138,7 @@ def _fixed(settings: Settings) -> dict[str, str]:
 
 
 def _fields(settings: Settings) -> dict[str, str]:
-    if settings.sources:
+    if settings.reads_sources:
         return _fields_of_sources(settings)
     names = settings.events.fields
     own = {name for kind in KINDS for name in (*field_names(kind), *settings.custom_fields[kind])}

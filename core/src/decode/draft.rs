@@ -12,6 +12,7 @@ mod field;
 mod items;
 mod mapped;
 mod moments;
+mod native;
 mod said;
 mod values;
 
@@ -20,6 +21,7 @@ pub(super) use custom::CustomFields;
 pub(super) use field::Field;
 use moments::Moment;
 pub use moments::Unit;
+pub use native::NativeEvent;
 use said::Said;
 
 /// What reading needs besides the record.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::draft::{Draft, Field, Place, Reading, Unit};
+use super::draft::{Draft, Field, NativeEvent, Place, Reading, Unit};
 use super::names::Names;
 use super::{Action, EventKind, Reason, Rules, ValueSettings};
 use crate::changes::Kind;
@@ -21,6 +21,7 @@ use crate::json::Reader;
 use crate::kafka::Record;
 use beside::Beside;
 pub use beside::BesideSpec;
+pub(super) use beside::push_json;
 pub use paths::Step;
 pub(super) use paths::{Found, Paths};
 
@@ -131,6 +132,8 @@ pub(super) struct Items {
 #[derive(Debug)]
 pub(super) struct Wanted {
     pub field: Field,
+    /// `,"name":` with our name, as events in our shape have it.
+    pub key: String,
     pub values: Vec<usize>,
     pub times: Vec<usize>,
     pub units: Vec<Unit>,
@@ -207,6 +210,25 @@ impl Mapping {
         filled
     }
 
+    /// Writes the event that `fill` has read from a record in our shape. `id`: its id where it has
+    /// none of its own.
+    pub fn write(
+        &self,
+        draft: &Draft,
+        (kind, text): (EventKind, &str),
+        (rules, values): (&Rules, &ValueSettings),
+        id: &str,
+        to: &mut NativeEvent,
+    ) -> Result<(), Reason> {
+        let record = if draft.has_own_text {
+            &draft.text
+        } else {
+            text
+        };
+        let fields = self.kinds[kind as usize].as_ref().ok_or(Reason::Kind)?;
+        draft.write_native(fields, &reading(record, kind, rules, values), id, to)
+    }
+
     /// `after`: bytes at the end that are not of the record.
     fn fill_from(
         &self,
@@ -263,18 +285,27 @@ impl Mapping {
         draft.kind = Some(rule.kind);
         let fields = self.kinds[rule.kind as usize].as_ref();
         let fields = fields.ok_or(Reason::Kind)?;
-        let reading = Reading {
-            record: text,
-            kind: rule.kind,
-            rules,
-            values,
-            items: &rules.no_names,
-            unit: Unit::Any,
-        };
+        let reading = reading(text, rule.kind, rules, values);
         draft.set_by_kind(rule.feedback, rule.action);
         draft.read_mapped(fields, found, &reading)?;
         draft.check(&reading)?;
         Ok(rule.kind)
+    }
+}
+
+fn reading<'a>(
+    record: &'a str,
+    kind: EventKind,
+    rules: &'a Rules,
+    values: &'a ValueSettings,
+) -> Reading<'a> {
+    Reading {
+        record,
+        kind,
+        rules,
+        values,
+        items: &rules.no_names,
+        unit: Unit::Any,
     }
 }
 
@@ -288,8 +319,12 @@ impl Fields {
             let made = specs.iter().map(|spec| {
                 let field = field_of(kind, &spec.field)
                     .ok_or_else(|| format!("{} have no field {:?}", kind.name(), spec.field))?;
+                let mut key = String::from(",");
+                push_json(&spec.field, &mut key);
+                key.push(':');
                 Ok::<_, String>(Wanted {
                     field,
+                    key,
                     values: spec.values.clone(),
                     times: spec.times.clone(),
                     units: spec.units.clone(),

@@ -58,6 +58,23 @@ pub fn epoch_ms(text: &[u8], allows_leap: bool, zone: &[(i64, i64)]) -> Option<i
     (local_ms + micros / 1000 <= LAST_MS || is_leap).then_some(ms + micros / 1000)
 }
 
+/// A time from 1970 on as RFC 3339, in UTC.
+pub fn text_of(epoch_ms: i64) -> String {
+    let (days, ms) = (epoch_ms.div_euclid(DAY_MS), epoch_ms.rem_euclid(DAY_MS));
+    let year = (1970..)
+        .take_while(|year| days_before(*year, 1, 1) <= days)
+        .last();
+    let year = year.unwrap_or(1970);
+    let month = (1..=12)
+        .take_while(|month| days_before(year, *month, 1) <= days)
+        .last();
+    let month = month.unwrap_or(1);
+    let day = days - days_before(year, month, 1) + 1;
+    let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60);
+    let ms = ms % 1000;
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z")
+}
+
 fn two(tens: u8, ones: u8) -> Option<i64> {
     let is_number = tens.is_ascii_digit() && ones.is_ascii_digit();
     is_number.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
@@ -132,7 +149,7 @@ fn days_before(year: i64, month: i64, day: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::epoch_ms;
+    use super::{epoch_ms, text_of};
 
     #[test]
     fn texts_are_times() {
@@ -165,6 +182,20 @@ mod tests {
             assert_eq!(epoch_ms(text.as_bytes(), true, &[]), expected, "{text}");
         }
         assert_eq!(epoch_ms(b"2016-12-31T23:59:60Z", false, &[]), None);
+    }
+
+    #[test]
+    fn a_written_time_is_read_as_the_same() {
+        for ms in [
+            0,
+            951_782_399_999,
+            951_782_400_000,
+            1_000_000_001,
+            1_700_000_000_123,
+        ] {
+            let text = text_of(ms);
+            assert_eq!(epoch_ms(text.as_bytes(), true, &[]), Some(ms), "{text}");
+        }
     }
 
     #[test]

@@ -55,13 +55,27 @@ pub fn read_batches<'py>(
 /// What decoding needs of a spec.
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-struct DecodingSpec {
+pub(super) struct DecodingSpec {
     hash_key: HashKey,
     dimensions: Vec<String>,
     feedback_kinds: Vec<String>,
     records: RecordSettings,
     /// The name of each source.
     logs: Vec<String>,
+}
+
+impl DecodingSpec {
+    pub fn read(json: &[u8]) -> PyResult<Self> {
+        serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))
+    }
+
+    /// The decoder, and the names of its sources.
+    pub fn decoder(self) -> PyResult<(Decoder, Vec<String>)> {
+        let dimensions: Vec<&str> = self.dimensions.iter().map(String::as_str).collect();
+        let kinds = &self.feedback_kinds;
+        let decoder = Decoder::new(self.hash_key, &dimensions, kinds, &self.records);
+        Ok((decoder.map_err(PyValueError::new_err)?, self.logs))
+    }
 }
 
 /// For tests and tools: decodes records, one by one.
@@ -86,13 +100,9 @@ type Explained = (
 impl RecordDecoder {
     #[new]
     fn new(spec_json: &[u8]) -> PyResult<Self> {
-        let spec: DecodingSpec = serde_json::from_slice(spec_json)
-            .map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let dimensions: Vec<&str> = spec.dimensions.iter().map(String::as_str).collect();
-        let (key, kinds) = (spec.hash_key, &spec.feedback_kinds);
-        let decoder = Decoder::new(key, &dimensions, kinds, &spec.records);
-        let decoder = decoder.map_err(PyValueError::new_err)?;
-        let logs = spec.logs;
+        let spec = DecodingSpec::read(spec_json)?;
+        let key = spec.hash_key;
+        let (decoder, logs) = spec.decoder()?;
         Ok(Self { decoder, logs, key })
     }
 

@@ -1,0 +1,230 @@
+//! Rewriting records of other shapes for the four topics, keyed by user. Work is done with the
+//! interpreter released.
+
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+
+use super::records::DecodingSpec;
+use crate::decode::{Decoder, NativeEvent, Reason};
+use crate::kafka;
+
+/// Timestamp, key, value.
+type Written<'py> = (i64, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
+/// Offset, reason, value.
+type Refused<'py> = (i64, &'static str, Option<Bound<'py, PyBytes>>);
+/// By kind of events and partition what is to be written; what is rejected; how many are ignored;
+/// offset and timestamp of the first record after the time; skipped ranges.
+type Rekeyed<'py> = (
+    Vec<(usize, usize, Vec<Written<'py>>)>,
+    Vec<Refused<'py>>,
+    u64,
+    Option<(i64, i64)>,
+    Vec<(i64, i64, &'static str)>,
+);
+
+/// Rewrites records of mapped logs.
+#[pyclass]
+pub struct Rekeyer {
+    decoder: Decoder,
+    logs: Vec<String>,
+    partitions: u32,
+    scratch: kafka::Scratch,
+    event: NativeEvent,
+}
+
+/// Where records come from, and the newest time (epoch ms) of those that are wanted.
+struct Wanted<'a> {
+    source: usize,
+    topic: &'a str,
+    partition: i32,
+    until_ms: i64,
+}
+
+/// A record that is no event: offset, reason, value.
+type RefusedRecord = (i64, &'static str, Option<Box<[u8]>>);
+
+/// What became of some records.
+#[derive(Default)]
+struct Found {
+    /// By kind and partition: timestamp, key ("": none), value.
+    written: Vec<Vec<(i64, String, String)>>,
+    refused: Vec<RefusedRecord>,
+    ignored: u64,
+    rest: Option<(i64, i64)>,
+    skipped: Vec<(i64, i64, &'static str)>,
+}
+
+#[pymethods]
+impl Rekeyer {
+    /// `spec_json`: as of `RecordDecoder`; `partitions`: of each topic that is written. ValueError
+    /// where it asks for what there is not.
+    #[new]
+    fn new(spec_json: &[u8], partitions: u32) -> PyResult<Self> {
+        let (decoder, logs) = DecodingSpec::read(spec_json)?.decoder()?;
+        Ok(Self {
+            decoder,
+            logs,
+            partitions: partitions.max(1),
+            scratch: kafka::Scratch::default(),
+            event: NativeEvent::default(),
+        })
+    }
+
+    /// Rewrites records of a log, up to the first that is newer than `until_ms`; `beside`: their keys
+    /// and headers (as Kafka sends them, behind their number).
+    #[allow(clippy::too_many_arguments)]
+    fn records<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        place: (String, i32),
+        offsets: PyReadonlyArray1<'_, i64>,
+        record_ms: PyReadonlyArray1<'_, i64>,
+        values: Vec<Option<PyBackedBytes>>,
+        beside: Vec<(Option<PyBackedBytes>, PyBackedBytes)>,
+        next_offset: i64,
+        until_ms: i64,
+    ) -> PyResult<Rekeyed<'py>> {
+        let (source, (topic, partition)) = (self.source_of(log)?, (place.0.as_str(), place.1));
+        let (offsets, record_ms) = (offsets.as_slice()?.to_vec(), record_ms.as_slice()?.to_vec());
+        let from = Wanted {
+            source,
+            topic,
+            partition,
+            until_ms,
+        };
+        let found = py.detach(|| {
+            let mut found = Found::default();
+            let records = offsets.iter().zip(&record_ms).zip(&values).enumerate();
+            for (at, ((&offset, &timestamp_ms), value)) in records {
+                let beside = beside.get(at);
+                let record = kafka::Record {
+                    offset,
+                    timestamp_ms,
+                    value: value.as_deref(),
+                    key: beside.and_then(|(key, _)| key.as_deref()),
+                    headers: beside.map_or(&[], |(_, headers)| headers),
+                    is_last: false,
+                };
+                if offset >= next_offset {
+                    self.take(&from, &record, &mut found);
+                }
+            }
+            found
+        });
+        Ok(self.handed_over(py, found))
+    }
+
+    /// Rewrites record batches as Kafka sent them, from an offset on, up to the first record that is
+    /// newer than `until_ms`. ValueError where the format is not read.
+    #[allow(clippy::too_many_arguments)]
+    fn batches<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        place: (String, i32),
+        blob: PyBackedBytes,
+        aborted: Vec<(i64, i64)>,
+        check_crcs: bool,
+        next_offset: i64,
+        until_ms: i64,
+    ) -> PyResult<Rekeyed<'py>> {
+        let (source, (topic, partition)) = (self.source_of(log)?, (place.0.as_str(), place.1));
+        let from = Wanted {
+            source,
+            topic,
+            partition,
+            until_ms,
+        };
+        let options = kafka::ReadOptions {
+            next_offset,
+            check_crcs,
+            is_read_committed: true,
+            aborted: &aborted,
+            max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
+        };
+        let found = py.detach(|| {
+            let (mut found, mut scratch) = (Found::default(), std::mem::take(&mut self.scratch));
+            let read = kafka::read(&blob, &options, &mut scratch, |records| {
+                for record in records {
+                    self.take(&from, record, &mut found);
+                }
+            });
+            scratch.trim();
+            self.scratch = scratch;
+            let skipped = read?.skipped.into_iter();
+            found.skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
+            Ok(found)
+        });
+        let found =
+            found.map_err(|error: kafka::ReadError| PyValueError::new_err(error.to_string()));
+        Ok(self.handed_over(py, found?))
+    }
+}
+
+impl Rekeyer {
+    fn source_of(&self, log: &str) -> PyResult<usize> {
+        let found = self.logs.iter().position(|name| name == log);
+        found.ok_or_else(|| PyValueError::new_err(format!("no log {log:?}")))
+    }
+
+    fn take(&mut self, from: &Wanted, record: &kafka::Record, found: &mut Found) {
+        if found.rest.is_some() {
+            return;
+        }
+        if record.timestamp_ms > from.until_ms {
+            found.rest = Some((record.offset, record.timestamp_ms));
+            return;
+        }
+        let id = format!("{}/{}/{}", from.topic, from.partition, record.offset);
+        let event = &mut self.event;
+        match self.decoder.rewrite(from.source, record, &id, event) {
+            Ok(kind) => {
+                let partition = match event.key.as_str() {
+                    "" => (record.offset.unsigned_abs() % u64::from(self.partitions)) as u32,
+                    key => kafka::partition_of(key.as_bytes(), self.partitions),
+                };
+                let at = kind as usize * self.partitions as usize + partition as usize;
+                if found.written.len() <= at {
+                    found.written.resize_with(at + 1, Vec::new);
+                }
+                let (key, json) = (event.key.clone(), event.json.clone());
+                found.written[at].push((record.timestamp_ms, key, json));
+            }
+            Err(Reason::Ignored) => found.ignored += 1,
+            Err(reason) => {
+                let value = record.value.map(Into::into);
+                found.refused.push((record.offset, reason.name(), value));
+            }
+        }
+    }
+
+    fn handed_over<'py>(&self, py: Python<'py>, found: Found) -> Rekeyed<'py> {
+        let bytes = |text: &str| PyBytes::new(py, text.as_bytes());
+        let written = found.written.iter().enumerate();
+        let written = written
+            .filter(|(_, some)| !some.is_empty())
+            .map(|(at, some)| {
+                let some = some.iter().map(|(ms, key, json)| {
+                    let key = (!key.is_empty()).then(|| bytes(key));
+                    (*ms, key, bytes(json))
+                });
+                let partitions = self.partitions as usize;
+                (at / partitions, at % partitions, some.collect())
+            });
+        let refused = found.refused.iter().map(|(offset, reason, value)| {
+            let value = value.as_ref().map(|value| PyBytes::new(py, value));
+            (*offset, *reason, value)
+        });
+        (
+            written.collect(),
+            refused.collect(),
+            found.ignored,
+            found.rest,
+            found.skipped,
+        )
+    }
+}

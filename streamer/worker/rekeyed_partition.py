@@ -1,0 +1,160 @@
+"""One partition of a source while it is rekeyed: what was fetched of it, and its transactions."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka.structs import OffsetAndMetadata
+
+from streamer.ingest.dead_letters import DeadLetter, Parcel
+from streamer.ingest.keys import partition_of
+from streamer.ingest.record import rekeyer
+from streamer.ingest.rejections import Explainer
+from streamer.kafka.chunk import Batches, Chunk
+from streamer.kafka.client import client_settings
+from streamer.settings.event_fields import KINDS
+from streamer.settings.model import Settings
+
+BATCH_BYTES = 512 * 1024
+"""Of a record batch that is written; brokers take 1 MB by default."""
+_CLOSE_SECONDS = 10.0
+_Written = tuple[int, int, list[tuple[int, bytes | None, bytes]]]
+_Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
+
+
+class RekeyedPartition:
+    """Rewrites one topic-partition and writes the outcome, with the offset up to which it was read,
+    in transactions of a producer that only this partition has.
+
+    ``settings``: with the sources as logs; ``partitions``: of each target; ``letters``: of the
+    dead-letter topic.
+    """
+
+    def __init__(
+        self, settings: Settings, group: str, tp: TopicPartition, partitions: int, letters: int
+    ) -> None:
+        self._settings, self._group, self.tp = settings, group, tp
+        self._letters = letters
+        self._rekeyer = rekeyer(settings, partitions)
+        self._explainer = Explainer(settings)
+        self._producer = AIOKafkaProducer(
+            **client_settings(settings.kafka),
+            transactional_id=f"{group}-{tp.topic}-{tp.partition}",
+            max_batch_size=BATCH_BYTES,
+        )
+        self.chunk: Chunk | None = None
+        """What was fetched and is not yet written whole."""
+        self.next_offset = 0
+        self.head_ms = 0
+        """Timestamp of the next record, or of the newest that was written."""
+        self._published_ms: int | None = None
+        self.written = self.rejected = self.ignored = 0
+        self.skipped: list[tuple[int, int, str]] = []
+
+    async def open(self) -> None:
+        """Take the partition over: Kafka ends what a former owner has begun, and refuses whatever
+        it still sends."""
+        await self._producer.start()
+
+    async def close(self) -> None:
+        """Drop the producer; the next ``open`` of any owner ends a transaction that is open."""
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._producer.stop(), _CLOSE_SECONDS)
+
+    def take(self, chunk: Chunk) -> None:
+        """What was fetched; only where there is nothing left."""
+        if chunk.end_offset > self.next_offset:
+            self.chunk, self.head_ms = chunk, max(chunk.first_ms, 0)
+
+    async def write(self, until_ms: int) -> None:
+        """Write what becomes of the records up to the first that is newer than ``until_ms``; where
+        that is the next, only tell the other instances so."""
+        chunk = self.chunk
+        if chunk is None:
+            return
+        if self.head_ms > until_ms:
+            if self._published_ms != self.head_ms:
+                await self._commit(self.next_offset)
+            return
+        found = await asyncio.to_thread(self._rewritten, chunk, until_ms)
+        written, refused, ignored, rest, skipped = found
+        if rest is None:
+            self.chunk, self.head_ms = None, min(until_ms, self._newest(written))
+            end = chunk.end_offset
+        else:
+            end, self.head_ms = rest
+        if end > self.next_offset:
+            await self._commit(end, written, [self._letter(*one) for one in refused])
+        self.next_offset = end
+        self.written += sum(len(rows) for *_, rows in written)
+        self.rejected += len(refused)
+        self.ignored += ignored
+        self.skipped += skipped
+
+    async def skip_to(self, offset: int) -> None:
+        """There are no records before an offset."""
+        if offset > self.next_offset:
+            await self._commit(offset)
+            self.next_offset = offset
+
+    def _newest(self, written: Iterable[_Written]) -> int:
+        return max((ms for *_, rows in written for ms, *_ in rows), default=self.head_ms)
+
+    def _rewritten(self, chunk: Chunk, until_ms: int) -> Any:
+        content, place, at = chunk.content, (self.tp.topic, self.tp.partition), self.next_offset
+        if isinstance(content, Batches):
+            checks = self._settings.kafka.check_crcs
+            return self._rekeyer.batches(
+                content.log, place, content.data, content.aborted, checks, at, until_ms
+            )
+        return self._rekeyer.records(
+            *(content.log, place, content.offset, content.record_ms),
+            *(content.values, content.beside, at, until_ms),
+        )
+
+    def _letter(self, offset: int, reason: str, value: bytes | None) -> Parcel:
+        topic, number = self.tp.topic, self.tp.partition
+        refusal = self._explainer.explain(topic, value, reason)
+        return Parcel(DeadLetter(topic, number, offset, refusal, value)).fitting()
+
+    async def _commit(
+        self, offset: int, written: Iterable[_Written] = (), letters: Sequence[Parcel] = ()
+    ) -> None:
+        """One transaction: all of it, and the offset with the time of ``head_ms``, or nothing."""
+        topics = self._settings.kafka.topics
+        rows: dict[TopicPartition, list[_Row]] = {
+            TopicPartition(topics.by_kind[KINDS[kind]], number): [(*row, []) for row in some]
+            for kind, number, some in written
+        }
+        now_ms = time.time_ns() // 1_000_000
+        for parcel in letters:
+            key = parcel.letter.key()
+            to = TopicPartition(topics.dead_letters, partition_of(key, self._letters))
+            rows.setdefault(to, []).append((now_ms, key, parcel.value(), parcel.headers()))
+        producer = self._producer
+        await producer.begin_transaction()
+        async with asyncio.TaskGroup() as group:
+            for to, some in rows.items():
+                group.create_task(self._send(to, some))
+        ends = {self.tp: OffsetAndMetadata(offset, str(self.head_ms))}
+        await producer.send_offsets_to_transaction(ends, self._group)
+        await producer.commit_transaction()
+        self._published_ms = self.head_ms
+
+    async def _send(self, to: TopicPartition, rows: Sequence[_Row]) -> None:
+        """Write records in order, and wait until Kafka has them."""
+        producer, answers = self._producer, []
+        batch = producer.create_batch()
+        for ms, key, value, headers in rows:
+            if batch.append(timestamp=ms, key=key, value=value, headers=headers) is None:
+                answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
+                batch = producer.create_batch()
+                batch.append(timestamp=ms, key=key, value=value, headers=headers)
+        batch.close()
+        answers.append(await producer.send_batch(batch, to.topic, partition=to.partition))
+        await asyncio.gather(*answers)
