@@ -69,7 +69,7 @@ impl Draft {
     ) -> Result<(), Reason> {
         to.clear();
         self.write_checked(reading, to);
-        if self.event_id == NONE {
+        if self.head.event_id == NONE {
             to.json.push_str(",\"event_id\":");
             push_json(id, &mut to.json);
         }
@@ -78,7 +78,7 @@ impl Draft {
                 self.write_field(wanted, at, reading, to);
             }
         }
-        if let Some(items) = fields.items.as_ref().filter(|_| self.has_list) {
+        if let Some(items) = fields.items.as_ref().filter(|_| self.head.has_list) {
             self.write_items(items, reading, to)?;
         }
         to.json.push('}');
@@ -88,14 +88,14 @@ impl Draft {
     /// What is known besides what stands in the record.
     fn write_checked(&self, reading: &Reading, to: &mut NativeEvent) {
         let (kind, limits, json) = (reading.kind, &reading.rules.limits, &mut to.json);
-        let ts_ms = self.ts.map_or(0, |ts| ts.ms);
+        let ts_ms = self.head.ts.map_or(0, |ts| ts.ms);
         let looks_like_seconds = (limits.min_seconds..=limits.max_seconds).contains(&ts_ms);
         let _ = write!(json, "{{\"type\":\"{}\",\"ts\":", kind.event_type());
         let _ = match looks_like_seconds {
             true => write!(json, "\"{}\"", times::text_of(ts_ms)),
             false => write!(json, "{ts_ms}"),
         };
-        match (kind, self.feedback_kind) {
+        match (kind, self.head.feedback_kind) {
             (EventKind::Clicks, Some(Kind::Configured(i))) if i > 0 => {
                 json.push_str(",\"feedback\":");
                 push_json(&reading.rules.feedback[usize::from(i)], json);
@@ -103,16 +103,16 @@ impl Draft {
             (EventKind::Clicks, Some(Kind::Other)) => json.push_str(",\"feedback\":\"other\""),
             _ => {}
         }
-        if let (EventKind::Sessions, Some(action)) = (kind, self.action) {
+        if let (EventKind::Sessions, Some(action)) = (kind, self.head.action) {
             let _ = write!(json, ",\"action\":\"{}\"", action.name());
         }
-        if let Some(dwell_ms) = self.dwell_ms {
+        if let Some(dwell_ms) = self.head.dwell_ms {
             let _ = write!(json, ",\"dwell_ms\":{dwell_ms}");
         }
-        if !self.has_list && self.shown.position > 0 {
-            let _ = write!(json, ",\"position\":{}", self.shown.position);
+        if !self.head.has_list && self.head.shown.position > 0 {
+            let _ = write!(json, ",\"position\":{}", self.head.shown.position);
         }
-        if let Some(value) = self.shown.value.filter(|_| !self.has_list) {
+        if let Some(value) = self.head.shown.value.filter(|_| !self.head.has_list) {
             let _ = write!(json, ",\"value\":{value:?}");
         }
     }
@@ -127,7 +127,7 @@ impl Draft {
                 to.copy(&wanted.key, at, reading);
                 let is_key = match field {
                     Field::UserId => true,
-                    Field::RequestId => self.user == NONE,
+                    Field::RequestId => self.head.user == NONE,
                     _ => false,
                 };
                 if is_key {
