@@ -18,7 +18,16 @@ import msgspec
 
 from streamer.cli import arguments, generated
 from streamer.cli.metrics import Entry, entries
-from streamer.settings import alerts, composites, custom, experiments, model, policies, sources
+from streamer.settings import (
+    alerts,
+    bounds,
+    composites,
+    custom,
+    experiments,
+    model,
+    policies,
+    sources,
+)
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -193,7 +202,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, experiments, alerts, policies, custom, composites, sources)
+    modules = (model, bounds, experiments, alerts, policies, custom, composites, sources)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

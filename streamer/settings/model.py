@@ -6,8 +6,8 @@ from functools import cached_property
 
 import msgspec
 
-from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.settings.bounds import Limits
 from streamer.settings.composites import Composite
 from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
@@ -257,37 +257,6 @@ class Exporter(Section, frozen=True):
     """File that holds the password."""
     series_warning: int = 50_000
     """`streamer check` and `streamer run` warn where more series than this are to be expected."""
-
-
-class Limits(Section, frozen=True):
-    """[limits]: bounds. Where one is hit a counter rises and `streamer_identity_exact` is 0."""
-
-    flush_ms: int = limits.FLUSH_MS
-    """Longest time from an event to its commit, in milliseconds, when nothing is slow."""
-    gather_rows: int = limits.GATHER_ROWS
-    """Records gathered before they are applied together."""
-    hold_back_ms: int = limits.HOLD_BACK_MS
-    """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
-    inbox_records: int = limits.MAX_INBOX_RECORDS
-    """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
-    segments: int = limits.MAX_SEGMENTS
-    """Combinations of dimension values in a partition."""
-    open_impressions: int = limits.MAX_OPEN_IMPRESSIONS
-    """Impressions of a partition that feedback can still join."""
-    open_feedback: int = limits.MAX_OPEN_FEEDBACK
-    """Feedback of a partition that can still move, or that a conversion may need."""
-    open_sessions: int = limits.MAX_OPEN_SESSIONS
-    """Sessions of a partition that events can still join; as many viewings of items."""
-    user_items: int = limits.MAX_USER_ITEMS
-    """(user, item, segment) of a partition in the longest window; beyond it users are sampled."""
-    user_days: int = limits.MAX_USER_DAYS
-    """Rows of a partition for what users did on each day of each experiment, and as many for events
-    of users who are not exposed yet, for `time.max_lateness`; beyond it users are sampled."""
-    items: int = limits.MAX_ITEM_ROWS
-    """(item, values of `items.dimensions`, pane) of one window in a partition; beyond it items are
-    sampled."""
-    event_ids: int = limits.MAX_EVENT_IDS
-    """Event ids remembered for a topic-partition."""
 
 
 class Settings(Section, frozen=True):

@@ -24,8 +24,9 @@ from streamer.settings.source_rules import validate_sources
 
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
+    from streamer.settings.bounds import Limits
     from streamer.settings.experiments import Experiment
-    from streamer.settings.model import Exporter, Kafka, Limits, Metrics, Settings
+    from streamer.settings.model import Exporter, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
 _NAME = re.compile(r"^[a-z_][a-z0-9_]{0,62}$")
