@@ -183,7 +183,12 @@ BUGS = (
         "tests/cli/test_check.py tests/cli/test_check_faults.py",
     ),
     Bug("cli/refused.py", "group.count <= _LOOKED_AT", "group.count > _LOOKED_AT", "tests/cli"),
-    Bug("sources/replay.py", "at_end=list(partition.logs)", "at_end=()", "tests/sources/test_replay.py"),
+    Bug(
+        "sources/replay.py",
+        "at_end=list(partition.logs)",
+        "at_end=()",
+        "tests/sources/test_replay.py",
+    ),
 )
 
 
