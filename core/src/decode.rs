@@ -257,8 +257,9 @@ struct KnownFields<'a> {
 }
 
 impl KnownFields<'_> {
-    /// Names of the fields of policies, which shown items have.
-    fn of_policies(&self, kind: EventKind) -> Vec<(&str, Field)> {
+    /// Those that settings name, of items or lines: of policies, which shown items have, and of
+    /// custom metrics.
+    fn of_settings(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let mut found = Vec::new();
         if kind == EventKind::Impressions {
             for (i, policy) in self.settings.policies.policies.iter().enumerate() {
@@ -268,26 +269,25 @@ impl KnownFields<'_> {
                 found.extend(estimate.map(|name| (name, Field::Estimate(i))));
             }
         }
+        let custom = self.custom.own(kind, &self.settings.custom);
+        found.extend(custom.map(|(name, i)| (name, Field::Custom(i))));
         found
     }
 
     /// Those of items or lines, wherever they stand.
     fn of_element(&self, kind: EventKind) -> Vec<(&str, Field)> {
         let own = Field::of_element(kind).iter();
-        let mut found: Vec<_> = own.map(|field| (field.name(), *field)).collect();
-        found.extend(self.of_policies(kind));
-        let custom = self.custom.own(kind, &self.settings.custom);
-        found.extend(custom.map(|(name, i)| (name, Field::Custom(i))));
-        found
+        let own = own.map(|field| (field.name(), *field));
+        own.chain(self.of_settings(kind)).collect()
     }
 
     fn of_event(&self, kind: EventKind) -> Vec<(&str, Field)> {
-        let own = Field::of_event(kind).iter();
-        let mut found: Vec<_> = own.map(|field| (field.name(), *field)).collect();
+        let own = Field::of_event(kind).iter().chain(Field::of_element(kind));
+        let own = own.map(|field| (field.name(), *field));
         let dimensions = self.dimensions.iter().enumerate();
-        found.extend(dimensions.map(|(i, name)| (*name, Field::Dimension(i))));
-        found.extend(self.of_element(kind));
-        found
+        let dimensions = dimensions.map(|(i, name)| (*name, Field::Dimension(i)));
+        let found = own.chain(dimensions).chain(self.of_settings(kind));
+        found.collect()
     }
 
     fn find(&self, kind: EventKind, name: &str) -> Option<Field> {

@@ -54,30 +54,16 @@ impl Field {
         }
     }
 
-    /// Those of events of a kind, without the dimensions.
+    /// Those of events of a kind, without those of an element and the dimensions.
     pub fn of_event(kind: EventKind) -> &'static [Self] {
         match kind {
             EventKind::Impressions => &[
-                Ts,
-                UserId,
-                EventId,
-                RequestId,
-                Type,
-                ItemId,
-                Position,
-                Score,
-                Propensity,
-                RewardEstimate,
-                ItemCategory,
-                Items,
-                Reference,
-                HeldOut,
+                Ts, UserId, EventId, RequestId, Type, Items, Reference, HeldOut,
             ],
             EventKind::Clicks => &[
-                Ts, UserId, EventId, RequestId, Type, ItemId, Position, Items, Feedback, DwellMs,
-                StartTs, EndTs,
+                Ts, UserId, EventId, RequestId, Type, Items, Feedback, DwellMs, StartTs, EndTs,
             ],
-            EventKind::Conversions => &[Ts, UserId, EventId, RequestId, Type, ItemId, Items, Value],
+            EventKind::Conversions => &[Ts, UserId, EventId, RequestId, Type, Items],
             EventKind::Sessions => &[
                 Ts, UserId, EventId, RequestId, Type, SessionId, Action, ItemId, DwellMs, StartTs,
                 EndTs,
