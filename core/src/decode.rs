@@ -219,11 +219,7 @@ impl Decoder {
         let reason = self.decode(source, record).err();
         let draft = &self.drafts[0];
         let text = std::str::from_utf8(record.value.unwrap_or_default()).unwrap_or_default();
-        let text = if draft.has_own_text {
-            &draft.text
-        } else {
-            text
-        };
+        let text = draft.text_of(text);
         let at = draft.place.at as usize;
         let kind = match &self.sources[source].layout {
             Layout::Flat(flat) => Some(flat.kind),

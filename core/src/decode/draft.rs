@@ -191,13 +191,17 @@ impl Draft {
         self.beside.clear();
     }
 
+    /// What was read of a record: its text, with what stands beside it where that is read, too.
+    pub fn text_of<'a>(&'a self, record: &'a str) -> &'a str {
+        match self.has_own_text {
+            true => &self.text,
+            false => record,
+        }
+    }
+
     /// The event of a kind, once it is checked; `record` is what it was read from.
     pub fn event<'a>(&'a self, kind: EventKind, record: &'a str) -> Event<'a> {
-        let record = if self.has_own_text {
-            &self.text
-        } else {
-            record
-        };
+        let record = self.text_of(record);
         let body = match kind {
             EventKind::Impressions => Body::Impressions {
                 items: &self.items,

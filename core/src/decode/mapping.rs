@@ -195,7 +195,7 @@ impl Mapping {
     ) -> Result<EventKind, Reason> {
         draft.clear();
         if self.beside.is_empty() {
-            return self.fill_from(draft, text, 0, (rules, values));
+            return self.fill_from(draft, (text, text.len()), (rules, values));
         }
         let mut own = std::mem::take(&mut draft.text);
         own.push_str(text);
@@ -205,7 +205,7 @@ impl Mapping {
             draft.beside.push(own.len() as u32 + 1);
             beside.append(record, &mut own);
         }
-        let filled = self.fill_from(draft, &own, own.len() - end, (rules, values));
+        let filled = self.fill_from(draft, (&own, end), (rules, values));
         (draft.text, draft.has_own_text) = (own, true);
         filled
     }
@@ -220,24 +220,19 @@ impl Mapping {
         id: &str,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
-        let record = if draft.has_own_text {
-            &draft.text
-        } else {
-            text
-        };
+        let record = draft.text_of(text);
         let fields = self.kinds[kind as usize].as_ref().ok_or(Reason::Kind)?;
         draft.write_native(fields, &reading(record, kind, rules, values), id, to)
     }
 
-    /// `after`: bytes at the end that are not of the record.
+    /// `end`: where the record ends in the text, and what stands beside it begins.
     fn fill_from(
         &self,
         draft: &mut Draft,
-        text: &str,
-        after: usize,
+        (text, end): (&str, usize),
         (rules, values): (&Rules, &ValueSettings),
     ) -> Result<EventKind, Reason> {
-        let record = text.get(..text.len() - after).unwrap_or_default();
+        let record = text.get(..end).unwrap_or_default();
         let mut found = std::mem::take(&mut draft.found);
         found.clear();
         found.resize(self.paths.count, 0);
