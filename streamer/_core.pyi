@@ -218,9 +218,10 @@ class Rekeyer:
     """Rewrites records of mapped logs in our own shape, keyed by user. One thread at a time may use
     it."""
 
-    def __init__(self, spec_json: bytes, partitions: int) -> None:
-        """``spec_json``: as of ``RecordDecoder``; ``partitions``: of each topic that is written.
-        ValueError where it asks for what there is not."""
+    def __init__(self, spec_json: bytes, partitions: int, max_inflated_bytes: int) -> None:
+        """``spec_json``: as of ``RecordDecoder``; ``partitions``: of each topic that is written;
+        ``max_inflated_bytes``: what one record batch may inflate to. ValueError where it asks for
+        what there is not."""
 
     def records(
         self,

@@ -5,6 +5,7 @@ mod feeding;
 pub mod for_tests;
 pub mod for_tests_experiments;
 pub mod for_tests_users;
+mod given;
 mod names;
 pub mod records;
 pub mod rekeying;
@@ -25,6 +26,7 @@ use crate::spec::{Limits, Spec};
 use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
+use given::{Beside, GivenRecords};
 use names::{RejectedRecord, log_of, overflow, table_of};
 use state::{labels_of, panes_mut, panes_of};
 
@@ -69,14 +71,12 @@ impl Core {
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-        beside: Vec<(Option<PyBackedBytes>, PyBackedBytes)>,
+        beside: Beside,
     ) -> PyResult<Fed> {
         let log = log_of(&self.partition, log)?;
-        let offsets = offsets.as_slice()?.to_vec();
-        let record_ms = record_ms.as_slice()?.to_vec();
+        let records = GivenRecords::new(&offsets, &record_ms, values, beside)?;
         let to = Feeding::new(log, &mut self.decoder, &mut self.partition, &self.limits);
-        py.detach(move || to.records(&offsets, &record_ms, &values, &beside))
-            .map_err(overflow)
+        py.detach(move || to.records(&records)).map_err(overflow)
     }
 
     /// Takes in record batches as Kafka sent them, from the log's next offset on. Returns what
@@ -145,7 +145,7 @@ impl Core {
         Ok((log.next_offset, log.arrival_ms, log.clock_ms()))
     }
 
-    /// Whether all sums over users are to be computed anew, at once.
+    /// Whether all sums over users are to be computed again, at once.
     #[getter]
     fn is_stale(&self) -> bool {
         self.partition.counting.is_stale()

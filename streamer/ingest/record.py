@@ -19,7 +19,8 @@ def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecode
 def rekeyer(settings: Settings, partitions: int) -> Rekeyer:
     """What rewrites the records of all logs, which have other shapes than ours, for topics of so
     many partitions."""
-    return Rekeyer(_decoding_spec(settings, FIXED_KEY), partitions)
+    spec = _decoding_spec(settings, FIXED_KEY)
+    return Rekeyer(spec, partitions, limits.MAX_INFLATED_BYTES)
 
 
 def _decoding_spec(settings: Settings, key: HashKey) -> bytes:

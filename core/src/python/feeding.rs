@@ -2,9 +2,9 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::pybacked::PyBackedBytes;
 use smallvec::SmallVec;
 
+use super::given::GivenRecords;
 use super::names::overflow;
 use crate::counting::panes::Overflow;
 use crate::decode::Decoder;
@@ -62,28 +62,9 @@ impl<'a> Feeding<'a> {
         &mut self.partition.logs[self.log]
     }
 
-    pub fn records(
-        mut self,
-        offsets: &[i64],
-        record_ms: &[i64],
-        values: &[Option<PyBackedBytes>],
-        beside: &[(Option<PyBackedBytes>, PyBackedBytes)],
-    ) -> Result<Fed, Overflow> {
+    pub fn records(mut self, given: &GivenRecords) -> Result<Fed, Overflow> {
         self.partition.rejected.set_room(Room::UNBOUNDED);
-        let next_offset = self.log().next_offset;
-        let records = offsets.iter().zip(record_ms).zip(values).enumerate();
-        let records = records.map(|(at, ((&offset, &timestamp_ms), value))| {
-            let beside = beside.get(at);
-            kafka::Record {
-                offset,
-                timestamp_ms,
-                value: value.as_deref(),
-                key: beside.and_then(|(key, _)| key.as_deref()),
-                headers: beside.map_or(&[], |(_, headers)| headers),
-                is_last: false,
-            }
-        });
-        let new: Vec<kafka::Record> = records.filter(|x| x.offset >= next_offset).collect();
+        let new: Vec<kafka::Record> = given.since(self.log().next_offset).collect();
         new.chunks(kafka::BLOCK)
             .try_for_each(|block| self.feed(block))?;
         Ok((new.len() as u64, new.last().map(fingerprint), Vec::new()))

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::counting::panes::Overflow;
+use crate::decode::Decoder;
 use crate::partition::Partition;
 use crate::partition::tables::Table;
 
@@ -24,8 +25,24 @@ pub fn overflow(_: Overflow) -> PyErr {
 
 /// The place of a log.
 pub fn log_of(partition: &Partition, name: &str) -> PyResult<usize> {
-    let mut logs = partition.logs.iter();
-    logs.position(|log| log.name == name)
+    place_of(partition.logs.iter().map(|log| &log.name), name)
+}
+
+/// A decoder, and the names of the logs that it decodes, by source.
+pub struct LogDecoder {
+    pub decoder: Decoder,
+    pub names: Vec<String>,
+}
+
+impl LogDecoder {
+    /// The source of a log.
+    pub fn source_of(&self, log: &str) -> PyResult<usize> {
+        place_of(self.names.iter(), log)
+    }
+}
+
+fn place_of<'a>(mut logs: impl Iterator<Item = &'a String>, name: &str) -> PyResult<usize> {
+    logs.position(|log| log == name)
         .ok_or_else(|| PyValueError::new_err(format!("no log {name:?}")))
 }
 

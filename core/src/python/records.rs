@@ -4,6 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use super::names::LogDecoder;
 use crate::changes::Kind;
 use crate::decode::{Body, Decoder, Event, EventKind, Reason, RecordSettings};
 use crate::hash::HashKey;
@@ -69,20 +70,21 @@ impl DecodingSpec {
         serde_json::from_slice(json).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// The decoder, and the names of its sources.
-    pub fn decoder(self) -> PyResult<(Decoder, Vec<String>)> {
+    pub fn decoder(self) -> PyResult<LogDecoder> {
         let dimensions: Vec<&str> = self.dimensions.iter().map(String::as_str).collect();
         let kinds = &self.feedback_kinds;
         let decoder = Decoder::new(self.hash_key, &dimensions, kinds, &self.records);
-        Ok((decoder.map_err(PyValueError::new_err)?, self.logs))
+        Ok(LogDecoder {
+            decoder: decoder.map_err(PyValueError::new_err)?,
+            names: self.logs,
+        })
     }
 }
 
 /// For tests and tools: decodes records, one by one.
 #[pyclass]
 pub struct RecordDecoder {
-    decoder: Decoder,
-    logs: Vec<String>,
+    logs: LogDecoder,
     key: HashKey,
 }
 
@@ -102,8 +104,8 @@ impl RecordDecoder {
     fn new(spec_json: &[u8]) -> PyResult<Self> {
         let spec = DecodingSpec::read(spec_json)?;
         let key = spec.hash_key;
-        let (decoder, logs) = spec.decoder()?;
-        Ok(Self { decoder, logs, key })
+        let logs = spec.decoder()?;
+        Ok(Self { logs, key })
     }
 
     /// The values of an event of a log, or the reason why a record is none. Ids
@@ -118,9 +120,9 @@ impl RecordDecoder {
         headers: Option<&[u8]>,
         timestamp_ms: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let source = self.source_of(log)?;
+        let source = self.logs.source_of(log)?;
         let record = record_of(value, key, headers, timestamp_ms);
-        match self.decoder.decode(source, &record) {
+        match self.logs.decoder.decode(source, &record) {
             Ok(event) => Ok(as_dict(py, &event)?.into_any()),
             Err(reason) => Ok(reason.name().into_pyobject(py)?.into_any()),
         }
@@ -129,9 +131,9 @@ impl RecordDecoder {
     /// Epoch milliseconds of a valid event; None of any other record.
     #[pyo3(signature = (log, value))]
     fn time_of(&mut self, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
-        let source = self.source_of(log)?;
+        let source = self.logs.source_of(log)?;
         let record = record_of(Some(value), None, None, 0);
-        let event = self.decoder.decode(source, &record);
+        let event = self.logs.decoder.decode(source, &record);
         Ok(event.ok().map(|event| event.event_ms))
     }
 
@@ -145,9 +147,9 @@ impl RecordDecoder {
         headers: Option<&[u8]>,
         timestamp_ms: i64,
     ) -> PyResult<Explained> {
-        let source = self.source_of(log)?;
+        let source = self.logs.source_of(log)?;
         let record = record_of(value, key, headers, timestamp_ms);
-        let why = self.decoder.explain(source, &record);
+        let why = self.logs.decoder.explain(source, &record);
         let (reason, kind) = (why.reason.map(Reason::name), why.kind.map(EventKind::name));
         Ok((reason, kind, why.field, why.element, why.found))
     }
@@ -155,13 +157,6 @@ impl RecordDecoder {
     /// The hash of an id.
     fn hash(&self, text: &str) -> u64 {
         self.key.of(text.as_bytes())
-    }
-}
-
-impl RecordDecoder {
-    fn source_of(&self, log: &str) -> PyResult<usize> {
-        let found = self.logs.iter().position(|name| name == log);
-        found.ok_or_else(|| PyValueError::new_err(format!("no log {log:?}")))
     }
 }
 

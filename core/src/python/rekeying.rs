@@ -7,8 +7,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
+use super::given::{Beside, GivenRecords};
+use super::names::LogDecoder;
 use super::records::DecodingSpec;
-use crate::decode::{Decoder, NativeEvent, Reason};
+use crate::decode::{NativeEvent, Reason};
 use crate::kafka;
 
 /// Timestamp, key, value.
@@ -28,9 +30,9 @@ type Rekeyed<'py> = (
 /// Rewrites records of mapped logs.
 #[pyclass]
 pub struct Rekeyer {
-    decoder: Decoder,
-    logs: Vec<String>,
+    logs: LogDecoder,
     partitions: u32,
+    max_inflated_bytes: usize,
     scratch: kafka::Scratch,
     event: NativeEvent,
 }
@@ -59,15 +61,15 @@ struct Found {
 
 #[pymethods]
 impl Rekeyer {
-    /// `spec_json`: as of `RecordDecoder`; `partitions`: of each topic that is written. ValueError
-    /// where it asks for what there is not.
+    /// `spec_json`: as of `RecordDecoder`; `partitions`: of each topic that is written;
+    /// `max_inflated_bytes`: what one record batch may inflate to. ValueError where it asks for what
+    /// there is not.
     #[new]
-    fn new(spec_json: &[u8], partitions: u32) -> PyResult<Self> {
-        let (decoder, logs) = DecodingSpec::read(spec_json)?.decoder()?;
+    fn new(spec_json: &[u8], partitions: u32, max_inflated_bytes: usize) -> PyResult<Self> {
         Ok(Self {
-            decoder,
-            logs,
+            logs: DecodingSpec::read(spec_json)?.decoder()?,
             partitions: partitions.max(1),
+            max_inflated_bytes,
             scratch: kafka::Scratch::default(),
             event: NativeEvent::default(),
         })
@@ -84,34 +86,16 @@ impl Rekeyer {
         offsets: PyReadonlyArray1<'_, i64>,
         record_ms: PyReadonlyArray1<'_, i64>,
         values: Vec<Option<PyBackedBytes>>,
-        beside: Vec<(Option<PyBackedBytes>, PyBackedBytes)>,
+        beside: Beside,
         next_offset: i64,
         until_ms: i64,
     ) -> PyResult<Rekeyed<'py>> {
-        let (source, (topic, partition)) = (self.source_of(log)?, (place.0.as_str(), place.1));
-        let (offsets, record_ms) = (offsets.as_slice()?.to_vec(), record_ms.as_slice()?.to_vec());
-        let from = Wanted {
-            source,
-            topic,
-            partition,
-            until_ms,
-        };
+        let from = self.wanted(log, &place, until_ms)?;
+        let records = GivenRecords::new(&offsets, &record_ms, values, beside)?;
         let found = py.detach(|| {
             let mut found = Found::default();
-            let records = offsets.iter().zip(&record_ms).zip(&values).enumerate();
-            for (at, ((&offset, &timestamp_ms), value)) in records {
-                let beside = beside.get(at);
-                let record = kafka::Record {
-                    offset,
-                    timestamp_ms,
-                    value: value.as_deref(),
-                    key: beside.and_then(|(key, _)| key.as_deref()),
-                    headers: beside.map_or(&[], |(_, headers)| headers),
-                    is_last: false,
-                };
-                if offset >= next_offset {
-                    self.take(&from, &record, &mut found);
-                }
+            for record in records.since(next_offset) {
+                self.take(&from, &record, &mut found);
             }
             found
         });
@@ -132,19 +116,13 @@ impl Rekeyer {
         next_offset: i64,
         until_ms: i64,
     ) -> PyResult<Rekeyed<'py>> {
-        let (source, (topic, partition)) = (self.source_of(log)?, (place.0.as_str(), place.1));
-        let from = Wanted {
-            source,
-            topic,
-            partition,
-            until_ms,
-        };
+        let from = self.wanted(log, &place, until_ms)?;
         let options = kafka::ReadOptions {
             next_offset,
             check_crcs,
             is_read_committed: true,
             aborted: &aborted,
-            max_inflated_bytes: kafka::MAX_INFLATED_BYTES,
+            max_inflated_bytes: self.max_inflated_bytes,
         };
         let found = py.detach(|| {
             let (mut found, mut scratch) = (Found::default(), std::mem::take(&mut self.scratch));
@@ -166,9 +144,18 @@ impl Rekeyer {
 }
 
 impl Rekeyer {
-    fn source_of(&self, log: &str) -> PyResult<usize> {
-        let found = self.logs.iter().position(|name| name == log);
-        found.ok_or_else(|| PyValueError::new_err(format!("no log {log:?}")))
+    fn wanted<'a>(
+        &self,
+        log: &str,
+        (topic, partition): &'a (String, i32),
+        until_ms: i64,
+    ) -> PyResult<Wanted<'a>> {
+        Ok(Wanted {
+            source: self.logs.source_of(log)?,
+            topic,
+            partition: *partition,
+            until_ms,
+        })
     }
 
     fn take(&mut self, from: &Wanted, record: &kafka::Record, found: &mut Found) {
@@ -181,7 +168,7 @@ impl Rekeyer {
         }
         let id = format!("{}/{}/{}", from.topic, from.partition, record.offset);
         let event = &mut self.event;
-        match self.decoder.rewrite(from.source, record, &id, event) {
+        match self.logs.decoder.rewrite(from.source, record, &id, event) {
             Ok(kind) => {
                 let partition = match event.key.as_str() {
                     "" => (record.offset.unsigned_abs() % u64::from(self.partitions)) as u32,
