@@ -204,15 +204,15 @@ class Core:
 _Written = tuple[int, bytes | None, bytes]
 _Rekeyed = tuple[
     list[tuple[int, int, list[_Written]]],
-    list[tuple[int, str, bytes | None]],
+    list[tuple[int, int, str, bytes | None, bytes | None, bytes]],
     int,
     tuple[int, int] | None,
     list[_Skipped],
 ]
 """What became of some records: by number of the kind of events (in the order of ``KINDS``) and
-partition the timestamp, key and value of what is to be written; offset, reason and value of what
-is rejected; how many are ignored; offset and timestamp of the first record that is newer than
-wanted; and skipped ranges."""
+partition the timestamp, key and value of what is to be written; offset, timestamp, reason,
+value, key and headers of what is rejected; how many are ignored; offset and timestamp of the first
+record that is newer than wanted; and skipped ranges."""
 
 class Rekeyer:
     """Rewrites records of mapped logs in our own shape, keyed by user. One thread at a time may use

@@ -24,6 +24,7 @@ BATCH_BYTES = 512 * 1024
 """Of a record batch that is written; brokers take 1 MB by default."""
 _CLOSE_SECONDS = 10.0
 _Written = tuple[int, int, list[tuple[int, bytes | None, bytes]]]
+_Refused = tuple[int, int, str, bytes | None, bytes | None, bytes]
 _Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 
 
@@ -89,7 +90,7 @@ class RekeyedPartition:
         else:
             end, self.head_ms = rest
         if end > self.next_offset:
-            await self._commit(end, written, [self._letter(*one) for one in refused])
+            await self._commit(end, written, [self._letter(one) for one in refused])
         self.next_offset = end
         self.written += sum(len(rows) for *_, rows in written)
         self.rejected += len(refused)
@@ -117,9 +118,10 @@ class RekeyedPartition:
             *(content.values, content.beside, at, until_ms),
         )
 
-    def _letter(self, offset: int, reason: str, value: bytes | None) -> Parcel:
+    def _letter(self, refused: _Refused) -> Parcel:
+        offset, record_ms, reason, value, key, headers = refused
         topic, number = self.tp.topic, self.tp.partition
-        refusal = self._explainer.explain(topic, value, reason)
+        refusal = self._explainer.explain(topic, value, reason, (key, headers, record_ms))
         return Parcel(DeadLetter(topic, number, offset, refusal, value)).fitting()
 
     async def _commit(

@@ -15,8 +15,15 @@ use crate::kafka;
 
 /// Timestamp, key, value.
 type Written<'py> = (i64, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
-/// Offset, reason, value.
-type Refused<'py> = (i64, &'static str, Option<Bound<'py, PyBytes>>);
+/// Offset, timestamp, reason, value, key, headers.
+type Refused<'py> = (
+    i64,
+    i64,
+    &'static str,
+    Option<Bound<'py, PyBytes>>,
+    Option<Bound<'py, PyBytes>>,
+    Bound<'py, PyBytes>,
+);
 /// By kind of events and partition what is to be written; what is rejected; how many are ignored;
 /// offset and timestamp of the first record after the time; skipped ranges.
 type Rekeyed<'py> = (
@@ -45,8 +52,15 @@ struct Wanted<'a> {
     until_ms: i64,
 }
 
-/// A record that is no event: offset, reason, value.
-type RefusedRecord = (i64, &'static str, Option<Box<[u8]>>);
+/// A record that is no event.
+struct RefusedRecord {
+    offset: i64,
+    timestamp_ms: i64,
+    reason: &'static str,
+    value: Option<Box<[u8]>>,
+    key: Option<Box<[u8]>>,
+    headers: Box<[u8]>,
+}
 
 /// What became of some records.
 #[derive(Default)]
@@ -182,10 +196,14 @@ impl Rekeyer {
                 found.written[at].push((record.timestamp_ms, key, json));
             }
             Err(Reason::Ignored) => found.ignored += 1,
-            Err(reason) => {
-                let value = record.value.map(Into::into);
-                found.refused.push((record.offset, reason.name(), value));
-            }
+            Err(reason) => found.refused.push(RefusedRecord {
+                offset: record.offset,
+                timestamp_ms: record.timestamp_ms,
+                reason: reason.name(),
+                value: record.value.map(Into::into),
+                key: record.key.map(Into::into),
+                headers: record.headers.into(),
+            }),
         }
     }
 
@@ -202,9 +220,11 @@ impl Rekeyer {
                 let partitions = self.partitions as usize;
                 (at / partitions, at % partitions, some.collect())
             });
-        let refused = found.refused.iter().map(|(offset, reason, value)| {
-            let value = value.as_ref().map(|value| PyBytes::new(py, value));
-            (*offset, *reason, value)
+        let refused = found.refused.iter().map(|x| {
+            let bytes = |of: Option<&[u8]>| of.map(|bytes| PyBytes::new(py, bytes));
+            let (value, key) = (bytes(x.value.as_deref()), bytes(x.key.as_deref()));
+            let headers = PyBytes::new(py, &x.headers);
+            (x.offset, x.timestamp_ms, x.reason, value, key, headers)
         });
         (
             written.collect(),

@@ -1,0 +1,82 @@
+"""A partition of a source while it is rekeyed, without Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from streamer.kafka.chunk import chunk_of
+from streamer.settings.load import parse
+from streamer.worker import rekeyed_partition
+from streamer.worker.rekeyed_partition import RekeyedPartition
+
+AT_MS = 1_700_000_000_000
+SOURCE = {
+    "topics": ["web"],
+    "kind": {"header": "what", "click": ["clicked"]},
+    "fields": {"item_id": {"key": True}, "ts": {"timestamp": True}},
+}
+
+
+class Producer:
+    """Keeps what is sent, whatever the transaction."""
+
+    def __init__(self, **_: Any) -> None:
+        self.sent: list[tuple[str, Mapping[str, bytes]]] = []
+
+    def create_batch(self) -> Any:
+        rows: list[Mapping[str, bytes]] = []
+
+        def append(headers: list[tuple[str, bytes]], **_: Any) -> bool:
+            rows.append(dict(headers))
+            return True
+
+        return SimpleNamespace(rows=rows, append=append, close=lambda: None)
+
+    async def send_batch(self, batch: Any, topic: str, partition: int) -> asyncio.Future[None]:
+        self.sent += [(topic, headers) for headers in batch.rows]
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    async def begin_transaction(self) -> None: ...
+    async def send_offsets_to_transaction(self, offsets: Any, group: str) -> None: ...
+    async def commit_transaction(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("what", "key", "reason", "field", "found"),
+    [
+        (b"closed", b"i", b"kind", b"what", b"closed"),
+        (b"clicked", b"", b"item_id", b"item_id", b"nothing"),
+        (b"clicked", b"x" * 600, b"item_id", b"item_id", b"xxx"),
+    ],
+)
+async def test_dead_letters_say_what_stood_beside_the_record(
+    monkeypatch: pytest.MonkeyPatch,
+    what: bytes,
+    key: bytes,
+    reason: bytes,
+    field: bytes,
+    found: bytes,
+) -> None:
+    producer = Producer()
+    monkeypatch.setattr(rekeyed_partition, "AIOKafkaProducer", lambda **_: producer)
+    settings = parse({"sources": [SOURCE]})
+    partition = RekeyedPartition(settings, "g", TopicPartition("web", 0), 1, 1)
+    record = SimpleNamespace(
+        offset=0, timestamp=AT_MS, value=b"{}", key=key, headers=[("what", what)]
+    )
+    partition.take(chunk_of("web", 0, 0, "web", [record]))
+    await partition.write(2**62)
+    ((topic, headers),) = producer.sent
+    assert topic == settings.kafka.topics.dead_letters
+    said = [headers[f"streamer.{name}"] for name in ("reason", "field")]
+    assert said == [reason, field]
+    assert found in headers["streamer.found"]
+    assert partition.rejected == 1
