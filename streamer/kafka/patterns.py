@@ -9,15 +9,12 @@ import msgspec
 from streamer.errors import BrokerError
 from streamer.kafka.topics import admin_client
 from streamer.settings.model import Settings
-from streamer.settings.sources import Source
-
-PATTERN = "^"
-"""What a pattern begins with, and no name of a topic."""
+from streamer.settings.sources import Source, is_pattern
 
 
 def has_patterns(settings: Settings) -> bool:
     """Whether a source names topics by a pattern."""
-    return any(log.topic.startswith(PATTERN) for log in settings.logs.values())
+    return any(is_pattern(log.topic) for log in settings.logs.values())
 
 
 async def with_topics(settings: Settings) -> Settings:
@@ -31,8 +28,8 @@ async def with_topics(settings: Settings) -> Settings:
 
 
 def resolved(settings: Settings, existing: list[str]) -> Settings:
-    """The settings with topics in place of patterns. A topic belongs to the first source that fits
-    it; those of ``[kafka.topics]`` for dead letters and Kafka's own (``__``) to none.
+    """The settings with topics in place of patterns. A topic belongs to the first source whose
+    pattern it fits; the topic of dead letters and Kafka's own (``__``) belong to none.
 
     >>> from streamer.settings.load import parse
     >>> some = parse({"sources": [{"topics": ["^web-"], "kind": {"fixed": "click"}}]})
@@ -45,7 +42,7 @@ def resolved(settings: Settings, existing: list[str]) -> Settings:
     for i, source in enumerate(settings.sources):
         topics: list[str] = []
         for topic in source.topics:
-            if not topic.startswith(PATTERN):
+            if not is_pattern(topic):
                 topics.append(topic)
                 continue
             found = [t for t in existing if re.search(topic, t) and not t.startswith("__")]

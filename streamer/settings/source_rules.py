@@ -14,7 +14,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import ACTIONS, field_names
 from streamer.settings.nearest import nearest
 from streamer.settings.paths import path_of
-from streamer.settings.sources import KIND_OF_RULE, FieldSource
+from streamer.settings.sources import KIND_OF_RULE, FieldSource, is_pattern
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -106,7 +106,7 @@ def _validate_rekeyed(s: Settings, read: Mapping[str, str]) -> None:
 
 
 def _validate_topic(topic: str, at: str) -> None:
-    if not topic.startswith("^"):
+    if not is_pattern(topic):
         if re.fullmatch(r"[A-Za-z0-9._-]{1,249}", topic) is None:
             raise SettingsError(f"{topic!r} is no name of a topic, nor a pattern (^…); {at}")
         return
@@ -154,7 +154,12 @@ def _validate_kind(source: Source, at: str) -> None:
         )
     if kind.field is None and kind.header is None:
         for topic in source.topics:
-            if topic not in where and not topic.startswith("^"):
+            if is_pattern(topic):
+                raise SettingsError(
+                    f"nothing says what the records of the topics that fit {topic!r} are: name "
+                    f"each of them in `topics` and below kind; or set field, header or fixed; {at}"
+                )
+            if topic not in where:
                 raise SettingsError(
                     f"nothing says what the records of topic {topic!r} are: name it, as in "
                     f"click = [{topic!r}]; or set field, header or fixed; {at}"

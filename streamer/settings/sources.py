@@ -21,6 +21,15 @@ KIND_OF_RULE = {
 """Key of ``[sources.kind]`` → kind of events."""
 
 
+def is_pattern(topic: str) -> bool:
+    """Whether `topics` of a source names topics by a regular expression.
+
+    >>> is_pattern("^web-"), is_pattern("web-")
+    (True, False)
+    """
+    return topic.startswith("^")
+
+
 class KindValue(Section, frozen=True):
     """A value that says what a record is, with what follows from it."""
 

@@ -44,6 +44,7 @@ from streamer.kafka.stable_offsets import stable_offsets
 from streamer.kafka.topics import admin_client, partitions_of
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.settings.sources import is_pattern
 from streamer.worker.instance_name import Slot
 from streamer.worker.rekeyed_partition import RekeyedPartition
 
@@ -92,7 +93,7 @@ async def plan_of(settings: Settings) -> Plan:
     kafka = settings.kafka
     as_read = msgspec.structs.replace(settings, kafka=msgspec.structs.replace(kafka, rekeyed=False))
     sources = [log.topic for log in as_read.logs.values()]
-    if patterns := [topic for topic in sources if topic.startswith("^")]:
+    if patterns := [topic for topic in sources if is_pattern(topic)]:
         raise SettingsError(f"`streamer rekey` reads no patterns: name the topics of {patterns[0]}")
     targets = [*kafka.topics.by_kind.values(), kafka.topics.dead_letters]
     async with admin_client(kafka) as client:
