@@ -14,7 +14,7 @@ from streamer.cli.finding import WARN
 from streamer.cli.series import series_finding
 from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
-from streamer.ingest.keying import topics_not_by_user, why_no_users
+from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
 from streamer.kafka.patterns import with_topics
@@ -42,6 +42,7 @@ def main(args: argparse.Namespace) -> int:
         quiet()
     settings = asyncio.run(with_topics(settings))
     asyncio.run(preflight(settings))
+    asyncio.run(preflight_keys(settings))
     say_series(settings)
     return asyncio.run(_supervise(settings, args.config, max(1, args.workers)))
 
@@ -68,6 +69,27 @@ async def preflight(settings: Settings) -> None:
             await require_same_state(settings, store, stored)
     finally:
         await store.close()
+
+
+async def preflight_keys(settings: Settings) -> None:
+    """BrokerError where users would be counted of topics that are not keyed by user. A sample that
+    says too little, or cannot be taken, refuses nothing: it is taken again while workers run."""
+    if settings.kafka.keyed_by == "user" or not Catalogue(settings).asks_for_users:
+        return
+    try:
+        found = await look_at_keys(settings)
+    except StreamerError:
+        return
+    except Exception as error:
+        say_no_keys(error)
+        return
+    require_keyed(settings, found)
+
+
+def say_no_keys(error: Exception) -> None:
+    """Print that nothing is known of the keys, on stderr."""
+    said = f"cannot check how topics are keyed: {type(error).__name__}: {error}"
+    print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
 
 
 async def require_same_state(settings: Settings, store: RedisStore, count: int) -> None:
@@ -158,17 +180,17 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
                 return
             is_known = False
             try:
-                found = await look_at_keys(settings)
-                await store.set_keyed(found)
+                found = {name: at.is_by_user for name, at in (await look_at_keys(settings)).items()}
+                known = {name: by for name, by in found.items() if by is not None}
+                await store.set_keyed(known)
                 if topics := topics_not_by_user(settings, await store.keyed()):
                     print(f"streamer: {why_no_users(topics)}", file=sys.stderr, flush=True)
                     return
-                is_known = len(found) == len(settings.logs)
+                is_known = len(known) == len(settings.logs)
             except StreamerError:
                 pass  # looked at again; the workers say it
             except Exception as error:  # whatever it is: the workers go on
-                said = f"cannot check how topics are keyed: {type(error).__name__}: {error}"
-                print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
+                say_no_keys(error)
             pause = limits.KEYING_SECONDS if is_known else min(2 * pause, limits.KEYING_SECONDS)
     finally:
         await store.close()

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from streamer.errors import StreamerError
+from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keys import PARTITIONERS
+from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
@@ -29,12 +30,14 @@ class Keying:
     split: int
 
 
-def keying_of(places: Mapping[str, Places], partitions: int) -> dict[str, Keying]:
+def keying_of(
+    places: Mapping[str, Places], partitions: int, first_log: str = "impressions"
+) -> dict[str, Keying]:
     """Log → whether its topic is keyed by user, by where users of a sample were seen.
 
     A topic is not, where more than ``limits.SPLIT_USERS`` of its users were seen on several
-    partition numbers, or on another one than in the impressions (if those are). It is, where a
-    known partitioner puts nearly all of them where they were seen.
+    partition numbers, or on another one than in ``first_log`` (if that is). It is, where a known
+    partitioner puts nearly all of them where they were seen.
 
     >>> seen = [(user, 0) for user in (b"a", b"b", b"c")]
     >>> keying_of({"impressions": [*seen, (b"a", 1), (b"b", 1)]}, 2)["impressions"]
@@ -42,11 +45,11 @@ def keying_of(places: Mapping[str, Places], partitions: int) -> dict[str, Keying
     """
     found: dict[str, Keying] = {}
     first: dict[bytes, set[int]] = {}
-    for kind in sorted(places, key=lambda kind: kind != "impressions"):
-        numbers = _numbers(places[kind])
+    for log in sorted(places, key=lambda log: log != first_log):
+        numbers = _numbers(places[log])
         split = sum(len(at | first.get(user, at)) > 1 for user, at in numbers.items())
-        found[kind] = Keying(_judged(numbers, split, partitions), len(numbers), split)
-        if kind == "impressions" and found[kind].is_by_user is not False:
+        found[log] = Keying(_judged(numbers, split, partitions), len(numbers), split)
+        if log == first_log and found[log].is_by_user is not False:
             first = numbers
     return found
 
@@ -97,6 +100,25 @@ def why_no_users(topics: Iterable[str]) -> str:
         "partitioner, or let `streamer rekey` write topics that are, and start with another "
         'redis.prefix; or set kafka.keyed_by = "user" if all events of a user are on one partition '
         "number"
+    )
+
+
+def require_keyed(settings: Settings, found: Mapping[str, Keying]) -> None:
+    """Raise BrokerError where the settings ask for metrics of users, and topics are not keyed by
+    user. ``found``: what samples say, by log."""
+    by_others = {name: each for name, each in found.items() if each.is_by_user is False}
+    asking = " and ".join(Catalogue(settings).asks_for_users)
+    if not by_others or not asking or settings.kafka.keyed_by == "user":
+        return
+    topics = ", ".join(
+        f"topic {settings.logs[name].topic!r} (of {each.users} users in its last records "
+        f"{each.split} are on several partition numbers, or on another one than in the impressions)"
+        for name, each in by_others.items()
+    )
+    raise BrokerError(
+        f"not keyed by user: {topics}; {asking} would count one user as several; let `streamer "
+        'rekey` write topics that are; or set kafka.keyed_by = "user" if all events of a user are '
+        f"on one partition number; or remove {asking}, or hide metrics of users by metrics.hide"
     )
 
 

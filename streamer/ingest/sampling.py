@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError
-from streamer.ingest.keying import keying_of
+from streamer.ingest.keying import Keying, keying_of
 from streamer.ingest.keys import PARTITIONERS
 from streamer.ingest.record import IGNORED, record_decoder
 from streamer.kafka.admin import TopicDescription
@@ -89,16 +89,17 @@ async def sample_topics(
         await consumer.stop()
 
 
-async def look_at_keys(settings: Settings) -> dict[str, bool]:
-    """Log → whether its topic is keyed by user, of those whose last records say enough;
-    BrokerError where they cannot be read."""
+async def look_at_keys(settings: Settings) -> dict[str, Keying]:
+    """Log → whether its topic is keyed by user, as far as its last records say it; BrokerError
+    where they cannot be read."""
     count = await partition_count(settings)
     described = {
         name: TopicDescription(log.topic, count, {}) for name, log in settings.logs.items()
     }
     samples = await sample_topics(settings, described, None)
-    found = keying_of({name: sample.users for name, sample in samples.items()}, count)
-    return {name: f.is_by_user for name, f in found.items() if f.is_by_user is not None}
+    places = {name: sample.users for name, sample in samples.items()}
+    shown = (name for name, log in settings.logs.items() if "impressions" in log.kinds)
+    return keying_of(places, count, next(shown, next(iter(places))))
 
 
 async def _sample(settings: Settings, consumer: Any, log: str, topic: TopicDescription) -> Sample:

@@ -77,6 +77,14 @@ class Catalogue:
         self.experiment_measures = ExperimentMeasures(settings)
         self.alert_measures = AlertMeasures(settings)
 
+    @property
+    def asks_for_users(self) -> tuple[str, ...]:
+        """The settings that ask for metrics of users, as messages name them."""
+        is_shown = any(metric.name in OF_USERS for metric in self.metrics)
+        counts_users = "engagement" in self.settings.families and is_shown
+        families = ("metrics.families: 'engagement'",) if counts_users else ()
+        return families + (("experiments",) if self.settings.experiments else ())
+
     def without_users(self) -> Catalogue:
         """The same without the metrics of users, for topics that are not keyed by user."""
         copy = Catalogue(self.settings)

@@ -75,7 +75,8 @@ class Kafka(Section, frozen=True):
     """Whether the name in the certificate must be that of the broker."""
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
-    it `streamer run` samples the topics, and metrics of users are off where they are not."""
+    it `streamer run` samples the topics: where they are not it does not start, and if it finds that
+    later metrics of users are off."""
     rekeyed: bool = False
     """Whether `streamer rekey` writes the events of `[[sources]]` to the topics of
     `[kafka.topics]`, which are then read in their place."""

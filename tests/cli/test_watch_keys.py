@@ -8,6 +8,7 @@ import pytest
 
 from streamer.cli import run
 from streamer.errors import BrokerError
+from streamer.ingest.keying import Keying
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
@@ -41,12 +42,13 @@ async def test_no_error_ends_the_looks(
     monkeypatch.setattr(limits, "KEYING_SECONDS", 0.01)
     store, looks = Store(), 0
 
-    async def look(settings: Settings) -> dict[str, bool]:
+    async def look(settings: Settings) -> dict[str, Keying]:
         nonlocal looks
         looks += 1
         if looks == 1:
             raise error
-        return dict.fromkeys(KINDS, True) | {"clicks": looks < 4}
+        is_by_user = looks < 4
+        return dict.fromkeys(KINDS, Keying(True, 50, 0)) | {"clicks": Keying(is_by_user, 50, 9)}
 
     monkeypatch.setattr(run, "RedisStore", lambda redis: store)
     monkeypatch.setattr(run, "look_at_keys", look)
@@ -58,3 +60,16 @@ async def test_no_error_ends_the_looks(
     assert looks == 4  # until it is known that a topic is not keyed by user
     assert store.keys["clicks"] is False
     assert "metrics of users are off: not keyed by user: topic 'clicks'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [BrokerError("away"), ValueError("nobody expected it"), None])
+async def test_a_look_that_fails_or_finds_too_little_stops_nobody(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    async def look(settings: Settings) -> dict[str, Keying]:
+        if error is not None:
+            raise error
+        return dict.fromkeys(KINDS, Keying(None, 9, 0))
+
+    monkeypatch.setattr(run, "look_at_keys", look)
+    await run.preflight_keys(Settings())

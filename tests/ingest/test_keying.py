@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from streamer.errors import SettingsError, StreamerError
-from streamer.ingest.keying import Keying, keying_of, require_users, topics_not_by_user
+from streamer.errors import BrokerError, SettingsError, StreamerError
+from streamer.ingest.keying import (
+    Keying,
+    keying_of,
+    require_keyed,
+    require_users,
+    topics_not_by_user,
+)
 from streamer.ingest.keys import PARTITIONERS
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
@@ -71,6 +79,59 @@ def test_the_settings_may_assert_it() -> None:
     require_users(asserted, keyed)
     with pytest.raises(SettingsError, match=r"kafka\.keyed_by = 'item': must be 'user' or unset"):
         parse({"kafka": {"keyed_by": "item"}})
+
+
+FOUND = {"impressions": Keying(True, 100, 0), "clicks": Keying(False, 90, 80)}
+EXPERIMENT = {
+    "name": "ranker",
+    "dimension": "variant",
+    "control": "a",
+    "split": {"a": 0.5, "b": 0.5},
+    "start": "2024-01-01",
+}
+NO_FAMILY = {"metrics": {"families": ["traffic", "ranking", "intervals", "diversity"]}}
+HIDDEN = ["*user*", "*positive*", "custom_per_user*"]
+
+
+@pytest.mark.parametrize(
+    ("document", "asking"),
+    [
+        ({}, "metrics.families: 'engagement'"),
+        ({**NO_FAMILY, "experiments": [EXPERIMENT]}, "experiments"),
+        ({"experiments": [EXPERIMENT]}, "metrics.families: 'engagement' and experiments"),
+        ({"metrics": {"hide": HIDDEN[:-2]}}, "metrics.families: 'engagement'"),
+    ],
+)
+def test_users_are_not_counted_where_topics_are_not_keyed_by_them(
+    document: dict[str, Any], asking: str
+) -> None:
+    with pytest.raises(BrokerError) as refused:
+        require_keyed(parse(document), FOUND)
+    said = str(refused.value)
+    assert said.startswith("not keyed by user: topic 'clicks' (of 90 users in its last records 80 ")
+    assert f"; {asking} would count one user as several; let `streamer rekey` write" in said
+    assert 'or set kafka.keyed_by = "user" if' in said
+    assert f"or remove {asking}, or hide" in said
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"kafka": {"keyed_by": "user"}}, NO_FAMILY, {"metrics": {"hide": HIDDEN}}],
+)
+def test_what_counts_no_users_needs_no_keys(document: dict[str, Any]) -> None:
+    require_keyed(parse(document), FOUND)
+
+
+def test_too_little_evidence_refuses_nothing() -> None:
+    nobody: list[tuple[bytes, int]] = []
+    for places in (nobody, by_user()[:5], [(user, len(user) % PARTITIONS) for user in USERS]):
+        require_keyed(Settings(), keying_of({"impressions": places}, PARTITIONS))
+
+
+def test_topics_of_sources_are_compared_with_one_that_has_impressions() -> None:
+    places = {"a": by_user("crc32"), "b": by_user()}
+    found = keying_of(places, PARTITIONS, "b")
+    assert [found[log].is_by_user for log in "ab"] == [False, True]
 
 
 def test_metrics_of_users_are_not_shown() -> None:

@@ -1,7 +1,9 @@
-"""A running system finds topics that are not keyed by user, and does not count users then."""
+"""Topics that are not keyed by user are refused at the start; a running system finds them, too, and
+shows no users then."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -11,13 +13,16 @@ from random import Random
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from streamer.cli import main, run
 from streamer.errors import StreamerError
 from streamer.ingest.keying import require_users
 from streamer.server.exporter import Exporter
+from streamer.settings.load import parse
 from streamer.settings.model import Topics
+from streamer.testing.embedded import HOST, free_port
 from tests.support.fixtures import MakeTopics
 from tests.support.lanes import long
-from tests.support.workers import bench, document_of, until
+from tests.support.workers import as_toml, bench, document_of, until
 
 PARTITIONS = 4
 
@@ -41,19 +46,51 @@ async def produce(brokers: str, topics: Topics, key: str) -> None:
         await producer.stop()
 
 
+async def test_topics_that_are_not_keyed_by_user_are_refused(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    names = topics(partitions=PARTITIONS)
+    document = document_of(kafka, names, redis_url, redis_prefix, {})
+    config = tmp_path / "streamer.toml"
+    config.write_text(as_toml(document))
+    await run.preflight_keys(parse(document))  # says nothing yet
+    await produce(kafka, names, "item_id")
+    assert await asyncio.to_thread(main.main, ["run", "-c", str(config)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"streamer: not keyed by user: topic {names.impressions!r} (of ")
+    assert names.clicks not in said
+    assert said.count("\n") == 1
+    without = {"metrics": {"families": ["traffic", "ranking"]}}
+    asserted = {"kafka": {**document["kafka"], "keyed_by": "user"}}
+    unreachable = {"kafka": {**document["kafka"], "brokers": f"{HOST}:{free_port()}"}}
+    for more in (without, asserted, unreachable):
+        await run.preflight_keys(parse({**document, **more}))
+
+
 @long
 @pytest.mark.parametrize("key", ["item_id", "user_id"])
 async def test_users_are_counted_where_topics_are_keyed_by_them(
     kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path, key: str
 ) -> None:
+    """It is found while workers run, too: at the start there was nothing to see."""
     names = topics(partitions=PARTITIONS)
-    await produce(kafka, names, key)
     document = document_of(kafka, names, redis_url, redis_prefix, {})
     async with bench(tmp_path, document) as made:
         worker = made.start_worker(
             [sys.executable, "-m", "streamer", "run", "-c", str(made.config)]
         )
         exporter = Exporter(made.settings, made.store)
+
+        async def is_running() -> bool:
+            return "worker running" in worker.said()
+
+        await until(is_running, "nothing is refused", made.said)
+        await produce(kafka, names, key)
 
         async def is_known() -> bool:
             result = await exporter.read()
