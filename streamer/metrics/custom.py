@@ -26,7 +26,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from streamer.metrics.custom_sums import events_of, quantile, sketch_of, stats, sum_of
+from streamer.metrics.custom_sums import (
+    events_of,
+    quantile,
+    sketch_of,
+    stats,
+    sum_of,
+    sum_of_users,
+)
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, count, ratio
 from streamer.metrics.ratios import IMPRESSIONS, PerUser, Quantity, Ratio, RatioBy, declare_ratio_by
 from streamer.metrics.sketch import QUANTILES
@@ -120,16 +127,18 @@ for each in BY_CUSTOM:
 
 @metric(
     PER_USER,
-    formula="sum of values / users with an impression",
+    formula="sum of values of users / users with an impression",
     unit=f"{_UNIT} per user",
     empty="absent without users, and without the family `engagement`",
     labels=(NAME,),
     brief=Brief(),
 )
 def custom_per_user(w: Sums) -> Iterator[Series]:
-    """Sum of the field over the users with an impression in the window."""
-    for custom in w.settings.custom:
-        yield ratio(sum_of(custom.name).total(w), w.users(USERS), **{NAME: custom.name})
+    """Sum of the field in events that have a user, over the users with an impression in the
+    window."""
+    if "engagement" in w.settings.families:
+        for custom in w.settings.custom:
+            yield ratio(sum_of_users(custom.name).total(w), w.users(USERS), **{NAME: custom.name})
 
 
 @metric(

@@ -24,6 +24,7 @@ from streamer.settings.model import Settings
 PREFIX = "custom."
 """How the names of these sums begin."""
 _EVENTS, _SUM, _HIGH = "events", "sum", "sum_high"
+_OF_USERS, _OF_USERS_HIGH = "sum_of_users", "sum_of_users_high"
 _UP_TO_0, _LAST = 999, 10**15
 """Largest magnitudes that count as 0, and that have a bucket; in 1e-6."""
 
@@ -81,6 +82,12 @@ def sum_of(custom: str) -> Quantity:
     return Quantity(low, "sum of values", (high, low), MICROS, is_signed=True)
 
 
+def sum_of_users(custom: str) -> Quantity:
+    """The sum of the values of events that have a user."""
+    low, high = (name_of(each, custom) for each in (_OF_USERS, _OF_USERS_HIGH))
+    return Quantity(low, "sum of values of users", (high, low), MICROS, is_signed=True)
+
+
 def sketch_of(custom: str) -> str:
     """The statistic of the sketch."""
     return name_of("sketch", custom)
@@ -92,9 +99,15 @@ def core_name(name: str, settings: Settings) -> dict[str, Any]:
     return {"metric": [each.name for each in settings.custom].index(custom), "quantity": quantity}
 
 
+def _sums(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Low and high limbs; without the family `engagement` users are not counted."""
+    of_users = ((_OF_USERS, _OF_USERS_HIGH),) if "engagement" in settings.families else ()
+    return ((_SUM, _HIGH), *of_users)
+
+
 def names(settings: Settings) -> tuple[str, ...]:
     """The sums of all custom metrics, in the order that they have by group of users."""
-    of_each = (_EVENTS, _SUM, _HIGH)
+    of_each = (_EVENTS, *(name for limbs in _sums(settings) for name in limbs))
     return tuple(name_of(each, custom.name) for custom in settings.custom for each in of_each)
 
 
@@ -106,9 +119,10 @@ def stats(settings: Settings) -> tuple[Stat, ...]:
     found = []
     for custom in settings.custom:
         found.append(Stat(name_of(_EVENTS, custom.name), "events"))
-        found.append(Stat(name_of(_SUM, custom.name), "1e-6", largest=1 << VALUE_BITS))
-        high = f"2**{VALUE_BITS} of 1e-6"
-        found.append(Stat(name_of(_HIGH, custom.name), high, largest=1 << 28))
+        for low, high in _sums(settings):
+            found.append(Stat(name_of(low, custom.name), "1e-6", largest=1 << VALUE_BITS))
+            unit = f"2**{VALUE_BITS} of 1e-6"
+            found.append(Stat(name_of(high, custom.name), unit, largest=1 << 28))
         if custom.quantiles:
             found.append(Stat(sketch_of(custom.name), "events by bucket", width=BUCKETS))
     return (*found, *SUMS.group_stats(settings, 1 << VALUE_BITS))

@@ -35,7 +35,7 @@ from streamer.metrics import (
 )
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import CLICKS, RATIOS, Quantity, Ratio, RatioBy, maturities, read
+from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.settings.model import Settings
 from streamer.stats.random_groups import GROUPS, critical, estimates
@@ -49,8 +49,10 @@ _STAT = "by_user_group"
 _QUANTITIES = (
     *("impressions", "clicks", "conversions", "clicked", "converted", "value"),
     *("dwell_ms", "viewings", "sessions", "bounces", "views", "session_ms", "value_high"),
+    "clicks_of_users",
 )
 _FIRST = {name: i * GROUPS for i, name in enumerate(_QUANTITIES)}
+_CLICKS_OF_USERS = Quantity("clicks_of_users", "clicks of users", ("clicks_of_users",))
 _NAMED = (score_sums.SUMS, off_policy_sums.SUMS, list_sums.SUMS, custom_sums.SUMS)
 """Quantities that have a statistic by group of their own."""
 
@@ -285,14 +287,14 @@ def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
 
 
 def _clicks_per_user(w: Sums) -> Found:
-    for found in _per_user(w, CLICKS):
+    for found in _per_user(w, _CLICKS_OF_USERS):
         yield {}, found
 
 
 def _custom_per_user(w: Sums) -> Found:
-    for name, mean in custom.per_user(w.settings).items():
-        for found in _per_user(w, mean.above):
-            yield {custom.NAME: name}, found
+    for each in w.settings.custom:
+        for found in _per_user(w, custom_sums.sum_of_users(each.name)):
+            yield {custom.NAME: each.name}, found
 
 
 _WITHOUT_USERS = "absent without users"

@@ -31,7 +31,7 @@ from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, r
 
 def stats(settings: Any) -> tuple[Stat, ...]:
     """Statistics of events; those of users are kept apart (``metrics.user_sums``)."""
-    return (Stat("user_clicks", "clicks"),)
+    return (Stat("clicks_of_users", "clicks"),)
 
 
 metric = Declarations()
@@ -75,14 +75,14 @@ def window_positive_users(w: Sums) -> Iterator[Series]:
 
 @metric(
     "clicks_per_user",
-    formula="clicks / users with an impression",
+    formula="clicks of users / users with an impression",
     unit="clicks per user",
     empty="absent without users",
     source="P",
 )
 def clicks_per_user(w: Sums) -> Iterator[Series]:
-    """Clicks by event time over the distinct users with an impression."""
-    yield ratio(w("user_clicks"), w.users(USERS))
+    """Clicks that have a user, by event time, over the distinct users with an impression."""
+    yield ratio(w("clicks_of_users"), w.users(USERS))
 
 
 @metric(

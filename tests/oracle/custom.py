@@ -111,10 +111,13 @@ class CustomReadings:
                 for segment in self.kept.segments(event.dims):
                     impressions[segment] += len(event.shown)
         found: dict[tuple[str, Segment], list[int]] = defaultdict(list)
+        of_users: Counter[tuple[str, Segment]] = Counter()
         for value in values_of(self.verdict, self.joins, self.settings):
             if span.covers(value.event.event_ms):
                 for segment in self.kept.segments(value.dims):
                     found[value.custom, segment].append(value.micros)
+                    if value.event.user_id is not None:
+                        of_users[value.custom, segment] += value.micros
         for custom in self.settings.custom:
             seen = {segment for name, segment in found if name == custom.name}
             for segment in seen | {*impressions} | {*tallied}:
@@ -124,7 +127,8 @@ class CustomReadings:
                 total = Fraction(sum(some), MICROS)
                 out.ratio("custom_per_impression", labels, total, impressions[segment])
                 if segment in tallied:
-                    out.ratio("custom_per_user", labels, total, tallied[segment].users)
+                    of_them = Fraction(of_users[custom.name, segment], MICROS)
+                    out.ratio("custom_per_user", labels, of_them, tallied[segment].users)
 
 
 def read_values(out: Sink, labels: dict[str, str], some: list[int], has_quantiles: bool) -> None:

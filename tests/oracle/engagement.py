@@ -30,7 +30,8 @@ class Engagement:
         self.dwells = dwells_of(events, joins, settings)
 
     def read(self, out: Sink, span: Span, clicks: dict[Segment, int]) -> dict[Segment, Tally]:
-        """The series of one window, and its users; ``clicks``: how many it has, by segment."""
+        """The series of one window, and its users; ``clicks``: how many its users have, by
+        segment."""
         tallied = tallies(self.touches, span, self.kept, self.settings)
         read_users(out, span, tallied, clicks, self.settings)
         read_sessions(out, span, self.sessions, self.kept)

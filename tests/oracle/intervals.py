@@ -141,8 +141,10 @@ class Intervals:
                         self.put_policies(out, segment, cell, maturity)
                     if horizon_ms == horizons.conversion_ms:
                         self.put(out, CVR, segment, cell, maturity=maturity)
+        of_users = [fact for fact in facts if fact.user[1].startswith("user ")]
+        cells_of_users = self.cells(of_users, lambda event_ms: True)
         for segment, tally in tallied.items():
-            self.read_users(out, segment, tally, whole.get(segment, Cell()))
+            self.read_users(out, segment, tally, cells_of_users.get(segment, Cell()))
 
     def put(self, out: Sink, ratio: Ratio, segment: Segment, cell: Cell, **labels: str) -> None:
         ends = cell.ends(ratio)

@@ -39,6 +39,7 @@ class Cell:
 
     impressions: int = 0
     clicks: int = 0
+    clicks_of_users: int = 0
     conversions: int = 0
     value_micros: int = 0
     feedback: Counter[str] = field(default_factory=Counter)
@@ -75,7 +76,7 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         def read_window(into: Sink, label: str, at_ms: int) -> Window:
             window = Window(label, at_ms, verdict, joins, kept, settings)
             window.read(into)
-            clicks = {segment: cell.clicks for segment, cell in window.cells.items()}
+            clicks = {segment: cell.clicks_of_users for segment, cell in window.cells.items()}
             tallied = engagement.read(into, window.span, clicks)
             Intervals(window.span, at_ms, kept, settings).read(into, facts, tallied)
             slates.read(into, window.span, at_ms)
@@ -178,6 +179,7 @@ def count(cell: Cell, event: Event, settings: Settings) -> None:
         kind = event.kind if is_feedback(event, settings) else "other"
         cell.feedback[kind] += 1
         cell.clicks += event.kind == "click"
+        cell.clicks_of_users += event.kind == "click" and event.user_id is not None
 
 
 def position_class(position: int) -> str:

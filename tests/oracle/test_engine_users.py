@@ -14,6 +14,7 @@ from streamer.settings.model import Settings
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.oracle import Record, run
 from tests.oracle.shape import Readings
+from tests.oracle.timeline import Log
 from tests.support.agreement import (
     SETTINGS,
     differences,
@@ -49,6 +50,47 @@ def test_refreshing_at_any_time_changes_nothing(name: str) -> None:
     engines.finish()
     assert differences(read_engines(engines), expected) == []
     assert states(engines) == states(run_engines(SETTINGS[name], 1, log, 10**6))
+
+
+# Nobody's events -------------------------------------------------------------------------------
+
+MEANS = parse(
+    {
+        "dimensions": [],
+        "windows": {"lengths": ["1h"]},
+        "custom": [{"name": "spent", "kind": "conversions", "field": "value"}],
+    }
+)
+
+
+def test_events_of_nobody_are_in_no_mean_over_users() -> None:
+    of_users = Log()
+    for n in range(10):
+        of_users.shown(n, user_id=f"u{n}")
+    for n in range(4):
+        of_users.click(20 + n, user_id=f"u{n}")
+    of_users.bought(30, user_id="u0", value=2.5)
+    whole = Log()
+    whole.records = list(of_users.records)
+    whole.shown(40, user_id=None, request_id="r").click(41, user_id=None, request_id="r")
+    whole.click(42, user_id="").click(43, user_id=None).bought(44, user_id=None, value=40.0)
+    expected = run(whole.records, MEANS).readings
+    found = read_engines(run_engines(MEANS, 1, to_log(whole.records), 3))
+    assert differences(found, expected) == []
+
+    def of(readings: Readings, name: str, **labels: str) -> float | None:
+        key = (f"streamer_{name}", frozenset({"window": "1h", **labels}.items()))
+        return readings.get(key)
+
+    spent = {"custom": "spent"}
+    assert of(found, "window_clicks") == 7
+    assert of(found, "clicks_per_user") == 0.4
+    assert of(found, "window_custom_value", **spent) == 42.5
+    assert of(found, "custom_per_user", **spent) == 0.25
+    without = read_engines(run_engines(MEANS, 1, to_log(of_users.records), 3))
+    for end in ("lower", "upper"):
+        for name, labels in ((f"clicks_per_user_{end}", {}), (f"custom_per_user_{end}", spent)):
+            assert of(found, name, **labels) == of(without, name, **labels) is not None
 
 
 # Beyond the bound ------------------------------------------------------------------------------

@@ -105,7 +105,7 @@ def read_users(
     clicks: dict[Segment, int],
     settings: Settings,
 ) -> None:
-    """The series of a window; ``clicks``: those in the window, by segment."""
+    """The series of a window; ``clicks``: those in the window that have a user, by segment."""
     for segment, tally in tallied.items():
         labels = {"window": span.label, **dict(segment)}
         out.support("window_users", labels, tally.users)

@@ -5,12 +5,13 @@ use serde::Deserialize;
 
 use crate::changes::{Segment, Valued};
 use crate::counting::Counting;
-use crate::counting::components::{Change, LIMB_BITS};
+use crate::counting::components::Change;
 use crate::counting::dimensions::Dimensions;
 use crate::counting::named_sums::NamedSums;
 use crate::counting::panes::Panes;
-use crate::counting::statistics::Places;
+use crate::counting::statistics::{Places, limbs};
 use crate::custom::Values;
+use crate::hash::is_anonymous;
 use crate::spec::{Named, Spec};
 
 /// What is added up for a metric.
@@ -21,6 +22,9 @@ pub enum Quantity {
     /// Low and high limb of the values; the low one is not below 0.
     Sum,
     SumHigh,
+    /// Likewise of the events that have a user.
+    SumOfUsers,
+    SumOfUsersHigh,
 }
 
 /// A sum; `metric`: its place in the settings.
@@ -37,11 +41,15 @@ impl CustomSum {
         if self.metric != change.metric {
             return 0;
         }
+        let of_user = i64::from(!is_anonymous(change.user));
+        let (high, low) = limbs(change.value);
         change.sign
             * match self.quantity {
                 Quantity::Events => 1,
-                Quantity::Sum => change.value & ((1 << LIMB_BITS) - 1),
-                Quantity::SumHigh => change.value >> LIMB_BITS,
+                Quantity::Sum => low,
+                Quantity::SumHigh => high,
+                Quantity::SumOfUsers => of_user * low,
+                Quantity::SumOfUsersHigh => of_user * high,
             }
     }
 }
@@ -191,10 +199,12 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::components::LIMB_BITS;
+    use crate::hash::anonymous;
 
     #[test]
     fn limbs_of_negative_values_add_up() {
-        let of = |value: i64, sign: i64, quantity| {
+        let of = |user: u64, value: i64, sign: i64, quantity| {
             let sum = CustomSum {
                 metric: 1,
                 quantity,
@@ -202,19 +212,27 @@ mod tests {
             sum.amount(&Valued {
                 event_ms: 0,
                 segment: 0,
-                user: 0,
+                user,
                 metric: 1,
                 value,
                 sign,
             })
         };
         for value in [0, 1, -1, 5_000_000_000, -5_000_000_000, 1 << 59, -(1 << 59)] {
-            let (low, high) = (of(value, 1, Quantity::Sum), of(value, 1, Quantity::SumHigh));
-            assert!(low >= 0);
-            assert_eq!((high << LIMB_BITS) + low, value);
-            assert_eq!(of(value, -1, Quantity::Sum), -low);
+            let sums = [
+                (Quantity::Sum, Quantity::SumHigh, value),
+                (Quantity::SumOfUsers, Quantity::SumOfUsersHigh, 0),
+            ];
+            for (low, high, of_nobody) in sums {
+                for (user, expected) in [(2, value), (anonymous(2), of_nobody)] {
+                    let found = (of(user, value, 1, low), of(user, value, 1, high));
+                    assert!(found.0 >= 0);
+                    assert_eq!((found.1 << LIMB_BITS) + found.0, expected);
+                    assert_eq!(of(user, value, -1, low), -found.0);
+                }
+            }
         }
-        assert_eq!(of(7, -1, Quantity::Events), -1);
+        assert_eq!(of(2, 7, -1, Quantity::Events), -1);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::counting::named_sums::NamedSums;
 use crate::counting::off_policy::PolicySum;
 use crate::counting::panes::Panes;
 use crate::counting::scores::Scores;
+use crate::hash::is_anonymous;
 use crate::spec::{Classes, Spec, Statistic};
 
 /// Groups of users by hash, of which intervals are made.
@@ -36,7 +37,7 @@ struct Traffic {
 /// Places of the statistics of engagement.
 #[derive(Debug, Default)]
 struct Engagement {
-    user_clicks: u32,
+    clicks_of_users: u32,
     dwells: u32,
     dwell_ms: u32,
     dwell_class: u32,
@@ -65,6 +66,7 @@ enum Quantity {
     Views,
     SessionMs,
     ValueHigh,
+    ClicksOfUsers,
 }
 
 /// The families that the settings ask for, and where their statistics stand.
@@ -168,11 +170,12 @@ impl Statistics {
                 panes.add(event_ms, segment, place, sign * amount);
             }
         }
-        if let (Some(at), Kind::Configured(0)) = (&self.engagement, change.kind) {
-            panes.add(event_ms, segment, at.user_clicks, sign);
+        let of_user = i64::from(!is_anonymous(change.user));
+        if let (Some(at), Kind::Configured(0), 1) = (&self.engagement, change.kind, of_user) {
+            panes.add(event_ms, segment, at.clicks_of_users, sign);
         }
         let amounts: &[(Quantity, i64)] = match change.kind {
-            Kind::Configured(0) => &[(Quantity::Clicks, 1)],
+            Kind::Configured(0) => &[(Quantity::Clicks, 1), (Quantity::ClicksOfUsers, of_user)],
             Kind::Conversion => &[
                 (Quantity::Conversions, 1),
                 (Quantity::Value, low),
@@ -329,7 +332,7 @@ fn is_known(name: &str) -> bool {
         "converted",
         "shown_at",
         "clicks_at",
-        "user_clicks",
+        "clicks_of_users",
         "dwells",
         "dwell_ms",
         "dwell_bucket",
@@ -369,7 +372,7 @@ fn traffic_of(places: &Places<'_>) -> Result<Traffic, String> {
 
 fn engagement_of(places: &Places<'_>) -> Result<Engagement, String> {
     Ok(Engagement {
-        user_clicks: places.at("user_clicks")?,
+        clicks_of_users: places.at("clicks_of_users")?,
         dwells: places.at("dwells")?,
         dwell_ms: places.at("dwell_ms")?,
         dwell_class: places.at("dwell_class_0")?,
@@ -383,7 +386,8 @@ fn engagement_of(places: &Places<'_>) -> Result<Engagement, String> {
     })
 }
 
-fn limbs(micros: i64) -> (i64, i64) {
+/// High and low limb; the low one is not below 0.
+pub(super) fn limbs(micros: i64) -> (i64, i64) {
     (micros >> LIMB_BITS, micros & ((1 << LIMB_BITS) - 1))
 }
 
