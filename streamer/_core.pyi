@@ -75,7 +75,7 @@ class Core:
 
     @property
     def is_stale(self) -> bool:
-        """Whether all sums over users are to be computed anew, at once."""
+        """Whether all sums over users are to be computed again, at once."""
 
     def take_rejected(
         self,

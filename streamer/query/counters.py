@@ -37,6 +37,11 @@ class Known:
         """What partitions say of a log, those that know it."""
         return [header.topics[log] for header in self.headers if log in header.topics]
 
+    def by_log(self, of: Callable[[TopicState], int]) -> Iterator[Sample]:
+        """The sum over partitions, for each log."""
+        for name in self.settings.logs:
+            yield (name,), sum(map(of, self.topics(name)))
+
 
 Sample = tuple[tuple[str, ...], int | float]
 """Label values, and the value."""
@@ -89,17 +94,18 @@ _declare = declaring(COUNTERS, "acceptance")
 )
 def _events(known: Known) -> Iterator[Sample]:
     """Records seen: accepted, duplicates, late, rejected and ignored."""
-    for name in known.settings.logs:
-        topics = known.topics(name)
-        outcomes = [t.accepted + t.duplicates + t.late + t.ignored for t in topics]
-        yield (name,), sum(outcomes) + sum(sum(t.rejected.values()) for t in topics)
+
+    def seen(topic: TopicState) -> int:
+        counted = topic.accepted + topic.duplicates + topic.late + topic.ignored
+        return counted + sum(topic.rejected.values())
+
+    return known.by_log(seen)
 
 
 @_declare("accepted_total", "topic", formula="accepted events", unit="events")
 def _accepted(known: Known) -> Iterator[Sample]:
     """Events accepted, and counted."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.accepted for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.accepted)
 
 
 @_declare(
@@ -110,8 +116,7 @@ def _accepted(known: Known) -> Iterator[Sample]:
 )
 def _duplicates(known: Known) -> Iterator[Sample]:
     """Copies of an accepted event_id within the horizon."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.duplicates for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.duplicates)
 
 
 @_declare(
@@ -119,8 +124,7 @@ def _duplicates(known: Known) -> Iterator[Sample]:
 )
 def _late(known: Known) -> Iterator[Sample]:
     """Events later than max_lateness; dead-lettered."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.late for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.late)
 
 
 @_declare(
@@ -140,15 +144,13 @@ def _rejected(known: Known) -> Iterator[Sample]:
 @_declare("ignored_total", "topic", formula="records of a kind in kind.ignored", unit="records")
 def _ignored(known: Known) -> Iterator[Sample]:
     """Records that a source says are not to be counted."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.ignored for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.ignored)
 
 
 @_declare("anonymous_total", "topic", formula="accepted events without a user", unit="events")
 def _anonymous(known: Known) -> Iterator[Sample]:
     """Accepted events without a user: they count in no metric of users."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.anonymous for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.anonymous)
 
 
 @_declare(
@@ -159,8 +161,7 @@ def _anonymous(known: Known) -> Iterator[Sample]:
 )
 def _cut_values(known: Known) -> Iterator[Sample]:
     """Values of dimensions that were cut, as they are too long."""
-    for name in known.settings.logs:
-        yield (name,), sum(topic.cut_values for topic in known.topics(name))
+    return known.by_log(lambda topic: topic.cut_values)
 
 
 @_declare("unattributed_total", "topic", formula="final and joined to nothing", unit="events")

@@ -248,7 +248,7 @@ class _Windows:
         return Window(*made, self.kept.panes, items, since_ms, marks)
 
     def _all(self, since_ms: int, marks: Mapping[str, Marks]) -> dict[str, Window]:
-        """Label → window, made anew where it has marks."""
+        """Label → window, read again where it has marks."""
         windows = dict(self.whole)
         for number, ring in enumerate(self.rings, 1):
             if ring.label in marks:

@@ -16,6 +16,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Series
+from streamer.metrics.item_counts import CLICKED
 from streamer.metrics.layout import Layout
 from streamer.metrics.user_sums import positive_users, rate_sum, users_stats
 from streamer.state.began import Began
@@ -100,7 +101,7 @@ class Times:
         for items in [began.items for began in self._all]:
             for number in numbers:
                 found = np.maximum(found, items.rings.get(number, 0))
-            found[1] = max(found[1], items.clicked_ms)
+            found[CLICKED] = max(found[CLICKED], items.clicked_ms)
             for k in counts.cutoffs:
                 found[counts.top(k)] = max(found[counts.top(k)], items.cutoffs.get(k, 0))
                 for place in (counts.weight(k), counts.excess(k)):

@@ -3,134 +3,13 @@ rewriting of each record, over logs with every trouble."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from streamer.settings.event_fields import field_names
-from streamer.settings.load import parse
-from streamer.settings.model import Settings
-from streamer.testing import Engines, LogRecord, chunks_of
-from tests.oracle.shape import Readings
-from tests.support.agreement import DOCUMENTS, SETTINGS, random_records, read_engines
-
-OF_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
-NAMES = ("defaults", "few values")
-SINGULAR = {
-    "impressions": "impression",
-    "clicks": "click",
-    "conversions": "conversion",
-    "sessions": "session",
-}
-Object = dict[str, Any]
-
-
-def nested(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
-    """Times and ids in objects of their own, dimensions as keys and values, items in elements."""
-    made: Object = {"head": {}, "context": [], "body": {}}
-    for name, value in event.items():
-        if name in ("ts", "event_id"):
-            made["head"][f"the.{name}"] = value
-        elif name == "user_id":
-            made["head"]["actor"] = [{"ids": [None, value]}]
-        elif name in dimensions:
-            made["context"].append({"key": name, "value": {"text": value}})
-        elif name == "items" and isinstance(value, list):
-            made["body"]["list"] = [{"it": x} if isinstance(x, dict) else x for x in value]
-        else:
-            made["body"][name] = value
-    return made
-
-
-def flat(kind: str, event: Object, dimensions: tuple[str, ...]) -> Object:
-    """Everything at the top, under a prefix."""
-    return {f"x_{name}": value for name, value in event.items()}
-
-
-def sources_of(shape: str, settings: Settings) -> list[Object]:
-    """Settings that read a shape."""
-    customs = {name for names in settings.custom_fields.values() for name in names}
-    others = (*settings.policy_fields, *customs)
-    fields: Object
-    if shape == "flat":
-        every = [*("ts", "event_id", "user_id", "request_id", "items", "reference", "held_out")]
-        every += ("feedback", "dwell_ms", "start_ts", "end_ts", "session_id", "action")
-        fields = {name: f"x_{name}" for name in (*every, *settings.dimension_names)}
-        fields |= {name: [name, f"$.x_{name}"] for name in (*OF_ITEM, *others, "value")}
-        of_items: Object = {}
-        roots = [""]
-    else:
-        fields = {
-            "ts": 'head["the.ts"]',
-            "event_id": 'head["the.event_id"]',
-            "user_id": ["head.nobody", "head.actor[0].ids[1]", {"header": "none"}],
-        }
-        of_items = {"items": "body.list"}
-        for name in (*OF_ITEM, *others, "value"):
-            of_items[name] = [f"it.{name}", f"$.body.{name}"]
-        roots = ["body", "context[key={}].value.text"]
-    made = []
-    for kind, key in SINGULAR.items():
-        own = {
-            k: v for k, v in of_items.items() if kind != "sessions" and k in _known(settings, kind)
-        }
-        made.append(
-            {"topics": [kind], "kind": {"fixed": key}, "roots": roots, key: {"fields": own}}
-        )
-        taken = {name for name in fields if name in _known(settings, kind)}
-        made[-1]["fields"] = {name: fields[name] for name in taken}
-    return made
-
-
-def _known(settings: Settings, kind: str) -> set[str]:
-    of_policies = settings.policy_fields if kind == "impressions" else ()
-    names = (*field_names(kind), *settings.dimension_names, *settings.custom_fields[kind])
-    return {*names, *of_policies} - {"type"}
-
-
-def counted(settings: Settings, log: list[LogRecord]) -> Readings:
-    engines = Engines(settings, 2)
-    for chunk in chunks_of(log, 40, seed=3):
-        engines.feed(chunk)
-    engines.finish()
-    readings = read_engines(engines)
-    return {key: value for key, value in readings.items() if "rejected" not in key[0]}
-
-
-def rewritten(
-    log: list[LogRecord], rewrite: Callable[[str, Object], Object]
-) -> tuple[list[LogRecord], list[LogRecord]]:
-    """A log in our shape, and in another one."""
-    ours, theirs = [], []
-    for record in log:
-        value = record.value or b""
-        try:
-            event = json.loads(value)
-        except ValueError:
-            event = None
-        if isinstance(event, dict):
-            event.pop("type", None)
-            event = {name: x for name, x in event.items() if x != ""}  # as if it were missing
-            value = json.dumps(event).encode()
-        ours.append(
-            LogRecord(record.kind, record.partition, record.offset, record.record_ms, value)
-        )
-        if isinstance(event, dict):
-            value = json.dumps(rewrite(record.kind, event)).encode()
-        theirs.append(
-            LogRecord(record.kind, record.partition, record.offset, record.record_ms, value)
-        )
-    return ours, theirs
+from tests.support.shapes import NAMES, SHAPES, counted, shaped
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("shape", "write"), [("flat", flat), ("nested", nested)])
-def test_another_shape_counts_the_same(shape: str, write: Any, name: str) -> None:
-    settings = SETTINGS[name]
-    records, _ = random_records(7, name, 1500, 2)
-    log = [LogRecord(r.topic, r.partition, r.offset, r.record_ms, r.raw) for r in records]
-    ours, theirs = rewritten(log, lambda k, e: write(k, e, settings.dimension_names))
-    document = {**DOCUMENTS[name], "sources": sources_of(shape, settings)}
-    assert counted(parse(document), theirs) == counted(settings, ours)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_another_shape_counts_the_same(shape: str, name: str) -> None:
+    log = shaped(7, name, shape)
+    assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)

@@ -18,8 +18,7 @@ from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing import LogRecord
-from tests.ingest.test_mapped_logs import NAMES, counted, flat, nested, rewritten, sources_of
-from tests.support.agreement import DOCUMENTS, SETTINGS, random_records
+from tests.support.shapes import NAMES, SHAPES, counted, shaped
 
 ALWAYS = 2**62
 Object = dict[str, Any]
@@ -59,16 +58,12 @@ def rekeyed(settings: Settings, log: list[LogRecord]) -> Iterator[LogRecord]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("shape", "write"), [("flat", flat), ("nested", nested)])
-def test_a_rekeyed_log_counts_the_same(shape: str, write: Any, name: str) -> None:
-    settings = SETTINGS[name]
-    records, _ = random_records(11, name, 1500, 2)
-    log = [LogRecord(r.topic, r.partition, r.offset, r.record_ms, r.raw) for r in records]
-    _, theirs = rewritten(log, lambda k, e: write(k, e, settings.dimension_names))
-    mapped = parse({**DOCUMENTS[name], "sources": sources_of(shape, settings)})
-    made = list(rekeyed(mapped, theirs))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_rekeyed_log_counts_the_same(shape: str, name: str) -> None:
+    log = shaped(11, name, shape)
+    made = list(rekeyed(log.mapped, log.theirs))
     assert sum(record.value != b"{" for record in made) > 1000
-    assert counted(settings, made) == counted(mapped, theirs)
+    assert counted(log.settings, made) == counted(log.mapped, log.theirs)
 
 
 SOURCE: Mapping[str, Any] = {

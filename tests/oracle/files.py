@@ -9,9 +9,10 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import decode, moment_ms
+from .decoding import decode
 from .parsing import MAX_RECORD_BYTES, BrokenError, Whole, parse
 from .shape import LINE_TYPES, Record
+from .times import moment_ms
 
 
 def records_of_file(

@@ -12,8 +12,8 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import fields_of_custom
 from .shape import KINDS, Record
+from .values import fields_of_custom
 
 Raw = bytes | None
 

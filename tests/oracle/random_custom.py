@@ -7,7 +7,7 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import fields_of_custom
+from .values import fields_of_custom
 
 ODD = (0, -0.0, 7, 0.0000004, 0.0000005, -0.000999, 0.001, 1e12, -1e12, 1e9, 1.5e9, None)
 Payload = dict[str, Any]

@@ -6,8 +6,10 @@ from typing import Any
 
 from streamer.settings.model import Settings
 
-from .decoding import check_overwritten, event_of, fields_of_custom, fields_of_policies
+from .decoding import event_of, read_items
+from .overwritten import check_overwritten
 from .parsing import MAX_DEPTH, BrokenError, depth, parse
+from .values import fields_of_custom, fields_of_policies
 
 ANY = frozenset({"any"})
 """What is no JSON may be called by whatever was wrong before its first stray character."""
@@ -47,7 +49,7 @@ def reasons(topic: str, raw: bytes | None, settings: Settings) -> frozenset[str]
         return frozenset({reason}) if reason == "too_large" else ANY
     found = {"too_deep"} if depth(value) > MAX_DEPTH else set()
     try:
-        check_overwritten(topic, value, settings)
+        check_overwritten(topic, value, settings, read_items)
     except BrokenError as error:
         found.add(str(error))
     names, of_policies = settings.events.fields, fields_of_policies(settings)

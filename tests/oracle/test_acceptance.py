@@ -11,12 +11,13 @@ import pytest
 from streamer.settings.load import parse
 
 from .acceptance import accept
-from .decoding import decode, moment_ms
+from .decoding import decode
 from .files import murmur2, partition_of, strays_of_file
 from .oracle import Record, records_of_file, records_of_log, run
 from .parsing import BrokenError, Decimals, Whole
 from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
+from .times import moment_ms
 
 # Acceptance ----------------------------------------------------------------------------------
 

@@ -140,9 +140,7 @@ def agree(changed: Changed, run: Run) -> None:
             return span not in before or what not in known
 
         if is_ours:
-            late = {
-                what for what in sums_of_kinds if "users" in known
-            }  # never read: see Times.users
+            late = sums_of_kinds if "users" in known else set()  # never read: see Times.users
             new = [key for key in sums if is_new(key[0], key[-1]) and is_past(key, since_ms)]
             assert [key for key in new if key[0] not in before or key[-1] not in late] == []
         due = from_then_on(sums, since_ms, is_new)
