@@ -3,6 +3,7 @@
 
 mod draft;
 mod event;
+mod explaining;
 mod mapping;
 mod names;
 mod reason;
@@ -13,6 +14,7 @@ mod times;
 use draft::{CustomFields, Draft, Field, Reading};
 pub use draft::{NativeEvent, Unit};
 pub use event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
+pub use explaining::Explained;
 use mapping::Mapping;
 use names::Names;
 pub use reason::Reason;
@@ -21,6 +23,7 @@ pub use settings::{RecordLimits, RecordSettings};
 
 use smallvec::SmallVec;
 
+use crate::formats::{Format, Text, Values};
 use crate::hash::HashKey;
 use crate::json::{self, Reader};
 use crate::kafka::{BLOCK, Record};
@@ -48,6 +51,7 @@ pub struct Decoder {
 #[derive(Debug)]
 struct Source {
     values: ValueSettings,
+    format: Values,
     layout: Layout,
 }
 
@@ -104,7 +108,10 @@ impl Decoder {
         let mut sources = Vec::new();
         for source in &settings.sources {
             let layout = match &source.layout {
-                LayoutSpec::Flat(spec) => Layout::Flat(Flat::new(spec, &known)?),
+                LayoutSpec::Flat(spec) if source.format == Format::Json => {
+                    Layout::Flat(Flat::new(spec, &known)?)
+                }
+                LayoutSpec::Flat(_) => return Err("only mapped sources have a format".to_owned()),
                 LayoutSpec::Mapped(spec) => {
                     let field_of = |kind, name: &str| known.find(kind, name);
                     let mapping = Mapping::new(spec, feedback, &field_of)?;
@@ -113,6 +120,7 @@ impl Decoder {
             };
             sources.push(Source {
                 values: source.values.clone(),
+                format: Values::new(source.format),
                 layout,
             });
         }
@@ -168,6 +176,26 @@ impl Decoder {
             });
         }
     }
+
+    /// The text of a record of a source; None where it has none.
+    pub fn text<'a>(
+        &self,
+        source: usize,
+        value: &'a [u8],
+        own: &'a mut String,
+    ) -> Option<&'a [u8]> {
+        let max_bytes = self.rules.limits.max_bytes;
+        match self.sources[source].format.text(value, max_bytes, own) {
+            Ok(Text::Here(text)) => Some(text),
+            Ok(Text::Written) => Some(own.as_bytes()),
+            Err(_) => None,
+        }
+    }
+
+    /// The format of a source, and its schemas.
+    pub fn format(&mut self, source: usize) -> &mut Values {
+        &mut self.sources[source].format
+    }
 }
 
 impl Decoder {
@@ -194,54 +222,6 @@ impl Decoder {
             true => Err(Reason::TooLarge),
             false => Ok(kind),
         }
-    }
-}
-
-/// Why a record is no event.
-#[derive(Clone, Debug)]
-pub struct Explained {
-    /// None where it is one.
-    pub reason: Option<Reason>,
-    /// What it is, as far as that is known.
-    pub kind: Option<EventKind>,
-    /// Our name of the field that the reason is about; "" where it is the whole.
-    pub field: String,
-    /// Of which element of a list, from 0.
-    pub element: Option<u32>,
-    /// What stands there.
-    pub found: Option<String>,
-}
-
-impl Decoder {
-    /// Why a record is no event, for people.
-    pub fn explain(&mut self, source: usize, record: &Record) -> Explained {
-        self.drafts[0].clear();
-        let reason = self.decode(source, record).err();
-        let draft = &self.drafts[0];
-        let text = std::str::from_utf8(record.value.unwrap_or_default()).unwrap_or_default();
-        let text = draft.text_of(text);
-        let at = draft.place.at as usize;
-        let kind = match &self.sources[source].layout {
-            Layout::Flat(flat) => Some(flat.kind),
-            Layout::Mapped(_) => draft.kind,
-        };
-        let mut reader = Reader::starting(text, at, self.rules.limits.max_depth);
-        let is_value = at < text.len() && reader.skip(0).is_ok();
-        let found = is_value.then(|| text.get(at..reader.at())).flatten();
-        let found = found.map(str::trim);
-        let name = draft.place.field.map(|field| self.name_of(field));
-        Explained {
-            reason,
-            kind,
-            field: name.unwrap_or_default(),
-            element: draft.place.element.checked_sub(1),
-            found: found.map(str::to_owned),
-        }
-    }
-
-    fn name_of(&self, field: Field) -> String {
-        let known = self.names.iter().find(|(_, other)| *other == field);
-        known.map_or_else(|| field.name().to_owned(), |(name, _)| name.clone())
     }
 }
 
@@ -316,28 +296,39 @@ impl Source {
         draft: &mut Draft,
         record: &Record<'a>,
     ) -> Result<(EventKind, &'a str), Reason> {
-        let value = record.value.ok_or(Reason::Json)?;
-        if value.len() > rules.limits.max_bytes {
+        let (value, max_bytes) = (record.value.ok_or(Reason::Json)?, rules.limits.max_bytes);
+        if value.len() > max_bytes {
             return Err(Reason::TooLarge);
         }
-        let text = std::str::from_utf8(value).map_err(|_| Reason::Json);
-        let filled = text.and_then(|text| {
-            let kind = match &self.layout {
-                Layout::Flat(flat) => {
-                    draft.fill(&self.reading(flat, rules, text), &flat.fields)?;
-                    flat.kind
-                }
-                Layout::Mapped(mapping) => {
-                    mapping.fill(draft, record, text, (rules, &self.values))?
-                }
-            };
-            Ok((kind, text))
-        });
-        match filled {
-            Err(Reason::Ignored) => filled,
+        draft.clear();
+        let value = match self.format.text(value, max_bytes, &mut draft.text)? {
+            Text::Here(text) => text,
+            Text::Written => &[],
+        };
+        match self.fill(rules, draft, record, value) {
+            Err(Reason::Ignored) => Err(Reason::Ignored),
             Err(_) if json::depth(value) > rules.limits.max_depth => Err(Reason::TooDeep),
             found => found,
         }
+    }
+
+    /// `value`: the text of the record, where the draft does not have one of its own.
+    fn fill<'a>(
+        &self,
+        rules: &Rules,
+        draft: &mut Draft,
+        record: &Record,
+        value: &'a [u8],
+    ) -> Result<(EventKind, &'a str), Reason> {
+        let text = std::str::from_utf8(value).map_err(|_| Reason::Json)?;
+        let kind = match &self.layout {
+            Layout::Flat(flat) => {
+                draft.fill(&self.reading(flat, rules, text), &flat.fields)?;
+                flat.kind
+            }
+            Layout::Mapped(mapping) => mapping.fill(draft, record, text, (rules, &self.values))?,
+        };
+        Ok((kind, text))
     }
 
     fn reading<'a>(&'a self, flat: &'a Flat, rules: &'a Rules, record: &'a str) -> Reading<'a> {
@@ -353,10 +344,9 @@ impl Source {
 }
 
 impl Draft {
-    /// Fills it from an object whose fields stand at its top.
+    /// Fills it, which is empty, from an object whose fields stand at its top.
     fn fill(&mut self, reading: &Reading, fields: &Names<Field>) -> Result<(), Reason> {
         let record = reading.record;
-        self.clear();
         let mut reader = Reader::new(record, reading.rules.limits.max_depth);
         if reader.peek() != b'{' {
             reader.skip(0)?;

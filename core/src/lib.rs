@@ -10,6 +10,7 @@ pub mod counting;
 pub mod custom;
 pub mod decode;
 pub mod experiments;
+pub mod formats;
 pub mod hash;
 pub mod json;
 pub mod kafka;

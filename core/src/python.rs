@@ -20,6 +20,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::columns::Columns;
 use crate::counting::panes;
 use crate::decode::Decoder;
+use crate::formats::SchemaText;
 use crate::kafka;
 use crate::partition::Partition;
 use crate::spec::{Limits, Spec};
@@ -61,8 +62,8 @@ impl Core {
     // Feeding
 
     /// Takes in records of a log, in offset order, from its next offset on; `beside`: their keys and
-    /// headers (as Kafka sends them, behind their number), where there are any. Returns what was fed.
-    /// OverflowError where a sum would pass 2**62.
+    /// headers (as Kafka sends them, behind their number), where there are any. Returns what was
+    /// fed, and the schema without which it is not all. OverflowError where a sum would pass 2**62.
     #[pyo3(signature = (log, offsets, record_ms, values, beside=Vec::new()))]
     fn feed_records(
         &mut self,
@@ -94,6 +95,15 @@ impl Core {
         let to = Feeding::new(log, &mut self.decoder, &mut self.partition, &self.limits);
         let scratch = &mut self.scratch;
         py.detach(move || to.batches(scratch, &blob, &aborted, check_crcs))
+    }
+
+    /// Makes a schema of a log known, or its records rejected. ValueError: it cannot be used.
+    fn set_schema(&mut self, log: &str, id: u32, schema: Option<SchemaText>) -> PyResult<()> {
+        let source = self.partition.logs[log_of(&self.partition, log)?].source;
+        let format = self.decoder.format(source);
+        format
+            .set(id, schema.as_ref())
+            .map_err(PyValueError::new_err)
     }
 
     /// What was fed is taken in; `at_end`: logs of which everything was read.

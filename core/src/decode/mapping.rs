@@ -185,7 +185,8 @@ impl Mapping {
         })
     }
 
-    /// Fills a draft from a record, and returns the kind of its event.
+    /// Fills a draft, which is empty but for the text that was made of a record, and returns the kind
+    /// of its event. `text`: that of the record, where the draft has none.
     pub fn fill(
         &self,
         draft: &mut Draft,
@@ -193,8 +194,7 @@ impl Mapping {
         text: &str,
         (rules, values): (&Rules, &ValueSettings),
     ) -> Result<EventKind, Reason> {
-        draft.clear();
-        if self.beside.is_empty() {
+        if self.beside.is_empty() && draft.text.is_empty() {
             return self.fill_from(draft, (text, text.len()), (rules, values));
         }
         let mut own = std::mem::take(&mut draft.text);

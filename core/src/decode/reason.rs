@@ -30,13 +30,15 @@ pub enum Reason {
     Custom,
     /// What a record is, is not known.
     Kind,
+    /// Not in the format of its source, or its schema cannot be used.
+    Schema,
     /// Known, and not to be counted: no reject.
     Ignored,
 }
 
 impl Reason {
     /// Every reason; their numbers are their places.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Json,
         Self::Object,
         Self::TooLarge,
@@ -63,6 +65,7 @@ impl Reason {
         Self::ItemCategory,
         Self::Custom,
         Self::Kind,
+        Self::Schema,
         Self::Ignored,
     ];
 
@@ -95,6 +98,7 @@ impl Reason {
             Self::ItemCategory => "item_category",
             Self::Custom => "custom",
             Self::Kind => "kind",
+            Self::Schema => "schema",
             Self::Ignored => "ignored",
         }
     }

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::custom::CustomField;
 use crate::decode::mapping::MappingSpec;
+use crate::formats::Format;
 use crate::weights::Policies;
 
 /// A part of the spec.
@@ -26,6 +27,9 @@ pub struct RecordSettings {
 #[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     pub values: ValueSettings,
+    /// Of what is mapped.
+    #[serde(default)]
+    pub format: Format,
     pub layout: LayoutSpec,
 }
 

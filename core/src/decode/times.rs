@@ -87,7 +87,7 @@ fn fraction(tail: &[u8]) -> Option<(i64, &[u8])> {
     };
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, zone) = rest.split_at_checked(count)?;
-    let digit = |i| i64::from(digits.get(i).map_or(0, |byte| byte - b'0'));
+    let digit = |i| i64::from(digits.get(i).map_or(0, |byte: &u8| *byte - b'0'));
     let tenths = (0..7).fold(0, |value, i| value * 10 + digit(i));
     (count > 0).then_some(((tenths + 5) / 10, zone))
 }

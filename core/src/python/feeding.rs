@@ -18,8 +18,9 @@ use crate::spec::Limits;
 type Fingerprint = (i64, i64, u32);
 /// A range of lost offsets (first, end) and why.
 type Skipped = (i64, i64, &'static str);
-/// How many records there were, the last of them, and what was lost.
-pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>);
+/// How many records there were, the last of them, what was lost, and the id of the schema without
+/// which the next record cannot be read.
+pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Option<u32>);
 
 fn fingerprint(record: &kafka::Record) -> Fingerprint {
     let mut crc = flate2::Crc::new();
@@ -33,6 +34,8 @@ pub(super) struct Feeding<'a> {
     decoder: &'a mut Decoder,
     partition: &'a mut Partition,
     limits: &'a Limits,
+    fed: u64,
+    unknown_schema: Option<u32>,
 }
 
 impl<'a> Feeding<'a> {
@@ -47,15 +50,32 @@ impl<'a> Feeding<'a> {
             decoder,
             partition,
             limits,
+            fed: 0,
+            unknown_schema: None,
         }
     }
 
-    /// Decodes some records, and takes them in.
-    fn feed(&mut self, records: &[kafka::Record]) -> Result<(), Overflow> {
-        let mut events = SmallVec::new();
+    /// Decodes some records, and takes them in, up to one whose schema is not known; then no others.
+    /// Returns the last of them.
+    fn feed<'r>(
+        &mut self,
+        records: &'r [kafka::Record<'r>],
+    ) -> Result<Option<&'r kafka::Record<'r>>, Overflow> {
+        if self.unknown_schema.is_some() {
+            return Ok(None);
+        }
         let source = self.log().source;
-        self.decoder.decode_all(source, records, &mut events);
-        self.partition.feed(self.log, records, &events)
+        let format = self.decoder.format(source);
+        let ids = records.iter().map(|record| format.unknown(record));
+        let unknown = ids.enumerate().find_map(|(at, id)| Some((at, id?)));
+        let known = unknown.map_or(records.len(), |(at, _)| at);
+        self.unknown_schema = unknown.map(|(_, id)| id);
+        let mut events = SmallVec::new();
+        self.decoder
+            .decode_all(source, &records[..known], &mut events);
+        self.partition.feed(self.log, records, &events)?;
+        self.fed += known as u64;
+        Ok(records[..known].last())
     }
 
     fn log(&mut self) -> &mut TopicLog {
@@ -65,9 +85,12 @@ impl<'a> Feeding<'a> {
     pub fn records(mut self, given: &GivenRecords) -> Result<Fed, Overflow> {
         self.partition.rejected.set_room(Room::UNBOUNDED);
         let new: Vec<kafka::Record> = given.since(self.log().next_offset).collect();
-        new.chunks(kafka::BLOCK)
-            .try_for_each(|block| self.feed(block))?;
-        Ok((new.len() as u64, new.last().map(fingerprint), Vec::new()))
+        let mut last = None;
+        for block in new.chunks(kafka::BLOCK) {
+            last = self.feed(block)?.or(last);
+        }
+        let last = last.map(fingerprint);
+        Ok((self.fed, last, Vec::new(), self.unknown_schema))
     }
 
     pub fn batches(
@@ -88,21 +111,29 @@ impl<'a> Feeding<'a> {
         };
         let (mut fed, mut last) = (Ok(()), None);
         let read = kafka::read(blob, &options, scratch, |records| {
-            if fed.is_ok() {
-                fed = self.feed(records);
+            if fed.is_err() {
+                return;
             }
-            if let Some(record) = records.last().filter(|record| record.is_last) {
-                last = Some(fingerprint(record));
+            match self.feed(records) {
+                Ok(Some(record)) if record.is_last || self.unknown_schema.is_some() => {
+                    last = Some(fingerprint(record));
+                }
+                Ok(_) => {}
+                Err(error) => fed = Err(error),
             }
         });
         scratch.trim();
         fed.map_err(overflow)?;
-        let found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let mut found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let unknown_schema = self.unknown_schema;
         let log = self.log();
-        log.next_offset = log.next_offset.max(found.next_offset);
+        match unknown_schema {
+            None => log.next_offset = log.next_offset.max(found.next_offset),
+            Some(_) => found.skipped.retain(|s| s.first < log.next_offset),
+        }
         let skipped = found.skipped.iter();
         let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
-        Ok((found.records, last, skipped))
+        Ok((self.fed, last, skipped, unknown_schema))
     }
 }
 

@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict};
 use super::names::LogDecoder;
 use crate::changes::Kind;
 use crate::decode::{Body, Decoder, Event, EventKind, Reason, RecordSettings};
+use crate::formats::SchemaText;
 use crate::hash::HashKey;
 use crate::kafka;
 
@@ -86,6 +87,8 @@ impl DecodingSpec {
 pub struct RecordDecoder {
     logs: LogDecoder,
     key: HashKey,
+    /// (log, id) → the text of a schema with its references, or None.
+    schema_of: Option<Py<PyAny>>,
 }
 
 /// Reason (None: it is an event), kind of the event, our name of the field, number of the element
@@ -100,12 +103,19 @@ type Explained = (
 
 #[pymethods]
 impl RecordDecoder {
+    /// `schema_of`: called with a log and the id of a schema that is met for the first time; gives
+    /// what `Core.set_schema` takes.
     #[new]
-    fn new(spec_json: &[u8]) -> PyResult<Self> {
+    #[pyo3(signature = (spec_json, schema_of=None))]
+    fn new(spec_json: &[u8], schema_of: Option<Py<PyAny>>) -> PyResult<Self> {
         let spec = DecodingSpec::read(spec_json)?;
         let key = spec.hash_key;
         let logs = spec.decoder()?;
-        Ok(Self { logs, key })
+        Ok(Self {
+            logs,
+            key,
+            schema_of,
+        })
     }
 
     /// The values of an event of a log, or the reason why a record is none. Ids
@@ -120,7 +130,7 @@ impl RecordDecoder {
         headers: Option<&[u8]>,
         timestamp_ms: i64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let source = self.logs.source_of(log)?;
+        let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
         match self.logs.decoder.decode(source, &record) {
             Ok(event) => Ok(as_dict(py, &event)?.into_any()),
@@ -130,8 +140,8 @@ impl RecordDecoder {
 
     /// Epoch milliseconds of a valid event; None of any other record.
     #[pyo3(signature = (log, value))]
-    fn time_of(&mut self, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
-        let source = self.logs.source_of(log)?;
+    fn time_of(&mut self, py: Python<'_>, log: &str, value: &[u8]) -> PyResult<Option<i64>> {
+        let source = self.ready(py, log, Some(value))?;
         let record = record_of(Some(value), None, None, 0);
         let event = self.logs.decoder.decode(source, &record);
         Ok(event.ok().map(|event| event.event_ms))
@@ -141,22 +151,52 @@ impl RecordDecoder {
     #[pyo3(signature = (log, value, key=None, headers=None, timestamp_ms=0))]
     fn explain(
         &mut self,
+        py: Python<'_>,
         log: &str,
         value: Option<&[u8]>,
         key: Option<&[u8]>,
         headers: Option<&[u8]>,
         timestamp_ms: i64,
     ) -> PyResult<Explained> {
-        let source = self.logs.source_of(log)?;
+        let source = self.ready(py, log, value)?;
         let record = record_of(value, key, headers, timestamp_ms);
         let why = self.logs.decoder.explain(source, &record);
         let (reason, kind) = (why.reason.map(Reason::name), why.kind.map(EventKind::name));
         Ok((reason, kind, why.field, why.element, why.found))
     }
 
+    /// The text of a record, whatever its format; None where it has none.
+    fn text<'py>(
+        &mut self,
+        py: Python<'py>,
+        log: &str,
+        value: &[u8],
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let source = self.ready(py, log, Some(value))?;
+        let mut own = String::new();
+        let found = self.logs.decoder.text(source, value, &mut own);
+        Ok(found.map(|text| PyBytes::new(py, text)))
+    }
+
     /// The hash of an id.
     fn hash(&self, text: &str) -> u64 {
         self.key.of(text.as_bytes())
+    }
+}
+
+impl RecordDecoder {
+    /// The source of a log, once the schema of a value is known or refused.
+    fn ready(&mut self, py: Python<'_>, log: &str, value: Option<&[u8]>) -> PyResult<usize> {
+        let source = self.logs.source_of(log)?;
+        let format = self.logs.decoder.format(source);
+        if let Some(id) = format.unknown(&record_of(value, None, None, 0)) {
+            let schema_of = self.schema_of.as_ref();
+            let found = schema_of.map(|schema_of| schema_of.call1(py, (log, id)));
+            let found = found.transpose()?;
+            let schema: Option<SchemaText> = found.map_or(Ok(None), |found| found.extract(py))?;
+            _ = format.set(id, schema.as_ref()); // what cannot be used is rejected
+        }
+        Ok(source)
     }
 }
 

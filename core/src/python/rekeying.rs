@@ -11,6 +11,7 @@ use super::given::{Beside, GivenRecords};
 use super::names::LogDecoder;
 use super::records::DecodingSpec;
 use crate::decode::{NativeEvent, Reason};
+use crate::formats::SchemaText;
 use crate::kafka;
 
 /// Timestamp, key, value.
@@ -25,12 +26,14 @@ type Refused<'py> = (
     Bound<'py, PyBytes>,
 );
 /// By kind of events and partition what is to be written; what is rejected; how many are ignored;
-/// offset and timestamp of the first record after the time; skipped ranges.
+/// offset and timestamp of the first record after the time, or whose schema is not known; the id of
+/// that schema; skipped ranges.
 type Rekeyed<'py> = (
     Vec<(usize, usize, Vec<Written<'py>>)>,
     Vec<Refused<'py>>,
     u64,
     Option<(i64, i64)>,
+    Option<u32>,
     Vec<(i64, i64, &'static str)>,
 );
 
@@ -70,6 +73,7 @@ struct Found {
     refused: Vec<RefusedRecord>,
     ignored: u64,
     rest: Option<(i64, i64)>,
+    unknown_schema: Option<u32>,
     skipped: Vec<(i64, i64, &'static str)>,
 }
 
@@ -87,6 +91,13 @@ impl Rekeyer {
             scratch: kafka::Scratch::default(),
             event: NativeEvent::default(),
         })
+    }
+
+    /// Makes a schema of a log known: see `Core.set_schema`.
+    fn set_schema(&mut self, log: &str, id: u32, schema: Option<SchemaText>) -> PyResult<()> {
+        let source = self.logs.source_of(log)?;
+        let set = self.logs.decoder.format(source).set(id, schema.as_ref());
+        set.map_err(PyValueError::new_err)
     }
 
     /// Rewrites records of a log, up to the first that is newer than `until_ms`; `beside`: their keys
@@ -147,7 +158,11 @@ impl Rekeyer {
             });
             scratch.trim();
             self.scratch = scratch;
-            let skipped = read?.skipped.into_iter();
+            let mut skipped = read?.skipped;
+            if let Some((offset, _)) = found.rest {
+                skipped.retain(|s| s.first < offset);
+            }
+            let skipped = skipped.into_iter();
             found.skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
             Ok(found)
         });
@@ -177,6 +192,12 @@ impl Rekeyer {
             return;
         }
         if record.timestamp_ms > from.until_ms {
+            found.rest = Some((record.offset, record.timestamp_ms));
+            return;
+        }
+        let format = self.logs.decoder.format(from.source);
+        found.unknown_schema = format.unknown(record);
+        if found.unknown_schema.is_some() {
             found.rest = Some((record.offset, record.timestamp_ms));
             return;
         }
@@ -231,6 +252,7 @@ impl Rekeyer {
             refused.collect(),
             found.ignored,
             found.rest,
+            found.unknown_schema,
             found.skipped,
         )
     }

@@ -1,0 +1,148 @@
+//! Formats of values, where a schema registry says how they are written (Confluent's wire format):
+//! what becomes of a value before its fields are looked for is the text of a JSON object.
+//!
+//! <https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format>
+
+mod avro;
+mod bounded;
+mod builtin;
+mod protobuf;
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::decode::Reason;
+use crate::kafka::Record;
+
+/// The first byte of every value.
+const MAGIC: u8 = 0;
+/// The magic byte and the id of the schema.
+const HEAD_BYTES: usize = 5;
+
+/// How the values of a source are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// Text, and nothing before it.
+    #[default]
+    Json,
+    /// Text behind the id of its schema, which is not looked at: the text says all.
+    JsonSchema,
+    Avro,
+    Protobuf,
+}
+
+/// A schema as the registry has it.
+#[derive(Debug)]
+enum Schema {
+    Avro(avro::Schema),
+    Protobuf(protobuf::Schema),
+    /// One that there is not, or that cannot be used: its records are rejected.
+    Refused,
+}
+
+/// The format of a source, with those of its schemas that are known.
+#[derive(Debug, Default)]
+pub struct Values {
+    format: Format,
+    schemas: HashMap<u32, Schema>,
+}
+
+/// Where the text of a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text<'a> {
+    /// In the value.
+    Here(&'a [u8]),
+    /// In the buffer that was given.
+    Written,
+}
+
+/// The text of a schema as the registry has it, and names and texts of those that it refers to.
+pub type SchemaText = (String, Vec<(String, String)>);
+
+impl Values {
+    pub fn new(format: Format) -> Self {
+        Self {
+            format,
+            schemas: HashMap::new(),
+        }
+    }
+
+    /// Makes a schema known; without its text, records of it are rejected.
+    ///
+    /// # Errors
+    /// Where it cannot be used, in words; its records are then rejected, too.
+    pub fn set(&mut self, id: u32, schema: Option<&SchemaText>) -> Result<(), String> {
+        self.schemas.insert(id, Schema::Refused);
+        let Some((text, references)) = schema else {
+            return Ok(());
+        };
+        let made = match self.format {
+            Format::Avro => Schema::Avro(avro::Schema::new(text, references)?),
+            Format::Protobuf => Schema::Protobuf(protobuf::Schema::new(text, references)?),
+            Format::Json | Format::JsonSchema => return Ok(()),
+        };
+        self.schemas.insert(id, made);
+        Ok(())
+    }
+
+    /// The text of a value, which is written to the buffer where it does not stand in the value.
+    ///
+    /// # Errors
+    /// Where it has none, or its schema is not known; the buffer is then empty.
+    pub fn text<'a>(
+        &self,
+        value: &'a [u8],
+        max_bytes: usize,
+        to: &mut String,
+    ) -> Result<Text<'a>, Reason> {
+        if self.format == Format::Json {
+            return Ok(Text::Here(value));
+        }
+        let (id, payload) = split(value).ok_or(Reason::Schema)?;
+        if self.format == Format::JsonSchema {
+            return Ok(Text::Here(payload));
+        }
+        match self.schemas.get(&id) {
+            Some(Schema::Avro(schema)) => {
+                bounded::write(to, max_bytes, |to| schema.write(payload, to))?;
+            }
+            Some(Schema::Protobuf(schema)) => {
+                bounded::write(to, max_bytes, |to| schema.write(payload, to))?;
+            }
+            Some(Schema::Refused) | None => return Err(Reason::Schema),
+        }
+        Ok(Text::Written)
+    }
+
+    /// The id of the schema that has to be made known before a record can be read.
+    #[inline]
+    pub fn unknown(&self, record: &Record) -> Option<u32> {
+        if matches!(self.format, Format::Json | Format::JsonSchema) {
+            return None;
+        }
+        let (id, _) = split(record.value?)?;
+        (!self.schemas.contains_key(&id)).then_some(id)
+    }
+
+    /// What of a value is text; nothing where that is in another format.
+    pub fn plain<'a>(&self, value: &'a [u8]) -> &'a [u8] {
+        match self.format {
+            Format::Json => value,
+            Format::JsonSchema => split(value).map_or(&[], |(_, text)| text),
+            Format::Avro | Format::Protobuf => &[],
+        }
+    }
+}
+
+/// The id of its schema, and what follows; None where a value has not this form.
+fn split(value: &[u8]) -> Option<(u32, &[u8])> {
+    let (head, payload) = value.split_at_checked(HEAD_BYTES)?;
+    let (magic, id) = head.split_first()?;
+    let id = u32::from_be_bytes(id.try_into().ok()?);
+    (*magic == MAGIC).then_some((id, payload))
+}
+
+#[cfg(test)]
+mod tests;

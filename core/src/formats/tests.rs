@@ -1,0 +1,176 @@
+use super::*;
+
+fn wire(id: u32, payload: &[u8]) -> Vec<u8> {
+    [&[MAGIC][..], &id.to_be_bytes(), payload].concat()
+}
+
+fn text_of(values: &Values, value: &[u8]) -> Result<String, Reason> {
+    let mut own = String::new();
+    let found = values.text(value, 200, &mut own)?;
+    Ok(match found {
+        Text::Here(text) => String::from_utf8(text.to_vec()).unwrap(),
+        Text::Written => own,
+    })
+}
+
+fn with(format: Format, text: &str, references: &[(&str, &str)]) -> Values {
+    let mut values = Values::new(format);
+    let references = references.iter();
+    let references = references.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let schema = (text.to_owned(), references.collect());
+    assert_eq!(values.set(7, Some(&schema)), Ok(()));
+    values
+}
+
+#[test]
+fn json_is_taken_as_it_is_and_behind_an_id() {
+    let plain = Values::new(Format::Json);
+    assert_eq!(text_of(&plain, b"{}"), Ok("{}".to_owned()));
+    let schema = Values::new(Format::JsonSchema);
+    assert_eq!(text_of(&schema, &wire(9, b"{}")), Ok("{}".to_owned()));
+    assert_eq!(text_of(&schema, b"{\"a\": 1}"), Err(Reason::Schema));
+    assert_eq!(text_of(&schema, b"\0\0\0"), Err(Reason::Schema));
+}
+
+#[test]
+fn a_schema_that_is_not_known_is_named() {
+    let values = with(Format::Avro, "\"string\"", &[]);
+    let unknown = |value: &[u8]| {
+        values.unknown(&Record {
+            value: Some(value),
+            ..Record::default()
+        })
+    };
+    assert_eq!(unknown(&wire(8, b"")), Some(8));
+    assert_eq!(unknown(&wire(7, b"")), None);
+    assert_eq!(unknown(b"{}"), None);
+    assert_eq!(text_of(&values, &wire(8, b"\x02a")), Err(Reason::Schema));
+}
+
+const AVRO: &str = r#"{"type": "record", "name": "Event", "namespace": "shop", "fields": [
+    {"name": "user", "type": ["null", "string"]},
+    {"name": "at", "type": {"type": "long", "logicalType": "timestamp-micros"}},
+    {"name": "raw", "type": "bytes"},
+    {"name": "items", "type": {"type": "array", "items": {"type": "record", "name": "Item",
+        "fields": [{"name": "id", "type": "int"}, {"name": "score", "type": "double"}]}}},
+    {"name": "tags", "type": {"type": "map", "values": "boolean"}}]}"#;
+
+#[test]
+fn avro_becomes_plain_json() {
+    let values = with(Format::Avro, AVRO, &[]);
+    // "u", 1000001 us, "ok", one item (5, 0.5), one tag.
+    let payload = [
+        &b"\x02\x02u\x82\x89\x7a\x04ok\x02\x0a"[..],
+        &0.5_f64.to_le_bytes(),
+        b"\x00\x02\x02t\x01\x00",
+    ]
+    .concat();
+    assert_eq!(
+        text_of(&values, &wire(7, &payload)),
+        Ok(
+            r#"{"user":"u","at":1000001,"raw":"ok","items":[{"id":5,"score":0.5}],"tags":{"t":true}}"#
+                .to_owned()
+        )
+    );
+    for end in 0..payload.len() {
+        let cut = text_of(&values, &wire(7, &payload[..end]));
+        assert_eq!(cut, Err(Reason::Schema), "{end}");
+    }
+}
+
+#[test]
+fn avro_schemas_refer_to_others() {
+    let event = r#"{"type": "record", "name": "Event", "namespace": "shop", "fields": [
+        {"name": "first", "type": "shop.Item"}, {"name": "second", "type": ["null", "Item"]},
+        {"name": "place", "type": "Place"}]}"#;
+    let item = r#"{"type": "record", "name": "Item", "namespace": "shop",
+        "fields": [{"name": "id", "type": "int"}]}"#;
+    let place = r#"{"type": "enum", "name": "Place", "symbols": ["HOME", "AWAY"]}"#;
+    let values = with(
+        Format::Avro,
+        event,
+        &[("shop.Item", item), ("Place", place)],
+    );
+    assert_eq!(
+        text_of(&values, &wire(7, b"\x02\x02\x04\x02")),
+        Ok(r#"{"first":{"id":1},"second":{"id":2},"place":"AWAY"}"#.to_owned())
+    );
+}
+
+#[test]
+fn long_texts_are_refused_while_they_are_written() {
+    let long = r#"{"type": "array", "items": "null"}"#;
+    let values = with(Format::Avro, long, &[]);
+    // A million elements of no bytes.
+    let found = text_of(&values, &wire(7, b"\x80\x89\x7a\x00"));
+    assert_eq!(found, Err(Reason::TooLarge));
+    assert_eq!(
+        text_of(&values, &wire(7, b"\x02\x00")),
+        Ok("[null]".to_owned())
+    );
+}
+
+const PROTOBUF: &str = r#"syntax = "proto3";
+    package shop;
+    import "shop/item.proto";
+    import "google/protobuf/timestamp.proto";
+    import "confluent/meta.proto";
+    message Other { string none = 1; }
+    message Event {
+      enum Kind { UNKNOWN = 0; SHOWN = 1; }
+      message Inner { int64 number = 1; }
+      Kind kind = 1;
+      int64 user_id = 2 [(confluent.field_meta).doc = "who"];
+      repeated Item items = 3;
+      google.protobuf.Timestamp at = 4;
+      optional double score = 5;
+    }"#;
+const ITEM: &str = r#"syntax = "proto3";
+    package shop;
+    message Item { string id = 1; uint32 position = 2; }"#;
+
+#[test]
+fn protobuf_becomes_plain_json() {
+    let values = with(Format::Protobuf, PROTOBUF, &[("shop/item.proto", ITEM)]);
+    // Message 1 of the file: kind 1, user 17, an item "a", 1.5 s.
+    let event =
+        b"\x02\x02\x08\x01\x10\x11\x1a\x03\x0a\x01a\x22\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
+    assert_eq!(
+        text_of(&values, &wire(7, event)),
+        Ok(
+            r#"{"kind":"SHOWN","user_id":17,"items":[{"id":"a","position":0}],"at":"1970-01-01T00:00:01.500Z"}"#
+                .to_owned()
+        )
+    );
+    // Message 0 is said shortly; message 0 of message 1.
+    let first = wire(7, b"\x00\x0a\x01x");
+    assert_eq!(text_of(&values, &first), Ok(r#"{"none":"x"}"#.to_owned()));
+    let inner = wire(7, b"\x04\x02\x00\x08\x05");
+    assert_eq!(text_of(&values, &inner), Ok(r#"{"number":5}"#.to_owned()));
+    for broken in [
+        &b""[..],
+        b"\x02\x09",
+        b"\x00\x0a\x05x",
+        b"\xff\xff\xff\xff\xff\xff\xff\xff\xff",
+    ] {
+        assert_eq!(text_of(&values, &wire(7, broken)), Err(Reason::Schema));
+    }
+}
+
+#[test]
+fn what_is_no_schema_is_said_and_its_records_are_rejected() {
+    for (format, text, reason) in [
+        (Format::Avro, "{\"type\": \"record\"", ""),
+        (Format::Protobuf, "message {", "expected"),
+        (Format::Protobuf, "import \"other.proto\";", "other.proto"),
+    ] {
+        let mut values = Values::new(format);
+        let schema = (text.to_owned(), Vec::new());
+        let error = values.set(3, Some(&schema)).unwrap_err();
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(text_of(&values, &wire(3, b"")), Err(Reason::Schema));
+    }
+    let mut values = Values::new(Format::Avro);
+    assert_eq!(values.set(4, None), Ok(()));
+    assert_eq!(text_of(&values, &wire(4, b"")), Err(Reason::Schema));
+}
