@@ -1,6 +1,6 @@
 """The core, in Rust: see ``core/src/lib.rs``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,11 @@ _I64 = npt.NDArray[np.int64]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
 """A range of lost offsets (first, end), and why."""
-_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped]]
-"""Records that were read; offset, timestamp and CRC-32 of the last; what was lost."""
+_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped], int | None]
+"""Records that were read; offset, timestamp and CRC-32 of the last; what was lost; the id of the
+schema without which the next record cannot be read."""
+_Schema = tuple[str, Sequence[tuple[str, str]]]
+"""The text of a schema; names and texts of those that it refers to."""
 _Place = tuple[int, int, int]
 
 EXPERIMENT_TABLES: list[str]
@@ -64,6 +67,10 @@ class Core:
     ) -> _Fed:
         """Take in record batches as Kafka sent them, from the log's next offset on. ValueError
         where the format is not read."""
+
+    def set_schema(self, log: str, id: int, schema: _Schema | None) -> None:
+        """Make a schema of a log's registry known; None: there is none, and its records are
+        rejected. ValueError where it cannot be used: they are then rejected, too."""
 
     def end_apply(self, at_end: Sequence[str]) -> None:
         """What was fed is taken in; ``at_end``: logs of which everything was read."""
@@ -207,12 +214,14 @@ _Rekeyed = tuple[
     list[tuple[int, int, str, bytes | None, bytes | None, bytes]],
     int,
     tuple[int, int] | None,
+    int | None,
     list[_Skipped],
 ]
 """What became of some records: by number of the kind of events (in the order of ``KINDS``) and
 partition the timestamp, key and value of what is to be written; offset, timestamp, reason,
 value, key and headers of what is rejected; how many are ignored; offset and timestamp of the first
-record that is newer than wanted; and skipped ranges."""
+record that is newer than wanted, or whose schema is not known; the id of that; and skipped
+ranges."""
 
 class Rekeyer:
     """Rewrites records of mapped logs in our own shape, keyed by user. One thread at a time may use
@@ -222,6 +231,9 @@ class Rekeyer:
         """``spec_json``: as of ``RecordDecoder``; ``partitions``: of each topic that is written;
         ``max_inflated_bytes``: what one record batch may inflate to. ValueError where it asks for
         what there is not."""
+
+    def set_schema(self, log: str, id: int, schema: _Schema | None) -> None:
+        """Make a schema known: see ``Core.set_schema``."""
 
     def records(
         self,
@@ -267,7 +279,12 @@ def read_batches(
 class RecordDecoder:
     """Decodes records, one by one."""
 
-    def __init__(self, spec_json: bytes) -> None: ...
+    def __init__(
+        self, spec_json: bytes, schema_of: Callable[[str, int], _Schema | None] | None = None
+    ) -> None:
+        """``schema_of``: called with a log and the id of a schema that is met for the first time;
+        its errors pass through."""
+
     def decode(
         self,
         log: str,
@@ -293,6 +310,9 @@ class RecordDecoder:
         """Why a record of a log is no event: the reason (None: it is one), the kind of the event as
         far as it is known, our name of the field that the reason is about ("": the whole), of which
         element of a list, and what stands there (None: nothing)."""
+
+    def text(self, log: str, value: bytes) -> bytes | None:
+        """The text of a record, whatever its format; None where it has none."""
 
     def hash(self, text: str) -> int:
         """The hash of an id."""

@@ -5,6 +5,7 @@ StreamerError                 exit 1: something outside went wrong
 ├── SettingsError             exit 2: streamer.toml or the environment
 ├── SourceError               an input file cannot be read
 ├── BrokerError               Kafka is unreachable, refuses us, or its topics do not fit
+├── RegistryError             a schema registry is unreachable, refuses us, or lacks a schema
 ├── StoreError                Redis is unreachable, refuses us, or may evict
 │   └── StoreAccessError      Redis refuses us: waiting does not help
 ├── CodecError                stored bytes are not what this version writes
@@ -42,6 +43,10 @@ class SourceError(StreamerError):
 
 class BrokerError(StreamerError):
     """Kafka is unreachable, refuses us, or its topics do not fit together."""
+
+
+class RegistryError(StreamerError):
+    """A schema registry is unreachable, refuses us, or does not have a schema."""
 
 
 class StoreError(StreamerError):

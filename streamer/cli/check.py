@@ -19,7 +19,7 @@ from streamer.cli.check_topics import (
 )
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.series import series_finding
-from streamer.errors import BrokerError
+from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
@@ -122,6 +122,9 @@ async def _kafka_findings(
         samples = await sample_topics(settings, described, read)
     except BrokerError as error:
         yield Finding(ERROR, f"Kafka: {error}", "grant this user Read and Describe on the topics")
+        return
+    except RegistryError as error:
+        yield Finding(ERROR, f"schemas: {error}", "workers wait: see registry in [[sources]]")
         return
     now_ms = time.time_ns() // 1_000_000
     for finding in (

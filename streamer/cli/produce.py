@@ -48,6 +48,7 @@ _NOT_IN_KAFKA = -1
 def main(args: argparse.Namespace) -> int:
     """Send all lines; returns when Kafka has acknowledged them."""
     settings = load(args.config, os.environ)
+    _refuse_formats(settings)
     source, speed = _source(args, settings), 1.0 if args.synthetic else args.speed
     retention_ms = duration_ms(args.retention, "--retention") if args.retention else -1
     if "debug" not in args:
@@ -65,6 +66,16 @@ def main(args: argparse.Namespace) -> int:
         )
     accepted = sender.lines - sender.refused.total
     return sender.refused.report(sender.lines, accepted, args.strict)
+
+
+def _refuse_formats(settings: Settings) -> None:
+    """UsageError where a topic is not to hold JSON, which is all that is written here."""
+    for source in settings.sources if settings.reads_sources else ():
+        if source.format != "json":
+            raise UsageError(
+                f"produce writes JSON, and the topics of source {source.called!r} hold "
+                f"{source.format}: write them with a producer that knows the registry"
+            )
 
 
 def _source(args: argparse.Namespace, settings: Settings) -> FileSource | LiveTraffic | None:

@@ -26,6 +26,7 @@ from streamer.settings import (
     experiments,
     model,
     policies,
+    registry,
     sources,
 )
 from streamer.settings.section import Section
@@ -114,7 +115,7 @@ _EXAMPLES: dict[str, Section] = {
     "alerts": alerts.Alert(name=""),
     "policies": policies.Policy(name=""),
     "custom": custom.Custom(name="", kind=""),
-    "sources": sources.Source(topics=()),
+    "sources": sources.Source(topics=(), registry=registry.Registry(url="")),
     "composites": composites.Composite(
         name="", parts=(composites.CompositePart(metric="ctr_ratio"),) * 2
     ),
@@ -202,7 +203,7 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, bounds, experiments, alerts, policies, custom, composites, sources)
+    modules = (model, bounds, experiments, alerts, policies, custom, composites, sources, registry)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -39,11 +39,11 @@ class Refused:
         group = self._groups.get((kind, reason))
         if group is None:
             refusal = self._explainer.explain(kind, raw, reason, hides_values=True)
-            sample = self._explainer.shape(raw) if refusal.found == NOTHING else ""
+            sample = self._explainer.shape(kind, raw) if refusal.found == NOTHING else ""
             group = self._groups[kind, reason] = _Group(refusal, sample)
         group.count += 1
         if group.count <= _LOOKED_AT and len(group.names) < _NAMES:
-            group.names.update(dict.fromkeys(self._explainer.names_seen(raw)))
+            group.names.update(dict.fromkeys(self._explainer.names_seen(kind, raw)))
 
     @property
     def total(self) -> int:

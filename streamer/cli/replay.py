@@ -22,13 +22,13 @@ from streamer.server.prometheus_text import render
 from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource
+from streamer.sources.files import FileSource, of_files
 from streamer.sources.replay import Dead, Replay
 
 
 def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
-    settings = load(args.config, os.environ)
+    settings = of_files(load(args.config, os.environ))
     source = FileSource(args.files, settings)
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)

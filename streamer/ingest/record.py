@@ -7,13 +7,15 @@ import msgspec
 from streamer._core import RecordDecoder, Rekeyer
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.spec import records_spec
+from streamer.kafka.registry import schemas_of
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
 
 def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecoder:
-    """The core's decoder of single records of all logs."""
-    return RecordDecoder(_decoding_spec(settings, key))
+    """The core's decoder of single records of all logs. It asks for schemas: RegistryError where
+    one cannot be got."""
+    return RecordDecoder(_decoding_spec(settings, key), schemas_of(settings))
 
 
 def rekeyer(settings: Settings, partitions: int) -> Rekeyer:

@@ -24,6 +24,8 @@ from streamer.settings.model import Settings
 
 NOTHING = "nothing"
 """What is found where a field is missing."""
+_WIRE_FORMAT = "a 0 byte, the id of a schema in 4 bytes, and a value that fits that schema"
+_WIRE_HEAD_BYTES = 5
 _ID = f"an integer, or a text of 1 to {limits.MAX_ID_BYTES} bytes"
 _PROBABILITY = "a number from 0 to 1"
 _CUSTOM = f"a number from -{limits.MAX_CUSTOM_VALUE:g} to {limits.MAX_CUSTOM_VALUE:g}"
@@ -122,6 +124,8 @@ class Explainer:
         """
         if reason in ("json", "object", "too_large", "too_deep"):
             return Refusal(reason, "", *_of_bytes(raw or b"", reason, hides_values))
+        if reason == "schema":
+            return Refusal(reason, "", _of_wire(raw or b""), _WIRE_FORMAT)
         if reason in ("late", "future"):
             return self._untimely(log, raw, reason, beside)
         if log:
@@ -137,15 +141,19 @@ class Explainer:
             self._expectation(reason, kind, field),
         )
 
-    def shape(self, raw: bytes | None) -> str:
+    def shape(self, log: str, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""
-        pieces = list(_pieces(raw or b"").items())
+        pieces = list(_pieces(self._json(log, raw)).items())
         shown = [f"{printable(name, 50)}: {what_is(_value(p))}" for name, p in pieces[:_NAMES]]
         return f"{{{', '.join(shown)}{', …' if len(pieces) > _NAMES else ''}}}"
 
-    def names_seen(self, raw: bytes | None) -> tuple[str, ...]:
+    def names_seen(self, log: str, raw: bytes | None) -> tuple[str, ...]:
         """The names of the fields of a record; none where it is no object."""
-        return tuple(_pieces(raw or b""))
+        return tuple(_pieces(self._json(log, raw)))
+
+    def _json(self, log: str, raw: bytes | None) -> bytes:
+        """The text of a record of a log ("": a line of none); empty where it has none."""
+        return raw or b"" if not log else self._decoder.text(log, raw or b"") or b""
 
     def nearest(self, seen: Iterable[str]) -> dict[str, str]:
         """Our field that no name seen stands for → the name seen that is most like it."""
@@ -245,6 +253,18 @@ def _of_bytes(raw: bytes, reason: str, hides_values: bool) -> tuple[str, str]:
         found = f"{len(raw):,} bytes"
         found += " of other JSON" if reason == "object" else " that cannot be read"
     return found, "a JSON object" if reason == "object" else "one JSON object in UTF-8"
+
+
+def _of_wire(raw: bytes) -> str:
+    """What is found of a record in Confluent's wire format.
+
+    >>> _of_wire(b"\\0\\0\\0\\0\\x07abc"), _of_wire(b"{}")
+    ('8 bytes, with the schema id 7', '2 bytes that begin with 7b')
+    """
+    size = f"{len(raw):,} bytes"
+    if len(raw) >= _WIRE_HEAD_BYTES and raw[0] == 0:
+        return f"{size}, with the schema id {int.from_bytes(raw[1:_WIRE_HEAD_BYTES])}"
+    return f"{size} that begin with {raw[:1].hex()}" if raw else NOTHING
 
 
 def depth(value: bytes) -> int:

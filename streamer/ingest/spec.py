@@ -141,6 +141,7 @@ def _source(settings: Settings, log: Log) -> dict[str, Any]:
         source = settings.sources[log.source]
         return {
             "values": value_settings(source.positions_from, source.zone),
+            "format": source.format,
             "layout": {"mapped": mapped_layout(settings, source, log)},
         }
     (kind,) = log.kinds

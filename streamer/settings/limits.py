@@ -209,6 +209,12 @@ ENDS_TIMEOUT_SECONDS = 10.0
 """Longest wait for the answer, before the lag counts as unknown."""
 STANDSTILL_SECONDS = 30.0
 """Records that have waited for so long without a commit of their partition are a problem."""
+REGISTRY_SECONDS = 10.0
+"""Longest wait for an answer of a schema registry."""
+MAX_SCHEMA_BYTES = 16 << 20
+"""Bytes of one answer of a schema registry."""
+MAX_SCHEMA_REFERENCES = 1000
+"""Schemas that one schema refers to, itself or through others."""
 KEYING_SECONDS = 600.0
 """How often `streamer run` looks whether the topics are keyed by user."""
 SPLIT_USERS = 0.01

@@ -14,6 +14,7 @@ from streamer.settings import limits
 from streamer.settings.event_fields import ACTIONS, field_names
 from streamer.settings.nearest import nearest
 from streamer.settings.paths import path_of
+from streamer.settings.registry import validate_registry
 from streamer.settings.sources import KIND_OF_RULE, FieldSource, is_pattern
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def validate_sources(s: Settings) -> None:
         if source.positions_from not in (0, 1):
             raise SettingsError(f"positions_from = {source.positions_from}: 0 or 1; {at}")
         validate_zone(source.zone, f"zone; {at}")
+        validate_registry(source.format, source.schemas, at)
         _validate_kind(source, at)
         _validate_fields(s, source, at)
     if s.kafka.rekeyed:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from streamer.settings.registry import Registry
 from streamer.settings.section import Section
 
 FieldSource = str | bool | dict[str, Any] | tuple[str | dict[str, Any], ...]
@@ -91,6 +92,11 @@ class Source(Section, frozen=True):
     preset: str | None = None
     """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
     `snowplow`, `cloudevents` or `debezium`."""
+    format: str = "json"
+    """How values are written: `json`; or in Confluent's wire format, behind the id of their schema,
+    `avro`, `protobuf` or `json-schema`."""
+    registry: str | Registry | None = None
+    """Schema registry of `avro` and `protobuf`: its address, or a table."""
     kind: SourceKind = SourceKind()
     roots: tuple[str, ...] = ("",)
     """Paths of the objects in which a field that is not mapped is looked for under its own name;
@@ -112,6 +118,11 @@ class Source(Section, frozen=True):
     def called(self) -> str:
         """Its name in messages."""
         return self.name or self.topics[0]
+
+    @property
+    def schemas(self) -> Registry | None:
+        """The registry of its schemas."""
+        return Registry(url=self.registry) if isinstance(self.registry, str) else self.registry
 
     def fields_of(self, kind: str) -> dict[str, FieldSource]:
         """Where the fields of a kind of events stand, as far as that is said."""

@@ -31,6 +31,12 @@ Line = tuple[str, int, bytes]
 """(log, record_ms, the line as it stands in the file, without its newline)."""
 
 
+def of_files(settings: Settings) -> Settings:
+    """The settings for files: their lines are JSON, whatever the format on Kafka."""
+    sources = [msgspec.structs.replace(s, format="json", registry=None) for s in settings.sources]
+    return msgspec.structs.replace(settings, sources=tuple(sources))
+
+
 class FileSource:
     """Lines of one or more files in log order, in batches.
 

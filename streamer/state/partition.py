@@ -20,6 +20,7 @@ from streamer.errors import CoreError, SumOverflowError
 from streamer.ingest.hash_key import HashKey
 from streamer.ingest.spec import Counted, core_spec, ranks_after
 from streamer.kafka.chunk import Batches, Records
+from streamer.kafka.registry import SchemaText
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemCounts
@@ -65,6 +66,10 @@ class Applied:
     skipped: list[Skipped] = field(default_factory=list)
     last: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Log → offset, timestamp and CRC-32 of the last record."""
+    unknown_schema: tuple[str, int] | None = None
+    """Log, and id of the schema without which its next record cannot be read."""
+    left: int = 0
+    """How many of what was given, from the end, are to be given again once it is known."""
 
 
 @dataclass
@@ -219,21 +224,30 @@ class Partition:
         pass 2**62; CoreError: the partition is not to be used any more."""
         applied = Applied()
         with self.guarded():
-            for some in fed:
+            for i, some in enumerate(fed):
                 self._feed(some, applied)
+                if applied.unknown_schema is not None:
+                    applied.left = len(fed) - i
+                    break
             self.core.end_apply(list(at_end))
             rejected, applied.omitted = self.core.take_rejected()
         applied.rejected = [Rejected(*record) for record in rejected]
         return applied
 
     def _feed(self, some: Records | Batches, applied: Applied) -> None:
-        rows, last, skipped = some.feed(self.core, self.settings.kafka.check_crcs)
+        rows, last, skipped, unknown = some.feed(self.core, self.settings.kafka.check_crcs)
         applied.rows += rows
+        applied.unknown_schema = None if unknown is None else (some.log, unknown)
         if last is not None:
             applied.last[some.log] = last
         for first, end, reason in skipped:
             applied.skipped.append(Skipped(some.log, first, end, reason))
             self.logs[some.log].lose(first, end - 1)
+
+    def set_schema(self, log: str, number: int, schema: SchemaText | None) -> None:
+        """Make a schema known. Where there is none its records are rejected from now on; likewise,
+        with ValueError, where it cannot be used."""
+        self.core.set_schema(log, number, schema)
 
     @staticmethod
     @contextmanager

@@ -61,6 +61,8 @@ class PartitionTask:
     """Whether to apply all that waits, even if it is little."""
     failures: int = 0
     """Consecutive failures, by an error in streamer, between recovery and commit."""
+    unknown_schema: tuple[str, int] | None = None
+    """Log, and id of the schema without which its next record cannot be read: nothing is taken."""
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
@@ -103,10 +105,10 @@ class PartitionTask:
         self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
 
     def take(self, rows: int, everything: bool) -> list[Chunk]:
-        """Chunks to apply together, oldest first over the topics; none while there are fewer than
-        ``rows`` rows, unless everything that may be applied is asked for."""
+        """Chunks to apply together, oldest first over the topics; none while a schema is not known,
+        or while there are fewer than ``rows`` rows, unless all that may be applied is asked for."""
         waiting = self.waiting
-        if not waiting or (waiting < rows and not everything):
+        if self.unknown_schema is not None or not waiting or (waiting < rows and not everything):
             return []
         taken: list[Chunk] = []
         count = 0
@@ -140,6 +142,9 @@ class PartitionTask:
         assert self.partition is not None
         assert self.journal is not None
         applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
+        for chunk in reversed(taken[len(taken) - applied.left :]):
+            self.queues[chunk.log].appendleft(chunk)
+        self.unknown_schema = applied.unknown_schema
         for name, last in applied.last.items():
             self.journal.remember(name, Fingerprint(*last))
         for lost in applied.skipped:
@@ -227,6 +232,7 @@ class PartitionTask:
     def _drop_queues(self) -> None:
         """Empty the queues, and reject all chunks fetched before the next seek."""
         self.at_end = self.caught_up = frozenset()
+        self.unknown_schema = None
         self.epochs = {}
         for queue in self.queues.values():
             queue.clear()

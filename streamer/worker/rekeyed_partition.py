@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -11,14 +12,19 @@ from typing import Any
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
+from streamer.errors import RegistryError, SettingsError
 from streamer.ingest.dead_letters import DeadLetter, Parcel
 from streamer.ingest.keys import partition_of
 from streamer.ingest.record import rekeyer
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.chunk import Batches, Chunk
 from streamer.kafka.client import client_settings
+from streamer.kafka.registry import schemas_of
+from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
+
+logger = logging.getLogger("streamer")
 
 BATCH_BYTES = 512 * 1024
 """Of a record batch that is written; brokers take 1 MB by default."""
@@ -48,6 +54,9 @@ class RekeyedPartition:
             transactional_id=f"{group}-{tp.topic}-{tp.partition}",
             max_batch_size=BATCH_BYTES,
         )
+        self._schema_of = schemas_of(settings)
+        self._unknown_schema: int | None = None
+        self._ask_again_s = 0.0
         self.chunk: Chunk | None = None
         """What was fetched and is not yet written whole."""
         self.next_offset = 0
@@ -82,8 +91,10 @@ class RekeyedPartition:
             if self._published_ms != self.head_ms:
                 await self._commit(self.next_offset)
             return
+        if self._unknown_schema is not None and not await self._find_schema(self._unknown_schema):
+            return
         found = await asyncio.to_thread(self._rewritten, chunk, until_ms)
-        written, refused, ignored, rest, skipped = found
+        written, refused, ignored, rest, self._unknown_schema, skipped = found
         if rest is None:
             self.chunk, self.head_ms = None, min(until_ms, self._newest(written))
             end = chunk.end_offset
@@ -96,6 +107,24 @@ class RekeyedPartition:
         self.rejected += len(refused)
         self.ignored += ignored
         self.skipped += skipped
+
+    async def _find_schema(self, number: int) -> bool:
+        """Whether the schema is known that the next record needs; asked for now and then."""
+        now_s = time.monotonic()
+        if now_s < self._ask_again_s:
+            return False
+        try:
+            schema = await asyncio.to_thread(self._schema_of, self.tp.topic, number)
+        except (RegistryError, SettingsError) as error:
+            self._ask_again_s = now_s + limits.RETRY_SECONDS_MAX
+            logger.warning("%s, partition %d, waits: %s", *self.tp, error)
+            return False
+        try:
+            self._rekeyer.set_schema(self.tp.topic, number, schema)
+        except ValueError as error:
+            logger.error("%s: records of schema %d are rejected: %s", self.tp.topic, number, error)
+        self._unknown_schema = None
+        return True
 
     async def skip_to(self, offset: int) -> None:
         """There are no records before an offset."""

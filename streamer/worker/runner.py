@@ -30,6 +30,7 @@ from streamer.worker.checkpoint import Committer, prepare
 from streamer.worker.log_position import find_place
 from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.recovery import recover
+from streamer.worker.schemas import SchemaFinder
 from streamer.worker.store_watch import StoreWatch
 from streamer.worker.threads import Pool
 
@@ -61,10 +62,10 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = Pool()
         self.committer = Committer(store, self.dead_letters, self.worker_report, self._wake.set)
+        self.schemas = SchemaFinder(settings, self.worker_report, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
-        self._aside: set[asyncio.Task[None]] = set()
-        self._releases: set[asyncio.Task[None]] = set()
+        self._aside, self._releases = set[asyncio.Task[None]](), set[asyncio.Task[None]]()
         self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
         self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
@@ -340,6 +341,8 @@ class Runner:
             rows = await self._pool.run(task.apply, taken)
             self.worker_report.applied_records += rows
             self._applied_at = _now()
+            if task.unknown_schema is not None and taken:
+                self.schemas.find(task)
             self._resume(task)
         is_due = _now() - task.committed_at >= bounds.flush_ms / 1000
         is_due |= task.rows_since_commit >= limits.COMMIT_ROWS

@@ -180,7 +180,10 @@ def test_messages_show_no_ids(kind: str, fields: dict[str, Any], found: str) -> 
     assert reason is not None
     explainer = Explainer(parse({}))
     assert explainer.explain(kind, raw, reason, hides_values=True).found == found
-    assert explainer.shape(b'{"uid":"4711","n":4711}') == "{uid: text of 4, n: integer of 4 digits}"
+    assert (
+        explainer.shape("clicks", b'{"uid":"4711","n":4711}')
+        == "{uid: text of 4, n: integer of 4 digits}"
+    )
 
 
 @pytest.mark.parametrize("name", SETTINGS)

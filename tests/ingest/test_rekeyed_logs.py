@@ -30,7 +30,7 @@ def one(settings: Settings, log: str, value: bytes | None, offset: int = 7, **mo
     numbers, times = np.array([offset]), np.array([1_700_000_000_000])
     beside = [(more.get("key"), more.get("headers", b""))]
     made = rekeyer(settings, more.get("partitions", 4))
-    written, refused, ignored, rest, _ = made.records(
+    written, refused, ignored, rest, *_ = made.records(
         log, ("web", 3), numbers, times, [value], beside, 0, ALWAYS
     )
     assert len(written) + len(refused) + ignored == 1
@@ -157,7 +157,7 @@ def test_records_are_rewritten_up_to_a_time() -> None:
     made, n = rekeyer(SHOP, 1), np.arange(4)
     times = np.array([1000, 2000, 3000, 1500])
     values = [record("clicked", item_id="a")] * 4
-    written, _, _, rest, _ = made.records("web", ("web", 0), n, times, values, [], 1, 2500)
+    written, _, _, rest, *_ = made.records("web", ("web", 0), n, times, values, [], 1, 2500)
     assert [ms for _, _, some in written for ms, *_ in some] == [2000]
     assert rest == (2, 3000)
 

@@ -1,0 +1,195 @@
+"""Schemas from a registry with the API of Confluent's; what was fetched is kept, as it never
+changes.
+
+https://docs.confluent.io/platform/current/schema-registry/develop/api.html
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import http.client
+import ssl
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from streamer.errors import RegistryError
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.settings.registry import Registry
+from streamer.settings.secrets import secret_of, unusable
+
+SchemaText = tuple[str, list[tuple[str, str]]]
+"""The text of a schema; names and texts of those that it refers to, itself or through others."""
+_ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
+
+
+class _Reference(msgspec.Struct):
+    name: str
+    subject: str
+    version: int
+
+
+class _Schema(msgspec.Struct):
+    """An answer; further keys are not looked at."""
+
+    schema: str
+    references: list[_Reference] | None = None
+    schemaType: str = "AVRO"  # noqa: N815 — its name in the API
+
+
+class SchemaRegistry:
+    """Asks a registry. Several threads may."""
+
+    def __init__(self, settings: Registry, expected: str) -> None:
+        self._settings, self._expected = settings, expected
+        self._known: dict[int, SchemaText] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def place(self) -> str:
+        """Its address, for messages."""
+        return urlsplit(self._settings.url).netloc
+
+    def schema(self, number: int) -> SchemaText | None:
+        """The schema with an id; None where the registry has none, and records of it are to be
+        rejected. RegistryError where it cannot be asked, or it has none and we are to wait."""
+        with self._lock:
+            if number not in self._known:
+                found = self._ask(f"/schemas/ids/{number}")
+                if found is None or found.schemaType.lower() != self._expected:
+                    if self._settings.unknown == "reject":
+                        return None
+                    raise RegistryError(self._lack(number, found))
+                others: dict[str, str] = {}
+                self._follow(found, others)
+                self._known[number] = found.schema, list(others.items())
+            return self._known[number]
+
+    def _lack(self, number: int, found: _Schema | None) -> str:
+        ways = f"or set registry.unknown = 'reject'; at {self.place}"
+        if found is None:
+            return f"the schema registry has no schema {number}: register it, {ways}"
+        its = f"schema {number} is {found.schemaType}, not {self._expected.upper()}"
+        return f"{its}: correct format of the source, {ways}"
+
+    def _follow(self, schema: _Schema, found: dict[str, str]) -> None:
+        """Collect what a schema refers to, by name."""
+        for each in schema.references or ():
+            if each.name in found:
+                continue
+            if len(found) >= limits.MAX_SCHEMA_REFERENCES:
+                raise RegistryError(
+                    f"a schema refers to more than {limits.MAX_SCHEMA_REFERENCES} others; "
+                    f"at {self.place}"
+                )
+            path = f"/subjects/{quote(each.subject, safe='')}/versions/{each.version}"
+            other = self._ask(path)
+            if other is None:
+                raise RegistryError(
+                    f"the schema registry has no version {each.version} of {each.subject!r}, which "
+                    f"a schema refers to; at {self.place}"
+                )
+            found[each.name] = other.schema
+            self._follow(other, found)
+
+    def _ask(self, path: str) -> _Schema | None:
+        """What the registry has at a path; None where that is nothing."""
+        url = self._settings.url.rstrip("/") + path
+        request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 — http or https
+        options: dict[str, Any] = {"timeout": limits.REGISTRY_SECONDS, "context": self._context}
+        try:
+            with urllib.request.urlopen(request, **options) as answer:  # noqa: S310 — likewise
+                text = answer.read(limits.MAX_SCHEMA_BYTES + 1)
+        except urllib.error.HTTPError as error:
+            if error.code == http.client.NOT_FOUND and _is_of_registry(error):
+                return None
+            hint = ": look at its credentials" if error.code in (401, 403) else ""
+            raise RegistryError(
+                f"the schema registry answers {error.code} {error.reason}{hint}; at {self.place}"
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            reason = getattr(error, "reason", None) or error
+            raise RegistryError(
+                f"cannot reach the schema registry: {reason}; at {self.place}"
+            ) from error
+        if len(text) > limits.MAX_SCHEMA_BYTES:
+            raise RegistryError(
+                f"a schema has more than {limits.MAX_SCHEMA_BYTES:,} bytes; at {self.place}"
+            )
+        try:
+            return msgspec.json.decode(text, type=_Schema)
+        except msgspec.DecodeError as error:
+            raise RegistryError(
+                f"what answers is no schema registry: {error}; at {self.place}"
+            ) from None
+
+    def _headers(self) -> dict[str, str]:
+        settings, headers = self._settings, {"Accept": _ACCEPT}
+        if settings.username is not None:
+            password = settings.password or ""
+            if settings.password_file is not None:
+                password = secret_of("registry.password_file", settings.password_file)
+            pair = f"{settings.username}:{password}".encode()
+            headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
+        elif settings.token_file is not None:
+            token = secret_of("registry.token_file", settings.token_file)
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+    @functools.cached_property
+    def _context(self) -> ssl.SSLContext | None:
+        settings = self._settings
+        if not settings.url.startswith("https"):
+            return None
+        try:
+            context = ssl.create_default_context(cafile=settings.ssl_cafile)
+        except (OSError, ValueError) as error:
+            raise unusable("registry.ssl_cafile", str(settings.ssl_cafile), error) from None
+        if settings.ssl_certfile is not None:
+            try:
+                context.load_cert_chain(settings.ssl_certfile, settings.ssl_keyfile, lambda: "")
+            except (OSError, ValueError) as error:
+                raise unusable("registry.ssl_certfile", settings.ssl_certfile, error) from None
+        return context
+
+
+def _is_of_registry(error: urllib.error.HTTPError) -> bool:
+    """Whether something was looked for and not found, and not the API itself: then the answer says
+    so by a code of five digits."""
+    try:
+        code = msgspec.json.decode(error.read(limits.MAX_SCHEMA_BYTES)).get("error_code", 0)
+    except (msgspec.DecodeError, AttributeError, OSError):
+        return False
+    return isinstance(code, int) and code // 100 == http.client.NOT_FOUND
+
+
+@functools.lru_cache(maxsize=limits.MAX_SOURCES)
+def _registry(settings: Registry, expected: str) -> SchemaRegistry:
+    return SchemaRegistry(settings, expected)
+
+
+def registry_of(settings: Settings, log: str) -> SchemaRegistry | None:
+    """The registry of a log, one for the whole process; None where it needs none."""
+    place = settings.logs[log].source
+    source = None if place is None else settings.sources[place]
+    if source is None or source.schemas is None:
+        return None
+    return _registry(source.schemas, source.format)
+
+
+def schemas_of(settings: Settings) -> Callable[[str, int], SchemaText | None]:
+    """What gives a log's schema by its id: None where there is none, RegistryError where it cannot
+    be got."""
+
+    def schema_of(log: str, number: int) -> SchemaText | None:
+        registry = registry_of(settings, log)
+        return None if registry is None else registry.schema(number)
+
+    return schema_of

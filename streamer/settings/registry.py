@@ -1,0 +1,77 @@
+"""Settings of a schema registry, and their rules."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from streamer.errors import SettingsError
+from streamer.settings.section import Section
+
+FORMATS = ("json", "json-schema", "avro", "protobuf")
+WITH_SCHEMAS = ("avro", "protobuf")
+"""Formats that cannot be read without a schema."""
+_UNKNOWN = ("wait", "reject")
+
+
+class Registry(Section, frozen=True):
+    """[sources.registry]: the schema registry of a source, by the API of Confluent's; or only its
+    address: `registry = "http://registry:8081"`."""
+
+    url: str
+    """Address, `http://` or `https://`; a path before `/schemas` belongs to it."""
+    unknown: str = "wait"
+    """What to do with records whose schema the registry does not have: `wait` until it has, and say
+    so, or `reject` them."""
+    username: str | None = None
+    """User name for basic authentication."""
+    password: str | None = None
+    """Its password; better in a file."""
+    password_file: str | None = None
+    """File with the password."""
+    token_file: str | None = None
+    """File with a bearer token, read for each request."""
+    ssl_cafile: str | None = None
+    """CA certificates in PEM, instead of the system's."""
+    ssl_certfile: str | None = None
+    """Client certificate in PEM."""
+    ssl_keyfile: str | None = None
+    """Its private key."""
+
+
+def validate_registry(data_format: str, registry: Registry | None, at: str) -> None:
+    """Raise SettingsError where the format of a source and its registry do not fit."""
+    if data_format not in FORMATS:
+        raise SettingsError(f"format = {data_format!r}: one of {', '.join(FORMATS)}; {at}")
+    if registry is None:
+        if data_format in WITH_SCHEMAS:
+            raise SettingsError(
+                f"format = {data_format!r} needs its schemas: add registry = "
+                f"'http://registry:8081'; {at}"
+            )
+        return
+    if data_format not in WITH_SCHEMAS:
+        raise SettingsError(
+            f"format = {data_format!r} needs no registry: remove it, or set format to one of "
+            f"{', '.join(WITH_SCHEMAS)}; {at}"
+        )
+    at = f"{at}.registry"
+    try:
+        parts = urlsplit(registry.url)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_sound &= not (parts.username or parts.password or parts.query or parts.fragment)
+        is_sound &= parts.port is None or parts.port > 0
+    except ValueError:
+        is_sound = False
+    if not is_sound:
+        raise SettingsError(
+            f"url is none like 'https://registry:8081'; credentials are keys of their own; {at}"
+        )
+    if registry.unknown not in _UNKNOWN:
+        raise SettingsError(f"unknown = {registry.unknown!r}: one of {', '.join(_UNKNOWN)}; {at}")
+    passwords = [x for x in (registry.password, registry.password_file) if x is not None]
+    if len(passwords) != (registry.username is not None):
+        raise SettingsError(f"username needs one of password_file and password; {at}")
+    if registry.username is not None and registry.token_file is not None:
+        raise SettingsError(f"username and token_file: one of them; {at}")
+    if registry.ssl_keyfile is not None and registry.ssl_certfile is None:
+        raise SettingsError(f"ssl_keyfile is set without ssl_certfile; {at}")

@@ -1,0 +1,94 @@
+"""Records in Avro, Protobuf and JSON Schema are the same events as in JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamer.ingest.record import record_decoder
+from streamer.ingest.rejections import Explainer
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from tests.support import encoded
+from tests.support.encoded import AVRO, PROTOBUF, SOURCE, as_avro, as_json, as_protobuf, wire
+from tests.support.registries import PlainRegistry, register
+
+AT_MS = 1_700_000_000_000
+WRITERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
+    "avro": as_avro,
+    "protobuf": as_protobuf,
+    "json-schema": as_json,
+}
+
+
+def settings_of(data_format: str, url: str, **more: Any) -> Settings:
+    source = {"topics": ["web"], "format": data_format, **SOURCE, **more}
+    if data_format in ("avro", "protobuf"):
+        source["registry"] = url
+    return parse({"sources": [source]})
+
+
+def registered(url: str, data_format: str) -> int:
+    text = json.dumps(AVRO) if data_format == "avro" else PROTOBUF
+    return 1 if data_format == "json-schema" else register(url, "web", text, data_format.upper())
+
+
+@pytest.mark.parametrize("data_format", WRITERS)
+def test_all_formats_are_the_same_events(data_format: str) -> None:
+    with PlainRegistry() as registry:
+        number = registered(registry.url, data_format)
+        decoder = record_decoder(settings_of(data_format, registry.url))
+        plain = record_decoder(settings_of("json", ""))
+        for event in encoded.events(300, AT_MS):
+            expected = plain.decode("web", as_json(event))
+            assert not isinstance(expected, str)
+            value = wire(number, WRITERS[data_format](event))
+            assert str(decoder.decode("web", value)) == str(expected), event  # NaN is NaN
+        is_asked = data_format != "json-schema"
+        assert registry.asked == [f"/schemas/ids/{number}"] * is_asked
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (b'{"event": "shown"}', "18 bytes that begin with 7b"),
+        (b"\0\0\0\0\1", "5 bytes, with the schema id 1"),
+        (b"\0\0\0\0\1\xff\xff\xff", "8 bytes, with the schema id 1"),
+        (b"\0\0", "2 bytes that begin with 00"),
+    ],
+)
+def test_what_does_not_fit_its_schema_is_rejected(value: bytes, found: str) -> None:
+    with PlainRegistry() as registry:
+        registered(registry.url, "avro")
+        settings = settings_of("avro", registry.url)
+        assert record_decoder(settings).decode("web", value) == "schema"
+        refusal = Explainer(settings).explain("web", value, "schema")
+    assert (refusal.field, refusal.found) == ("", found)
+    assert refusal.expected.startswith("a 0 byte, the id of a schema")
+
+
+def test_refusals_say_what_stands_in_an_encoded_record() -> None:
+    with PlainRegistry() as registry:
+        number = registered(registry.url, "avro")
+        explainer = Explainer(settings_of("avro", registry.url))
+        (event,) = encoded.events(1, AT_MS)
+        event["at"] //= 1000
+        value = wire(number, as_avro(event))
+        refusal = explainer.explain("web", value, "ts")
+        assert (refusal.field, refusal.found) == ("at", "1700000000 (looks like seconds)")
+        assert explainer.names_seen("web", value) == ("event", "at", "who", "what", "arm")
+        assert explainer.shape("web", value).startswith("{event: text of")
+
+
+def test_a_record_of_a_refused_schema_is_rejected() -> None:
+    with PlainRegistry() as registry:
+        refusing = {"url": registry.url, "unknown": "reject"}
+        source = {"topics": ["web"], "format": "avro", **SOURCE, "registry": refusing}
+        decoder = record_decoder(parse({"sources": [source]}))
+        (event,) = encoded.events(1, AT_MS)
+        for _ in range(3):
+            assert decoder.decode("web", wire(7, as_avro(event))) == "schema"
+        assert registry.asked == ["/schemas/ids/7"]
