@@ -12,7 +12,7 @@ from streamer.errors import UsageError
 from streamer.ingest.hash_key import FIXED_KEY, HashKey, parse_key
 from streamer.settings.nearest import nearest
 
-_FILES = "NDJSON, also .gz and .zst; - is standard input"
+_FILES = "NDJSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (NDJSON)"
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -166,7 +166,7 @@ def _add_live(add: _Add) -> None:
 
 
 def _add_replay(add: _Add) -> None:
-    replay = add("replay", "count NDJSON files with the same engine, without Kafka and Redis")
+    replay = add("replay", "count events of files with the same engine, without Kafka and Redis")
     replay.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     _settings(replay)
     shape = replay.add_mutually_exclusive_group()
@@ -193,7 +193,7 @@ def _add_replay(add: _Add) -> None:
 
 
 def _add_produce(add: _Add) -> None:
-    produce = add("produce", "send NDJSON files to the Kafka topics, keyed by user_id")
+    produce = add("produce", "send events of files to the Kafka topics, keyed by user_id")
     produce.add_argument("files", nargs="*", metavar="FILE", help=_FILES)
     _settings(produce)
     produce.add_argument(

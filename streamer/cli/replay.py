@@ -1,4 +1,4 @@
-"""``streamer replay``: the engine over NDJSON files, then the final readout."""
+"""``streamer replay``: the engine over files, then the final readout."""
 
 from __future__ import annotations
 

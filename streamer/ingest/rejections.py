@@ -19,7 +19,14 @@ from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
 from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
-from streamer.settings.event_fields import ACTIONS, KINDS, LINE_TYPES, MOMENTS, field_names
+from streamer.settings.event_fields import (
+    ACTIONS,
+    KINDS,
+    LINE_TYPES,
+    MOMENTS,
+    NUMBERS,
+    field_names,
+)
 from streamer.settings.model import Settings
 
 NOTHING = "nothing"
@@ -65,7 +72,6 @@ _OTHER_NAMES = {
 }
 """What others call our fields."""
 _OPEN = frozenset({"type", "action", *MOMENTS})
-_NUMBERS = frozenset({"position", "score", "propensity", "reward_estimate", "dwell_ms", "value"})
 _LONGEST_BITS = 10_000
 _NAMES = 20
 """Names of fields that are shown at most."""
@@ -103,7 +109,7 @@ class Explainer:
         customs = {f for fields in settings.custom_fields.values() for f in fields}
         of_custom = dict.fromkeys(customs, _CUSTOM)
         self._expected: Mapping[str, str] = {**EXPECTED, **of_policies, **of_custom}
-        self._numbers = _NUMBERS | of_policies.keys() | customs
+        self._numbers = {*NUMBERS, *of_policies, *customs}
         fields = (*(name for kind in KINDS for name in field_names(kind)), *self._expected)
         self._known = {self._name(f) for f in (*fields, *settings.dimension_names)}
 

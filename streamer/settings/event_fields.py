@@ -15,6 +15,8 @@ ACTIONS = ("start", "view", "dwell", "end")
 """What a session event can report."""
 MOMENTS = ("ts", "start_ts", "end_ts")
 """Fields that are times."""
+NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "value")
+"""Fields that are numbers, and nothing else."""
 
 ELEMENT_FIELDS = {
     "impressions": (

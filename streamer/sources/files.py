@@ -1,4 +1,5 @@
-"""NDJSON files as one log: each line gets a topic and a record timestamp.
+"""Files as one log: each line of NDJSON, and each row of CSV and Parquet, which becomes one, gets a
+topic and a record timestamp.
 
 The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
 ``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any. A line that
@@ -21,7 +22,10 @@ from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
+from streamer.sources.cells import numeric_columns
+from streamer.sources.csv_rows import CsvFile
 from streamer.sources.lines import LineFile
+from streamer.sources.parquet_rows import ParquetFile
 
 NO_TOPIC = ""
 """Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
@@ -37,6 +41,15 @@ def of_files(settings: Settings) -> Settings:
     return msgspec.structs.replace(settings, sources=tuple(sources))
 
 
+def opened(path: str | Path, settings: Settings) -> LineFile:
+    """A file of the format that its name ends with: ``.csv``, ``.tsv`` (also ``.gz`` and ``.zst``),
+    ``.parquet``; else NDJSON. SourceError where it cannot be read."""
+    name = str(path).removesuffix(".gz").removesuffix(".zst")
+    if name.endswith((".csv", ".tsv")):
+        return CsvFile(path, numeric_columns(settings))
+    return ParquetFile(path) if str(path).endswith(".parquet") else LineFile(path)
+
+
 class FileSource:
     """Lines of one or more files in log order, in batches.
 
@@ -47,7 +60,7 @@ class FileSource:
     def __init__(
         self, paths: Sequence[str | Path], settings: Settings, *, now_ms: int | None = None
     ) -> None:
-        self.files = [LineFile(path) for path in paths]
+        self.files = [opened(path, settings) for path in paths]
         self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
         self._types, self._decoder = TypeReader(settings), record_decoder(settings)
 

@@ -43,14 +43,17 @@ class LineFile:
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
             if self.path == STDIN:
-                yield from split_lines(self._text(sys.stdin.buffer))
+                yield from self._lines(self._text(sys.stdin.buffer))
                 return
             with open(self.path, "rb") as file:
-                yield from split_lines(self._text(file))
+                yield from self._lines(self._text(file))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError(f"broken gzip file: {error}; at {self.path}") from error
         except OSError as error:
             raise SourceError(f"cannot read file: {error.strerror}; at {self.path}") from error
+
+    def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
+        return split_lines(blocks)
 
     def _text(self, file: BinaryIO) -> Iterator[bytes]:
         """Blocks of the file's text."""

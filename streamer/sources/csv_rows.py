@@ -1,0 +1,132 @@
+"""Rows of a CSV file as lines of NDJSON, in bounded memory."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from streamer.errors import SourceError
+from streamer.settings import limits
+from streamer.sources.cells import is_number
+from streamer.sources.lines import BLOCK_BYTES, LineFile, split_lines
+
+_BOM = b"\xef\xbb\xbf"
+
+csv.field_size_limit(limits.MAX_LINE_BYTES)  # 128 KB otherwise; rows have a bound of their own
+
+
+class CsvFile(LineFile):
+    """One input with a header row: cells between commas, in ``.tsv`` between tabs.
+
+    Iterating gives lists of lines: of each row a JSON object of its columns, of which those in
+    ``numeric`` are numbers where they look so, and all others texts. Empty cells, and columns
+    without a name, are left out. A row that is none of the header's columns is a JSON list of its
+    cells, one that cannot be read the text as it stands: both are no events.
+    """
+
+    def __init__(self, path: str | Path, numeric: Container[str]) -> None:
+        super().__init__(path)
+        self._delimiter = "\t" if ".tsv" in Path(self.path).suffixes else ","
+        self._numeric = numeric
+
+    def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
+        rows = _Rows(split_lines(blocks), self._delimiter)
+        header = next(rows, None)
+        if header is None:
+            return
+        names = self._names(header)
+        batch: list[bytes] = []
+        size = 0
+        for row in rows:
+            batch.append(line := self._line(names, row))
+            size += len(line)
+            if size >= BLOCK_BYTES:
+                yield batch
+                batch, size = [], 0
+        if batch:
+            yield batch
+
+    def _names(self, header: list[str] | bytes) -> list[str]:
+        """The columns' names; SourceError where they are none."""
+        if isinstance(header, bytes):
+            raise SourceError(f"the header row cannot be read as CSV; at {self.path}")
+        names = [name for name in header if name]
+        if not names:
+            raise SourceError(f"no names of columns in the first row; at {self.path}")
+        if again := next((name for name in names if names.count(name) > 1), None):
+            raise SourceError(f"two columns are called {again!r}: rename one; at {self.path}")
+        return header
+
+    def _line(self, names: list[str], row: list[str] | bytes) -> bytes:
+        if isinstance(row, bytes):
+            return row
+        if len(row) != len(names):
+            return msgspec.json.encode(row)
+        return msgspec.json.encode(
+            {
+                name: msgspec.Raw(cell.encode())
+                if name in self._numeric and is_number(cell)
+                else cell
+                for name, cell in zip(names, row, strict=True)
+                if cell and name
+            }
+        )
+
+
+class _Rows:
+    """Rows of cells; the text of a row, at most ``limits.MAX_LINE_BYTES`` of it, where it is none:
+    not UTF-8, or too long. Empty lines are none."""
+
+    def __init__(self, batches: Iterable[list[bytes]], delimiter: str) -> None:
+        self._lines = (line for batch in batches for line in batch)
+        self._taken: list[bytes] = []
+        self._bytes = 0
+        self._is_first = True
+        self._reader = csv.reader(_Text(self), delimiter=delimiter)
+
+    def __iter__(self) -> Iterator[list[str] | bytes]:
+        return self
+
+    def __next__(self) -> list[str] | bytes:
+        while True:
+            self._taken, self._bytes = [], 0
+            try:
+                row = next(self._reader)
+            except (csv.Error, _TooLongError, UnicodeDecodeError):
+                return b"\n".join(self._taken)[: limits.MAX_LINE_BYTES]
+            if row:
+                return row
+
+    def next_line(self) -> str:
+        """The next line of the text, for the row that is read."""
+        if self._bytes > limits.MAX_LINE_BYTES:
+            raise _TooLongError
+        line = next(self._lines)
+        if self._is_first:
+            self._is_first, line = False, line.removeprefix(_BOM)
+        self._taken.append(line)
+        self._bytes += len(line) + 1
+        if len(line) >= limits.MAX_LINE_BYTES:
+            raise _TooLongError
+        return line.decode() + "\n"
+
+
+class _Text:
+    """Lines for the reader: no generator, which would end with the first error."""
+
+    def __init__(self, rows: _Rows) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Any:
+        return self
+
+    def __next__(self) -> str:
+        return self._rows.next_line()
+
+
+class _TooLongError(Exception):
+    """A row is longer than any record."""
