@@ -13,7 +13,7 @@ mod times;
 
 use draft::{CustomFields, Draft, Field, Reading};
 pub use draft::{NativeEvent, Unit};
-pub use event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
+pub use event::{Action, Body, Click, Dimensions, Event, EventKind, Item, Line};
 pub use explaining::Explained;
 use mapping::Mapping;
 use names::Names;
@@ -199,8 +199,8 @@ impl Decoder {
 }
 
 impl Decoder {
-    /// Writes the event of a record of a mapped source in our own shape, and returns its kind; `id`
-    /// is its id where it has none.
+    /// Writes the event of a record of a mapped source in our own shape, with a click that stands in
+    /// it, and returns its kind; `id` is its id where it has none.
     ///
     /// # Errors
     /// The reason why it is none.
@@ -218,7 +218,7 @@ impl Decoder {
             return Err(Reason::Kind);
         };
         mapping.write(draft, (kind, text), (rules, &source.values), id, to)?;
-        match to.json.len() > rules.limits.max_bytes {
+        match to.json.len().max(to.click.len()) > rules.limits.max_bytes {
             true => Err(Reason::TooLarge),
             false => Ok(kind),
         }

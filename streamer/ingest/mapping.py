@@ -88,8 +88,10 @@ def topic_rules(source: Source, topic: str) -> list[tuple[str, KindValue]]:
 
 
 def _rule(kind: str, rule: KindValue | None) -> dict[str, Any]:
-    feedback, action = (None, None) if rule is None else (rule.feedback, rule.action)
-    return {"kind": kind, "feedback": feedback, "action": action}
+    if rule is None:
+        rule = KindValue(value=kind)
+    said = {"feedback": rule.feedback, "action": rule.action, "shown": rule.shown}
+    return {"kind": kind, **said}
 
 
 class _Kind:

@@ -44,5 +44,10 @@ def kinds_of(source: Source, topic: str) -> tuple[str, ...]:
     if kind.fixed is not None:
         return (KIND_OF_RULE[kind.fixed],)
     by_topic = kind.field is None and kind.header is None
-    rules = kind.rules.items()
-    return tuple(name for name, values in rules if (topic in values if by_topic else values))
+    found = {
+        name: [rule for value, rule in rules.items() if value == topic or not by_topic]
+        for name, rules in kind.rules.items()
+    }
+    if any(rule.shown for rule in found["clicks"]):
+        found["impressions"] = found["clicks"]
+    return tuple(name for name, rules in found.items() if rules)

@@ -142,6 +142,8 @@ def _validate_kind(source: Source, at: str) -> None:
             where[value] = events
             if rule.feedback is not None and events != "clicks":
                 raise SettingsError(f"{value!r}: only clicks have feedback; {at}")
+            if rule.shown and events != "clicks":
+                raise SettingsError(f"{value!r}: only clicks have shown; {at}")
             if rule.action is not None and (events != "sessions" or rule.action not in ACTIONS):
                 raise SettingsError(
                     f"{value!r}: action = {rule.action!r}: of sessions one of "

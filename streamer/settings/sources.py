@@ -39,6 +39,8 @@ class KindValue(Section, frozen=True):
     """Of clicks: the kind of feedback."""
     action: str | None = None
     """Of sessions: `start`, `view`, `dwell` or `end`."""
+    shown: bool = False
+    """Of clicks: whether the record is the impression, too, as in logs with a column `click`."""
 
 
 class SourceKind(Section, frozen=True):
@@ -55,7 +57,9 @@ class SourceKind(Section, frozen=True):
     """Values of impressions."""
     click: tuple[str | KindValue, ...] = ()
     """Values of clicks and other feedback: `"Product Clicked"`, or
-    `{ value = "Product Liked", feedback = "like" }`."""
+    `{ value = "Product Liked", feedback = "like" }`. With `shown = true` a record is an impression
+    of one item and the click on it: `impression = ["0"]`, `click = [{ value = "1", shown = true }]`
+    with `field = "click"`. Numbers, true and false are compared as they are written."""
     conversion: tuple[str | KindValue, ...] = ()
     """Values of conversions."""
     session: tuple[str | KindValue, ...] = ()

@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .decoding import decode
 from .parsing import BrokenError
-from .shape import KINDS, Event, Place, Record
+from .shape import KINDS, KINDS_OF, Event, Place, Record
 
 NEVER = float("-inf")
 
@@ -68,8 +68,9 @@ def judge(
     first_seen_ms: dict[str, int] = {}
     for record in log:
         arrival_ms = record.record_ms if arrival_ms is None else max(arrival_ms, record.record_ms)
-        out.arrival_ms[record.topic, record.partition] = arrival_ms
-        out.seen[record.topic] += 1
+        for kind in KINDS_OF[record.topic]:
+            out.arrival_ms[kind, record.partition] = arrival_ms
+            out.seen[kind] += 1
         try:
             lines = decode(record.topic, record.raw, settings)
             event = lines[0]

@@ -10,7 +10,7 @@ from streamer.settings.model import Settings
 
 from .overwritten import ACTIONS, check_element, check_overwritten
 from .parsing import MAX_DEPTH, Object, broken, depth, parse
-from .shape import LINE_TYPES, Event, Line, Shown
+from .shape import LINE_TYPES, SHOWN, Event, Line, Shown
 from .times import DAY_MS, moment_ms
 from .values import (
     MAX_ITEMS,
@@ -38,8 +38,29 @@ def decode(topic: str, raw: bytes | None, settings: Settings) -> list[Event]:
     value = parse(raw)
     if depth(value) > MAX_DEPTH:
         broken("too_deep")
+    if topic == SHOWN:
+        return shown_and_clicked(value, settings)
     check_overwritten(topic, value, settings, read_items)
     return lines_of(event_of(topic, value, settings))
+
+
+def shown_and_clicked(value: Mapping[str, Any], settings: Settings) -> list[Event]:
+    """The impression of one item, and where `click` is more than 0 the click on it: 2 is a like."""
+    if str(value.get("click")) not in ("0", "1", "2"):
+        broken("kind")
+    said = {name: x for name, x in value.items() if name != "type"}
+    events = [event_of("impressions", said, settings)]
+    if str(value["click"]) != "0":
+        if len(events[0].shown) != 1:
+            broken("items")
+        (shown,) = events[0].shown
+        own = {"item_id": shown.item_id, "items": None, "position": None}
+        liked = {"feedback": "like" if str(value["click"]) == "2" else said.get("feedback")}
+        clicked = event_of("clicks", said | own | liked, settings)
+        events.append(replace(clicked, position=shown.position))
+    for event in events:
+        event.is_of_shown = True
+    return events
 
 
 def lines_of(event: Event) -> list[Event]:

@@ -30,7 +30,7 @@ def join(verdict: Acceptance, settings: Settings) -> Joins:
     index: RowIndex = defaultdict(list)
     for row in out.rows:
         if not row.repeat:
-            index[row.event.partition, row.event.who, row.shown.item_id].append(row)
+            index[row.event.partition, row.event.joins_as, row.shown.item_id].append(row)
     for rows in index.values():
         rows.sort(key=event_time)
     feedback = [e for e in verdict.events if is_feedback(e, settings)]
@@ -87,7 +87,7 @@ def window_of_slates_ms(settings: Settings) -> int:
 
 def candidates(event: Event, index: RowIndex, horizon_ms: int) -> list[Row]:
     """Rows of the same user and item (and request, if named) within the horizon before it."""
-    rows = index.get((event.partition, event.who, event.item_id or ""), [])
+    rows = index.get((event.partition, event.joins_as, event.item_id or ""), [])
     start = bisect_left(rows, event.event_ms - horizon_ms, key=event_time)
     end = bisect_right(rows, event.event_ms, key=event_time)
     return [r for r in rows[start:end] if event.request_id in (None, r.event.request_id)]

@@ -12,6 +12,10 @@ Labels = frozenset[tuple[str, str]]
 Readings = dict[tuple[str, Labels], int | float]
 
 KINDS = ("impressions", "clicks", "conversions", "sessions")
+SHOWN = "shown"
+"""Topic of records that are an impression and, where `click` says so, the click on it."""
+KINDS_OF = {SHOWN: ("impressions", "clicks")} | {kind: (kind,) for kind in KINDS}
+"""Topic → kinds of the events that stand in it."""
 LINE_TYPES = {
     "impression": "impressions",
     "click": "clicks",
@@ -84,6 +88,8 @@ class Event:
     numbers: dict[str, float] = field(default_factory=dict)
     session_id: str | None = None
     action: str | None = None
+    is_of_shown: bool = False
+    """Whether the impression and its click are one record."""
     # Where it stands; filled at acceptance.
     topic: str = ""
     partition: int = 0
@@ -103,7 +109,14 @@ class Event:
             return f"user {self.user_id}"
         if self.request_id is not None:
             return f"request {self.request_id}"
-        return f"{self.topic} {self.event_ms}"
+        return f"{'impressions' if self.is_of_shown else self.topic} {self.event_ms}"
+
+    @property
+    def joins_as(self) -> str:
+        """Who it joins others as: nobody's impression and click that are one record join each
+        other alone."""
+        is_nobodys = self.user_id is None and self.request_id is None
+        return f"record {self.offset}" if self.is_of_shown and is_nobodys else self.who
 
 
 @dataclass(eq=False)

@@ -1,12 +1,13 @@
 //! An event while its record is read.
 
-use super::event::{Action, Body, Dimensions, Event, EventKind, Item, Line};
+use super::event::{Action, Body, Click, Dimensions, Event, EventKind, Item, Line};
 use super::{Names, Rules, ValueSettings, times};
 use crate::changes::Kind;
 use crate::hash::{self, NONE};
 use crate::json::Text;
 
 mod checking;
+mod clicked;
 mod custom;
 mod field;
 mod items;
@@ -102,6 +103,11 @@ pub(super) struct Draft {
     found_in_element: Vec<u32>,
     /// Where what stands beside the record begins.
     pub beside: Vec<u32>,
+    /// The click that stands in the record of its impression, where there is one, and what it was
+    /// read into.
+    pub has_click: bool,
+    click: Click,
+    clicked: Option<Box<Self>>,
 }
 
 /// The fields that have one value: the last of each name. `NONE` and None are null or missing.
@@ -189,6 +195,7 @@ impl Draft {
         self.text.clear();
         self.has_own_text = false;
         self.beside.clear();
+        self.has_click = false;
     }
 
     /// What was read of a record: its text, with what stands beside it where that is read, too.
@@ -234,6 +241,7 @@ impl Draft {
                 unescaped: &self.unescaped,
             },
             cut: self.head.cut,
+            click: self.has_click.then_some(&self.click),
             body,
         }
     }

@@ -62,6 +62,8 @@ pub struct Event<'a> {
     pub dimensions: Dimensions<'a>,
     /// How many values of dimensions were cut, as they are too long.
     pub cut: u32,
+    /// Of an impression of one item: the click on it that the same record says.
+    pub click: Option<&'a Click>,
     /// What each item or line (of sessions: the event) says to custom metrics; empty where there
     /// are none.
     pub custom: &'a [Values],
@@ -97,6 +99,27 @@ pub enum Body<'a> {
     },
 }
 
+/// A click that stands in the record of its impression.
+#[derive(Clone, Copy, Debug)]
+pub struct Click {
+    pub line: Line,
+    pub kind: Kind,
+    pub dwell_ms: Option<i64>,
+    /// What it says to custom metrics.
+    pub custom: Option<Values>,
+}
+
+impl Default for Click {
+    fn default() -> Self {
+        Self {
+            line: Line::default(),
+            kind: Kind::Other,
+            dwell_ms: None,
+            custom: None,
+        }
+    }
+}
+
 /// A shown item.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Item {
@@ -113,7 +136,7 @@ pub struct Item {
 }
 
 /// What was clicked, or bought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
     pub item: u64,
     /// From 1; 0: missing.

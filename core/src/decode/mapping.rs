@@ -58,6 +58,9 @@ pub struct KindRuleSpec {
     pub feedback: Option<String>,
     /// Of sessions.
     pub action: Option<String>,
+    /// Of clicks: the record is the impression, too.
+    #[serde(default)]
+    pub shown: bool,
 }
 
 /// Where the fields of a kind stand.
@@ -100,6 +103,8 @@ pub(super) struct Mapping {
     kind: KindOf,
     /// In the order of `EventKind::ALL`.
     kinds: [Option<Fields>; 4],
+    /// Whether clicks may stand in the records of their impressions.
+    has_shown: bool,
 }
 
 #[derive(Debug)]
@@ -113,6 +118,7 @@ struct KindRule {
     kind: EventKind,
     feedback: Option<Kind>,
     action: Option<Action>,
+    is_shown: bool,
 }
 
 #[derive(Debug)]
@@ -147,7 +153,9 @@ impl Mapping {
         feedback: &[String],
         field_of: &impl Fn(EventKind, &str) -> Option<Field>,
     ) -> Result<Self, String> {
-        let rule = |spec: &KindRuleSpec| {
+        let mut has_shown = false;
+        let mut rule = |spec: &KindRuleSpec| {
+            has_shown |= spec.shown;
             let place = |name: &String| feedback.iter().position(|other| other == name);
             let kind_of = |name| place(name).map_or(Kind::Other, |i| Kind::Configured(i as u8));
             let feedback = spec.feedback.as_ref().map(kind_of);
@@ -155,6 +163,7 @@ impl Mapping {
                 kind: kind_named(&spec.kind)?,
                 feedback,
                 action: spec.action.as_deref().and_then(Action::of),
+                is_shown: spec.shown,
             })
         };
         let kind = match &spec.kind {
@@ -182,6 +191,7 @@ impl Mapping {
             beside: spec.beside.iter().map(Beside::new).collect(),
             kind,
             kinds,
+            has_shown,
         })
     }
 
@@ -220,9 +230,16 @@ impl Mapping {
         id: &str,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
-        let record = draft.text_of(text);
-        let fields = self.kinds[kind as usize].as_ref().ok_or(Reason::Kind)?;
-        draft.write_native(fields, &reading(record, kind, rules, values), id, to)
+        let reading = reading(draft.text_of(text), kind, rules, values);
+        let fields = self.fields_of(kind)?;
+        draft.write_native(fields, &reading, (id, self.has_shown), to)?;
+        match draft.has_click {
+            true => {
+                let clicks = self.fields_of(EventKind::Clicks)?;
+                draft.write_click((fields, clicks), &reading, id, to)
+            }
+            false => Ok(()),
+        }
     }
 
     /// `end`: where the record ends in the text, and what stands beside it begins.
@@ -277,14 +294,25 @@ impl Mapping {
                 rule.ok_or(Reason::Kind)?.ok_or(Reason::Ignored)?
             }
         };
-        draft.kind = Some(rule.kind);
-        let fields = self.kinds[rule.kind as usize].as_ref();
-        let fields = fields.ok_or(Reason::Kind)?;
-        let reading = reading(text, rule.kind, rules, values);
-        draft.set_by_kind(rule.feedback, rule.action);
+        let (kind, feedback) = match rule.is_shown {
+            true => (EventKind::Impressions, None),
+            false => (rule.kind, rule.feedback),
+        };
+        draft.kind = Some(kind);
+        let fields = self.fields_of(kind)?;
+        let reading = reading(text, kind, rules, values);
+        draft.set_by_kind(feedback, rule.action);
         draft.read_mapped(fields, found, &reading)?;
         draft.check(&reading)?;
-        Ok(rule.kind)
+        if rule.is_shown {
+            let clicks = self.fields_of(EventKind::Clicks)?;
+            draft.read_click(clicks, rule.feedback, found, &reading)?;
+        }
+        Ok(kind)
+    }
+
+    fn fields_of(&self, kind: EventKind) -> Result<&Fields, Reason> {
+        self.kinds[kind as usize].as_ref().ok_or(Reason::Kind)
     }
 }
 

@@ -16,6 +16,8 @@ use crate::weights::WeighedItem;
 const OWN_SLATE: u64 = 0xA076_1D64_78BD_642F;
 /// Makes what tells anonymous events apart.
 const NOBODY: u64 = 0xE703_7ED1_A0B4_28DB;
+/// Makes what an anonymous click joins its impression by, where one record says both.
+const OWN_RECORD: u64 = 0x8EBC_6AF0_9C88_C6E3;
 
 /// Where an event stands in its log, and its segment.
 #[derive(Clone, Copy)]
@@ -53,6 +55,18 @@ impl Identity {
         }
     }
 
+    /// Of an event that stands at a position: its own click joins it, whoever it is of.
+    fn at(event: &Event, position: i64) -> Self {
+        let own = Self::of(event);
+        match (event.click, event.user, event.request) {
+            (Some(_), NONE, NONE) => Self {
+                apart: mix(position as u64, OWN_RECORD),
+                ..own
+            },
+            _ => own,
+        }
+    }
+
     /// The key of the slate of a request; `NONE` without one.
     pub fn slate_key(self, request: u64) -> u64 {
         if request == NONE {
@@ -67,7 +81,7 @@ impl Partition {
     /// Counts an accepted event.
     pub(super) fn count(&mut self, event: &Event, at: At) {
         let counting = &mut self.counting;
-        let who = Identity::of(event);
+        let who = Identity::at(event, at.position);
         match event.body {
             Body::Impressions {
                 items,
@@ -76,6 +90,12 @@ impl Partition {
             } => {
                 let shown = (items, weights, is_list);
                 show(&mut self.attribution, counting, event, shown, (who, at));
+                if let Some(click) = event.click {
+                    let what = (&click.line, click.kind, click.dwell_ms);
+                    let feedback = feedback_of(event, what, (who, at));
+                    let values = click.custom.as_ref();
+                    self.attribution.give(feedback, values, counting);
+                }
             }
             Body::Click {
                 lines,

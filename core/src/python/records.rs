@@ -215,6 +215,14 @@ fn record_of<'a>(
     }
 }
 
+/// The number of a kind of feedback in the settings; -1: none of them.
+fn feedback_code(kind: Kind) -> i16 {
+    match kind {
+        Kind::Configured(i) => i16::from(i),
+        Kind::Other | Kind::Gone | Kind::Conversion => -1,
+    }
+}
+
 fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     found.set_item("kind", event.kind().name())?;
@@ -227,6 +235,9 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
     found.set_item("custom", custom.collect::<Vec<_>>())?;
     found.set_item("dimensions", event.dimensions.iter().collect::<Vec<_>>())?;
     found.set_item("cut", event.cut)?;
+    if let Some(click) = event.click {
+        found.set_item("click", (feedback_code(click.kind), click.dwell_ms))?;
+    }
     match event.body {
         Body::Impressions {
             items,
@@ -244,13 +255,9 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             kind,
             dwell_ms,
         } => {
-            let feedback = match kind {
-                Kind::Configured(i) => i16::from(i),
-                Kind::Other | Kind::Gone | Kind::Conversion => -1,
-            };
             let lines = lines.iter().map(|line| (line.item, line.position));
             found.set_item("lines", lines.collect::<Vec<_>>())?;
-            found.set_item("feedback", feedback)?;
+            found.set_item("feedback", feedback_code(kind))?;
             found.set_item("dwell_ms", dwell_ms)?;
         }
         Body::Conversion { lines } => {

@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use super::given::{Beside, GivenRecords};
 use super::names::LogDecoder;
 use super::records::DecodingSpec;
-use crate::decode::{NativeEvent, Reason};
+use crate::decode::{EventKind, NativeEvent, Reason};
 use crate::formats::SchemaText;
 use crate::kafka;
 
@@ -209,12 +209,18 @@ impl Rekeyer {
                     "" => (record.offset.unsigned_abs() % u64::from(self.partitions)) as u32,
                     key => kafka::partition_of(key.as_bytes(), self.partitions),
                 };
-                let at = kind as usize * self.partitions as usize + partition as usize;
-                if found.written.len() <= at {
-                    found.written.resize_with(at + 1, Vec::new);
+                let mut write = |kind: EventKind, json: &str| {
+                    let at = kind as usize * self.partitions as usize + partition as usize;
+                    if found.written.len() <= at {
+                        found.written.resize_with(at + 1, Vec::new);
+                    }
+                    let (key, json) = (event.key.clone(), json.to_owned());
+                    found.written[at].push((record.timestamp_ms, key, json));
+                };
+                write(kind, &event.json);
+                if !event.click.is_empty() {
+                    write(EventKind::Clicks, &event.click);
                 }
-                let (key, json) = (event.key.clone(), event.json.clone());
-                found.written[at].push((record.timestamp_ms, key, json));
             }
             Err(Reason::Ignored) => found.ignored += 1,
             Err(reason) => found.refused.push(RefusedRecord {

@@ -71,6 +71,16 @@ impl Field {
         }
     }
 
+    /// Whether all events about one item have it; it may stand elsewhere in each kind.
+    pub fn is_of_every_event(self) -> bool {
+        matches!(self, UserId | EventId | RequestId | ItemId | Dimension(_))
+    }
+
+    /// Whether a click has it, and an impression does not.
+    pub fn is_of_click_alone(self) -> bool {
+        matches!(self, Feedback | DwellMs | StartTs | EndTs | Custom(_))
+    }
+
     /// Our name; "" for fields whose names are settings.
     pub fn name(self) -> &'static str {
         match self {

@@ -22,18 +22,29 @@ impl Draft {
             if !wanted.times.is_empty() {
                 let value = self.product(wanted, found, reading)?;
                 self.head.shown.value = value.or(self.head.shown.value);
-            } else if wanted.field == Field::Value && self.head.shown.value.is_some() {
-                continue;
-            } else if let Some((i, at)) = first(&wanted.values, found, reading.record) {
-                let mut reader = reader_at(at, reading);
-                let unit = wanted.units.get(i).copied().unwrap_or_default();
-                self.read(wanted.field, &mut reader, &Reading { unit, ..*reading })?;
+            } else if wanted.field != Field::Value || self.head.shown.value.is_none() {
+                self.read_wanted(wanted, found, reading)?;
             }
         }
         match &fields.items {
             Some(items) => self.read_mapped_items(items, found, reading),
             None => Ok(()),
         }
+    }
+
+    /// Reads a field from the first of its places that has a value.
+    pub(super) fn read_wanted(
+        &mut self,
+        wanted: &Wanted,
+        found: &Found,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
+        let Some((i, at)) = first(&wanted.values, found, reading.record) else {
+            return Ok(());
+        };
+        let mut reader = reader_at(at, reading);
+        let unit = wanted.units.get(i).copied().unwrap_or_default();
+        self.read(wanted.field, &mut reader, &Reading { unit, ..*reading })
     }
 
     /// A price times a number of pieces, in the bounds of a value; None where either is missing.

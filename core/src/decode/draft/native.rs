@@ -20,6 +20,8 @@ pub struct NativeEvent {
     pub json: String,
     /// The id of its user, else that of its request, else "".
     pub key: String,
+    /// The click that stands in the record of the event, as another object; "" where there is none.
+    pub click: String,
     unescaped: String,
     found: Vec<u32>,
 }
@@ -28,6 +30,7 @@ impl NativeEvent {
     fn clear(&mut self) {
         self.json.clear();
         self.key.clear();
+        self.click.clear();
         self.unescaped.clear();
     }
 
@@ -59,20 +62,18 @@ impl NativeEvent {
 }
 
 impl Draft {
-    /// Writes the event. `id`: its id where it has none of its own.
+    /// Writes the event. `id`: its id where it has none of its own; `has_shown`: where an impression
+    /// has neither user nor request, this is its request, too, for its click may stand in its record.
     pub fn write_native(
         &self,
         fields: &Fields,
         reading: &Reading,
-        id: &str,
+        (id, has_shown): (&str, bool),
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
         to.clear();
         self.write_checked(reading, to);
-        if self.head.event_id == NONE {
-            to.json.push_str(",\"event_id\":");
-            push_json(id, &mut to.json);
-        }
+        self.write_ids(id, has_shown && reading.kind == EventKind::Impressions, to);
         for wanted in &fields.fields {
             if let Some((_, at)) = first(&wanted.values, &self.found, reading.record) {
                 self.write_field(wanted, at, reading, to);
@@ -83,6 +84,86 @@ impl Draft {
         }
         to.json.push('}');
         Ok(())
+    }
+
+    /// Writes the click that stands in the record of an impression, whose ids it has.
+    pub fn write_click(
+        &self,
+        (fields, clicks): (&Fields, &Fields),
+        reading: &Reading,
+        id: &str,
+        to: &mut NativeEvent,
+    ) -> Result<(), Reason> {
+        let Some(click) = &self.clicked else {
+            return Ok(());
+        };
+        let impression = std::mem::take(&mut to.json);
+        let of_click = Reading {
+            kind: EventKind::Clicks,
+            ..*reading
+        };
+        click.write_checked(&of_click, to);
+        self.write_ids(id, true, to);
+        let shared = fields.fields.iter().filter(|x| x.field.is_of_every_event());
+        let own = clicks.fields.iter();
+        let own = own.filter(|x| matches!(x.field, Field::Custom(_)));
+        for wanted in shared.chain(own) {
+            if let Some((_, at)) = first(&wanted.values, &self.found, reading.record) {
+                self.write_field(wanted, at, reading, to);
+            }
+        }
+        if let Some(items) = fields.items.as_ref().filter(|_| self.head.has_list) {
+            self.write_only_item(items, reading, to)?;
+        }
+        to.json.push('}');
+        to.click = std::mem::replace(&mut to.json, impression);
+        Ok(())
+    }
+
+    /// The id of a list's only item.
+    fn write_only_item(
+        &self,
+        items: &Items,
+        reading: &Reading,
+        to: &mut NativeEvent,
+    ) -> Result<(), Reason> {
+        let Some((_, at)) = first(&items.values, &self.found, reading.record) else {
+            return Ok(());
+        };
+        let mut places = std::mem::take(&mut to.found);
+        reader_at(at, reading).list(|reader, _| {
+            let at = reader.at();
+            if reader.peek() != b'{' {
+                to.copy(",\"item_id\":", at, reading);
+                return reader.skip(2);
+            }
+            places.clear();
+            places.resize(items.paths.count, 0);
+            let source = (reading.record, &mut to.unescaped);
+            items.paths.find(reader, 2, source, &mut places)?;
+            let wanted = items.fields.iter().find(|x| x.field == Field::ItemId);
+            let place = wanted.and_then(|x| first(&x.values, &places, reading.record));
+            if let Some((_, at)) = place {
+                to.copy(",\"item_id\":", at, reading);
+            }
+            Ok(())
+        })?;
+        to.found = places;
+        Ok(())
+    }
+
+    /// Ids that a record lacks, made of `id`: its own, and where it is asked for the request of
+    /// nobody's.
+    fn write_ids(&self, id: &str, with_request: bool, to: &mut NativeEvent) {
+        if self.head.event_id == NONE {
+            to.json.push_str(",\"event_id\":");
+            push_json(id, &mut to.json);
+        }
+        if with_request && self.head.user == NONE && self.head.request == NONE {
+            to.json.push_str(",\"request_id\":");
+            push_json(id, &mut to.json);
+            id.clone_into(&mut to.key);
+        }
     }
 
     /// What is known besides what stands in the record.
