@@ -95,6 +95,7 @@ def parser() -> Parser:
             name, help=text, description=text, parents=[shared], allow_abbrev=False
         )
 
+    _add_init(command)
     _add_live(command)
     _add_replay(command)
     _add_produce(command)
@@ -134,6 +135,21 @@ def _strict(command: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="exit 1 if any line was late or rejected (default: only if none was accepted)",
+    )
+
+
+def _add_init(add: _Add) -> None:
+    init = add("init", "propose settings for events of any shape, from files or topics")
+    init.add_argument("files", nargs="*", metavar="FILE", help=_FILES)
+    init.add_argument("--brokers", metavar="HOST:PORT", help="look at topics of this cluster")
+    init.add_argument(
+        "--topic", action="append", metavar="NAME", help="look at this topic (default: at all)"
+    )
+    init.add_argument(
+        "-c", "--config", metavar="FILE", help="settings with [kafka], for its security and brokers"
+    )
+    init.add_argument(
+        "-o", "--out", metavar="PATH", help="a new file to write to (default: standard output)"
     )
 
 

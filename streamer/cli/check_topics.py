@@ -132,12 +132,17 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
         reasons = ", ".join(f"{r} {n}" for r, n in sorted(refused.reasons.items()))
         share = f"{refused.total} of the last {sample.records} records"
         share += f" ({refused.total / sample.records:.0%})"
-        level = ERROR if refused.total == sample.records else WARN
+        is_most = refused.are_most(sample.records)
+        level = ERROR if is_most or refused.total == sample.records else WARN
         kinds = " or ".join(settings.logs[log].kinds)
         fix = f"compare a record with the fields of {kinds} in docs/events.md"
         yield Finding(level, f"{what}{share} would be rejected: {reasons}", fix)
         for _, found, advice in refused.findings():
             yield Finding(level, what + found, advice)
+        if is_most and (text := refused.looks_like(sample.topic)):
+            brokers = settings.kafka.brokers
+            fix = f"streamer init --brokers {brokers} --topic {sample.topic} proposes settings"
+            yield Finding(level, what + text, fix)
 
 
 def unread_findings(

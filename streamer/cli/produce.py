@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     accepted = sender.lines - sender.refused.total
-    return sender.refused.report(sender.lines, accepted, args.strict)
+    return sender.refused.report(sender.lines, accepted, args.strict, args.files)
 
 
 def _refuse_formats(settings: Settings) -> None:

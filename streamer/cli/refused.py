@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from streamer.ingest.discovery.proposal import hints
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.rejections import NOTHING, Explainer, Refusal, printable
 from streamer.settings.model import Settings
 
 _LOOKED_AT = 100
 """Records of one topic and reason whose fields are looked at."""
+_HELD_BYTES = 10_000_000
+"""Of refused records that are held, to say what they look like."""
+_UNTIMELY = ("late", "future")
 _NAMES, _GROUPS = 20, 10
 """Names of fields, and topics with reasons, that are shown at most."""
 
@@ -33,6 +39,8 @@ class Refused:
     def __init__(self, settings: Settings) -> None:
         self._explainer = Explainer(settings)
         self._groups: dict[tuple[str, str], _Group] = {}
+        self._held: list[FoundRecord] = []
+        self._held_bytes = 0
 
     def add(self, kind: str, raw: bytes | None, reason: str) -> None:
         """Count a record of a topic ("": of none)."""
@@ -44,6 +52,22 @@ class Refused:
         group.count += 1
         if group.count <= _LOOKED_AT and len(group.names) < _NAMES:
             group.names.update(dict.fromkeys(self._explainer.names_seen(kind, raw)))
+            self._hold(self._explainer.text_of(kind, raw), reason)
+
+    def _hold(self, raw: bytes, reason: str) -> None:
+        if raw and reason not in _UNTIMELY and self._held_bytes + len(raw) <= _HELD_BYTES:
+            self._held.append(FoundRecord(raw))
+            self._held_bytes += len(raw)
+
+    def are_most(self, records: int) -> bool:
+        """Whether most of so many records are none, whatever their time."""
+        untimely = sum(self.reasons[reason] for reason in _UNTIMELY)
+        return 2 * (self.total - untimely) > records
+
+    def looks_like(self, topic: str) -> str:
+        """What the records most likely are, without a value of theirs; "" where nothing is
+        found."""
+        return "; ".join(hints([SampledTopic(topic, self._held)]))
 
     @property
     def total(self) -> int:
@@ -78,15 +102,22 @@ class Refused:
                 advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
 
-    def report(self, lines: int, accepted: int, is_strict: bool) -> int:
-        """Print to stderr how many lines were late or rejected, and why. Returns the exit code: 1
-        where no line was accepted, or where ``is_strict`` and any was not."""
+    def report(self, lines: int, accepted: int, is_strict: bool, files: Sequence[str] = ()) -> int:
+        """Print to stderr how many lines of the files were late or rejected, and why. Returns the
+        exit code: 1 where no line was accepted or most are no events, or where ``is_strict`` and
+        any was not."""
         for kind, what, advice in self.findings():
             print(
                 f"streamer: not counted, {kind or 'no topic'}: {what}  — {advice}", file=sys.stderr
             )
-        if lines and not accepted:
-            print(f"streamer: none of {lines:,} lines was accepted", file=sys.stderr)
+        if is_most := self.are_most(lines):
+            if text := self.looks_like("lines"):
+                print(f"streamer: {text}", file=sys.stderr)
+            names = " ".join(files) or "FILE"
+            print(f"streamer: settings for it: streamer init {names}", file=sys.stderr)
+        if lines and (is_most or not accepted):
+            said = f"only {accepted:,}" if accepted else "none"
+            print(f"streamer: {said} of {lines:,} lines was accepted", file=sys.stderr)
             return 1
         if self.total and is_strict:
             not_counted = f"{self.total:,} of {lines:,} lines were late or rejected"

@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
 
         summarise(settings, result)
     sys.stdout.flush()
-    return refused.report(replay.lines, replay.accepted, args.strict)
+    return refused.report(replay.lines, replay.accepted, args.strict, args.files)
 
 
 @contextlib.contextmanager

@@ -5,9 +5,8 @@ Only refused records come here; the core decides quickly.
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from streamer.ingest.discovery.names import OTHER_NAMES, alike
 from streamer.ingest.mapping import place_of
 from streamer.ingest.record import record_decoder
 from streamer.ingest.timestamps import unit_of
@@ -59,18 +59,6 @@ EXPECTED: Mapping[str, str] = {
     "action": f"one of {', '.join(ACTIONS)}",
 }
 """Our field → what it may hold."""
-_OTHER_NAMES = {
-    "type": ("event", "event_type", "event_name", "kind", "name"),
-    "ts": ("time", "timestamp", "event_time", "datetime", "date", "created_at", "occurred_at"),
-    "user_id": ("user", "uid", "visitor_id", "visitor", "customer_id", "client_id", "account_id"),
-    "item_id": ("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id"),
-    "request_id": ("request", "query_id", "recommendation_id", "slate_id", "impression_id"),
-    "session_id": ("session", "visit_id", "sid"),
-    "position": ("rank", "slot", "index"),
-    "value": ("price", "revenue", "amount", "total"),
-    "variant": ("arm", "treatment", "bucket", "experiment_group", "policy"),
-}
-"""What others call our fields."""
 _OPEN = frozenset({"type", "action", *MOMENTS})
 _LONGEST_BITS = 10_000
 _NAMES = 20
@@ -149,15 +137,15 @@ class Explainer:
 
     def shape(self, log: str, raw: bytes | None) -> str:
         """The fields of a record and what each holds, without the values themselves."""
-        pieces = list(_pieces(self._json(log, raw)).items())
+        pieces = list(_pieces(self.text_of(log, raw)).items())
         shown = [f"{printable(name, 50)}: {what_is(_value(p))}" for name, p in pieces[:_NAMES]]
         return f"{{{', '.join(shown)}{', …' if len(pieces) > _NAMES else ''}}}"
 
     def names_seen(self, log: str, raw: bytes | None) -> tuple[str, ...]:
         """The names of the fields of a record; none where it is no object."""
-        return tuple(_pieces(self._json(log, raw)))
+        return tuple(_pieces(self.text_of(log, raw)))
 
-    def _json(self, log: str, raw: bytes | None) -> bytes:
+    def text_of(self, log: str, raw: bytes | None) -> bytes:
         """The text of a record of a log ("": a line of none); empty where it has none."""
         return raw or b"" if not log else self._decoder.text(log, raw or b"") or b""
 
@@ -166,9 +154,10 @@ class Explainer:
         names = list(seen)
         unknown = [name for name in names if name not in self._known]
         found: dict[str, str] = {}
-        for field in (*_OTHER_NAMES, *self._settings.dimension_names):
-            if self._name(field) not in names and field not in found:
-                name = _alike(field, [x for x in unknown if x not in found.values()])
+        for field in (*OTHER_NAMES, *self._settings.dimension_names):
+            is_one = field != "items"  # names of one item are like those of several
+            if is_one and self._name(field) not in names and field not in found:
+                name = alike(field, [x for x in unknown if x not in found.values()])
                 if name is not None:
                     found[field] = name
         return found
@@ -309,21 +298,3 @@ def _value(piece: msgspec.Raw) -> Any:
         return msgspec.json.decode(piece)
     except (ValueError, RecursionError):
         return bytes(piece)[:1000].decode(errors="replace")
-
-
-def _alike(field: str, names: Sequence[str]) -> str | None:
-    """The name that most likely means the given field."""
-    plain = {_plain(name): name for name in reversed(names)}
-    others = (field, *_OTHER_NAMES.get(field, ()))
-    for other in others:
-        if _plain(other) in plain:
-            return plain[_plain(other)]
-    for other in others:
-        if close := difflib.get_close_matches(_plain(other), plain, 1, cutoff=0.85):
-            return plain[close[0]]
-    return None
-
-
-def _plain(name: str) -> str:
-    """A name without case and punctuation: ``userId`` and ``User-ID`` are alike."""
-    return "".join(c for c in name.casefold() if c.isalnum())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +13,21 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.keying import Keying, keying_of
 from streamer.ingest.keys import PARTITIONERS
 from streamer.ingest.record import IGNORED, record_decoder
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.chunk import encoded_headers
 from streamer.kafka.client import client_settings
-from streamer.kafka.topics import partition_count
+from streamer.kafka.topics import admin_client, partition_count, partitions_of
+from streamer.settings import limits
 from streamer.settings.model import Settings
 
 RECORDS = 200
 """Of each partition."""
+_NAMED = 20
+"""Topics that a message names at most."""
 _SECONDS = 10.0
 _WAIT_MS = 50
 """Other requests to a broker wait behind a fetch that waits for records."""
@@ -67,6 +72,18 @@ async def sample_topics(
     """
     if not topics:
         return {}
+    samples = {}
+    async with _consumer(settings) as consumer:
+        for log, topic in topics.items():
+            samples[log] = await _sample(settings, consumer, log, topic)
+            if read is not None:
+                await _look_at_unread(consumer, samples[log], log, read)
+    return samples
+
+
+@contextlib.asynccontextmanager
+async def _consumer(settings: Settings) -> AsyncIterator[Any]:
+    """A connected consumer of no topic; BrokerError where Kafka cannot be read."""
     consumer = AIOKafkaConsumer(
         **client_settings(settings.kafka),
         enable_auto_commit=False,
@@ -74,19 +91,56 @@ async def sample_topics(
         isolation_level="read_committed",
         fetch_max_wait_ms=_WAIT_MS,
     )
-    samples = {}
     try:
         await consumer.start()
-        for log, topic in topics.items():
-            samples[log] = await _sample(settings, consumer, log, topic)
-            if read is not None:
-                await _look_at_unread(consumer, samples[log], log, read)
-        return samples
+        yield consumer
     except (KafkaError, OSError) as error:
         text = str(error) or type(error).__name__
         raise BrokerError(f"cannot read the topics: {text}") from error
     finally:
         await consumer.stop()
+
+
+async def sample_last(settings: Settings, topics: Sequence[str]) -> list[SampledTopic]:
+    """The last records of some topics, without names of all that are neither Kafka's own nor dead
+    letters; BrokerError where they cannot be read, or there are none."""
+    async with admin_client(settings.kafka) as client:
+        existing = {str(name) for name in await client.list_topics()}
+        left = {name for name in existing if not name.startswith("_")}
+        wanted = list(topics) or sorted(left - {settings.kafka.topics.dead_letters})
+        missing = [name for name in wanted if name not in existing]
+        if missing or not wanted:
+            there = ", ".join(sorted(left)[:_NAMED]) or "none"
+            named = ", ".join(map(repr, missing)) or "with records"
+            raise BrokerError(
+                f"no topic {named} at {settings.kafka.brokers}: there are {there}; name one with "
+                "--topic"
+            )
+        described = await partitions_of(client, wanted)
+    async with _consumer(settings) as consumer:
+        found = []
+        for name in wanted[: limits.MAX_SOURCES]:
+            places = [TopicPartition(name, p["partition"]) for p in described.get(name, [])]
+            records = await _last_records(consumer, places)
+            found.append(SampledTopic(name, _found(records)))
+        return found
+
+
+def _found(records: Mapping[TopicPartition, Sequence[Any]]) -> list[FoundRecord]:
+    """Of each partition alike, in bounds."""
+    each = max(1, limits.DISCOVERED_RECORDS // max(1, len(records)))
+    return [
+        FoundRecord(
+            record.value,
+            record.key,
+            {name: text.decode(errors="replace") for name, text in record.headers if text},
+            encoded_headers(record.headers),
+            record.timestamp,
+        )
+        for some in records.values()
+        for record in some[-each:]
+        if record.value is not None
+    ]
 
 
 async def look_at_keys(settings: Settings) -> dict[str, Keying]:

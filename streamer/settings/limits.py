@@ -194,6 +194,15 @@ FINGERPRINT_COUNT = 24
 """Records remembered to recognise a recreated topic, at exponentially spaced offsets."""
 MAX_GAPS = 16
 """Ranges of lost offsets kept of each topic-partition: the last ones; all are counted."""
+DISCOVERED_RECORDS = 2000
+"""Records of one file or topic that `streamer init` looks at: the first half, then every 50th."""
+DISCOVERED_PATHS = 500
+DISCOVERED_VALUES = 1000
+"""Different values kept of each path."""
+DISCOVERED_ELEMENTS = 20
+"""Elements of a list that are looked at."""
+DISCOVERED_BYTES = 64_000_000
+"""Of all records that `streamer init` holds."""
 MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
 """Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
 RETRY_SECONDS_MAX = 5.0

@@ -10,8 +10,9 @@ the first-named first.
 from __future__ import annotations
 
 import heapq
+import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.model import Settings
 from streamer.sources.cells import numeric_columns
 from streamer.sources.csv_rows import CsvFile
-from streamer.sources.lines import LineFile
+from streamer.sources.lines import STDIN, LineFile
 from streamer.sources.parquet_rows import ParquetFile
 
 NO_TOPIC = ""
 """Log of a line that belongs to no topic: it cannot be read, or has no known ``type``."""
 BATCH_LINES = 2000
+
+_ENDINGS = re.compile(r"(\.(gz|zst|csv|tsv|parquet|ndjson|jsonl|json|txt|log))+$")
 
 Line = tuple[str, int, bytes]
 """(log, record_ms, the line as it stands in the file, without its newline)."""
@@ -39,6 +42,18 @@ def of_files(settings: Settings) -> Settings:
     """The settings for files: their lines are JSON, whatever the format on Kafka."""
     sources = [msgspec.structs.replace(s, format="json", registry=None) for s in settings.sources]
     return msgspec.structs.replace(settings, sources=tuple(sources))
+
+
+def topic_of(path: str | Path) -> str:
+    """What a topic is called that holds what a file does.
+
+    >>> topic_of("logs/web events.csv.gz"), topic_of("-")
+    ('web-events', 'stdin')
+    """
+    if str(path) == STDIN:
+        return "stdin"
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", _ENDINGS.sub("", Path(path).name))
+    return name.strip("-.")[:200] or "events"
 
 
 def opened(path: str | Path, settings: Settings) -> LineFile:
@@ -87,7 +102,7 @@ class FileSource:
     def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
         running_ms = 0
         now_ms = self._now_ms
-        log_of, time_of = self._types.log_of, self._decoder.time_of
+        log_of, time_of = self._types.reader_of(topic_of(file.path)), self._decoder.time_of
         for lines in file:
             batch = []
             for raw in lines:
@@ -109,6 +124,12 @@ class TypeReader:
         names = settings.events.fields
         header = msgspec.defstruct("Header", [("type", str)], rename=names, gc=False)
         self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(header)
+
+    def reader_of(self, topic: str) -> Callable[[bytes], str]:
+        """What says the log of a line of a file: where it is called like a topic of the sources,
+        always that."""
+        is_topic = self._sources is not None and topic in self._logs
+        return (lambda raw: topic) if is_topic else self.log_of
 
     def log_of(self, raw: bytes) -> str:
         """The log that a line belongs to; ``NO_TOPIC`` where that cannot be told."""

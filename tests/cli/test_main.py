@@ -89,7 +89,7 @@ def test_alone_it_prints_its_help_and_is_no_success(capsys: pytest.CaptureFixtur
     [
         (["replya", "x"], "no command 'replya': did you mean 'replay'?"),
         (["--debug", "metric"], "did you mean 'metrics'?"),
-        (["zzz"], "commands are demo, run"),
+        (["zzz"], "commands are init, demo, run"),
         (["metrics", "ctrr"], "did you mean 'ctr'?"),
         (["metrics", "streamer_ndgc_ratio"], "did you mean 'ndcg_ratio'?"),
     ],

@@ -113,8 +113,9 @@ def test_lines_of_no_topic_are_dead_letters(
     path = tmp_path / "log.ndjson"
     path.write_bytes(GOOD + b"\n" + NO_TYPE + b"\nno json\n")
     command = ["produce", str(path), "-c", str(settings_file(tmp_path, kafka, made))]
-    assert main.main(command) == 0
+    assert main.main(command) == 1
     err = capsys.readouterr().err
+    assert f"settings for it: streamer init {path}" in err
     assert "2 of them have no valid `type`" in err
     assert "1 type: found nothing; expected one of impression" in err
     assert "1 json: found 7 bytes that cannot be read" in err

@@ -93,7 +93,7 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     good = b'{"type":"impression","ts":1700000000000,"user_id":"u1","item_id":"i1"}'
     path, letters = tmp_path / "log.ndjson", tmp_path / "dead.jsonl"
     path.write_bytes(b"\n".join([good, *bad]))
-    assert main.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 0
+    assert main.main(["replay", str(path), "--prom", "--dead-letters", str(letters)]) == 1
     found = [json.loads(line) for line in letters.read_bytes().splitlines()]
     assert len(found) == len(bad)
     by_place = {(x["topic"], x["offset"]): x for x in found if x["topic"]}

@@ -1,0 +1,99 @@
+"""``streamer init``: propose settings for events of any shape, from some of them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from streamer.errors import StreamerError, UsageError
+from streamer.ingest.discovery.proposal import Proposal, Tried, propose, tried
+from streamer.ingest.discovery.shapes import SampledTopic
+from streamer.ingest.discovery.shown import as_counted
+from streamer.ingest.sampling import sample_last
+from streamer.kafka.admin import quiet
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.sources.lines import STDIN
+from streamer.sources.sampled import sample_files
+
+_SHOWN = 5
+"""Records that are shown as they would be counted."""
+_SHOWN_CHARS = 400
+_REASONS = 5
+
+
+def main(args: argparse.Namespace) -> int:
+    """Write the proposal; 1 where none of the records would be counted."""
+    settings = load(args.config, os.environ)
+    out = None if args.out is None else Path(args.out)
+    if out is not None and out.exists():
+        raise UsageError(f"{out} is there already: remove it, or name another file with --out")
+    if bool(args.files) == bool(args.brokers or args.topic):
+        raise UsageError("name FILEs, or a cluster with --brokers (and --topic), but not both")
+    brokers = None
+    if args.files:
+        samples = sample_files(args.files, settings)
+        origin = " ".join(Path(file).name for file in args.files)
+    else:
+        if "debug" not in args:
+            quiet()
+        if args.brokers:
+            settings = _with_brokers(settings, args.brokers)
+        brokers = settings.kafka.brokers
+        samples = asyncio.run(sample_last(settings, args.topic or ()))
+        origin = ", ".join(sample.topic for sample in samples)
+    proposal = propose(samples, origin, brokers)
+    if args.files and STDIN not in args.files:  # the settings say which cells are numbers
+        samples = sample_files(args.files, proposal.settings)
+    made = tried(proposal.settings, samples)
+    _write(proposal, out)
+    for line in (*_report(proposal, made, samples), *_next(args, out)):
+        print(f"streamer: {line}", file=sys.stderr)
+    return 0 if made.total else 1
+
+
+def _with_brokers(settings: Settings, brokers: str) -> Settings:
+    kafka = msgspec.structs.replace(settings.kafka, brokers=brokers)
+    return msgspec.structs.replace(settings, kafka=kafka)
+
+
+def _write(proposal: Proposal, out: Path | None) -> None:
+    if out is None:
+        sys.stdout.write(proposal.toml)
+        sys.stdout.flush()
+        return
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(proposal.toml)
+    except OSError as error:
+        raise StreamerError(f"cannot write settings: {error.strerror}; at {out}") from error
+
+
+def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) -> Iterator[str]:
+    """What the records would be, some of them, and what is not sure."""
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in made.accepted.items()) or "none"
+    refused = len(made.refused)
+    ignored = f", {made.ignored:,} ignored" if made.ignored else ""
+    more = f", {refused:,} refused" if refused else ""
+    yield f"of {made.records:,} records {made.total:,} would be counted ({kinds}){ignored}{more}"
+    for reason, n in made.reasons.most_common(_REASONS):
+        yield f"refused: {n:,} {reason}"
+    for line in as_counted(proposal.settings, samples, _SHOWN):
+        shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
+        yield f"counted as {shown}"
+    for doubt in proposal.doubts:
+        yield f"not sure: {doubt}"
+
+
+def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
+    name = out or "streamer.toml"
+    if args.files:
+        yield f"next: streamer replay {' '.join(args.files)} -c {name}"
+    else:
+        yield f"next: streamer check -c {name}"

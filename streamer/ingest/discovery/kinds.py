@@ -1,0 +1,211 @@
+"""What says what a record is, and which of its values are impressions, clicks, …"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streamer.ingest.discovery.names import CLICK_COLUMNS, OTHER_NAMES, rank, words
+from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
+from streamer.settings.paths import Path
+
+_MOST_VALUES = 100
+_LEAST_SHARE = 0.6
+"""Of the records that have the field."""
+_NO, _YES = ("0", "false", "False", "no", "0.0"), ("1", "true", "True", "yes", "1.0")
+_OTHERS = frozenset(
+    words(
+        "add added remove removed cart basket wishlist refund refunded cancel cancelled canceled "
+        "fail failed error entered applied denied login logout signup signed hide hidden dismiss "
+        "dismissed scroll ping hover updated promotion promo coupon begin started abandoned info "
+        "shipping"
+    )
+)
+_CONVERSIONS = frozenset(
+    words(
+        "purchase purchases purchased bought buy conversion conversions converted convert "
+        "transaction order orders ordered sale sales sold subscribed booked booking install"
+    )
+)
+_CLICKS = frozenset(words("click clicks clicked clickthrough tap tapped select selected opened"))
+_FEEDBACK = {
+    **{"like": "like", "liked": "like", "favorite": "like", "favorited": "like"},
+    **{"save": "save", "saved": "save", "share": "share", "shared": "share"},
+    **{"upvote": "like", "upvoted": "like", "dislike": "dislike", "disliked": "dislike"},
+}
+_IMPRESSIONS = frozenset(
+    words(
+        "impression impressions imp shown show displayed display served serve exposed exposure "
+        "rendered recommended"
+    )
+)
+_LISTS = frozenset(
+    words("list search searched results recommendations feed slate filtered recs carousel")
+)
+_VIEWS = frozenset(words("view viewed views seen"))
+_ENDS = {"start": "start", "started": "start", "begin": "start", "end": "end", "ended": "end"}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value that says what a record is. ``kind``: impression, click, conversion or session; ""
+    where it is not to be counted."""
+
+    text: str
+    kind: str
+    records: int
+    extra: Mapping[str, str | bool] = field(default_factory=dict)
+    """`feedback`, `action`, `shown`."""
+    is_sure: bool = True
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """What says what a record is: a field, a header, or nothing, as all are of one kind."""
+
+    path: Path | None = None
+    header: str | None = None
+    fixed: str | None = None
+    values: tuple[Value, ...] = ()
+    is_sure: bool = True
+
+    @property
+    def at(self) -> str:
+        """Where it stands, for people."""
+        if self.path is not None:
+            return text_of(self.path)
+        return f"header {self.header}" if self.header else "the topic"
+
+    @property
+    def known(self) -> dict[str, list[Value]]:
+        """Kind → its values; "" has those that are not to be counted."""
+        found: dict[str, list[Value]] = {}
+        for value in self.values:
+            found.setdefault(value.kind, []).append(value)
+        return found
+
+    def kinds_of(self, text: str | None) -> tuple[str, ...]:
+        """Kinds of events that a record with a value is; none where it is not to be counted."""
+        if self.fixed is not None:
+            return (self.fixed,)
+        of = next((value for value in self.values if value.text == text), None)
+        if of is None or not of.kind:
+            return ()
+        return ("impression", "click") if of.extra.get("shown") else (of.kind,)
+
+
+def classified(text: str) -> tuple[str, dict[str, str | bool]]:
+    """What a name of an event most likely is, "" where it is nothing that counts.
+
+    >>> [classified(x)[0] for x in ("Product Clicked", "view_item_list", "add_to_cart")]
+    ['click', 'impression', '']
+    """
+    said = words(text)
+    own = frozenset(said)
+    if "session" in own or "visit" in own:
+        end = next((_ENDS[word] for word in said if word in _ENDS), None)
+        return ("session", {"action": end}) if end else ("", {})
+    if own & {"page", "screen", "pageview"} and own & {*_VIEWS, "pageview"}:
+        return "session", {"action": "view"}
+    if own & _OTHERS:
+        return "", {}
+    if own & _CLICKS:
+        return "click", {}
+    if own & _CONVERSIONS or ("checkout" in own and own & {"complete", "completed", "success"}):
+        return "conversion", {}
+    if own & _IMPRESSIONS or (own & _LISTS and own & {*_VIEWS, "searched", "filtered"}):
+        return "impression", {}
+    feedback = next((_FEEDBACK[word] for word in said if word in _FEEDBACK), None)
+    return ("click", {"feedback": feedback}) if feedback else ("", {})
+
+
+def kinds_of_topic(topic: str) -> str | None:
+    """Which events a topic or file most likely holds, by its name."""
+    return classified(topic)[0] or None
+
+
+def find_kinds(profile: Profile, headers: Mapping[str, Seen], topic: str) -> Kinds:
+    """What says what the records of a topic are."""
+    candidates: list[tuple[tuple[float, ...], Kinds]] = []
+    for path, seen in profile.scalars.items():
+        place = rank(names_of(path), ("type", *OTHER_NAMES["type"]))
+        _judge(candidates, seen, profile, place, len(path), Kinds(path=path))
+    for header, seen in headers.items():
+        place = rank([header], ("type", "ce_type", *OTHER_NAMES["type"]))
+        _judge(candidates, seen, profile, place, 1, Kinds(header=header))
+    best = max(candidates, key=lambda one: one[0], default=None)
+    if best is not None and best[0][0] >= 2:
+        return best[1]
+    if shown := _click_column(profile):
+        return shown
+    fixed = kinds_of_topic(topic)
+    if fixed is not None and fixed != "session":
+        return Kinds(fixed=fixed)
+    if best is not None:
+        return best[1]
+    return Kinds(fixed="impression", is_sure=False)
+
+
+def _judge(
+    to: list[tuple[tuple[float, ...], Kinds]],
+    seen: Seen,
+    profile: Profile,
+    place: int | None,
+    depth: int,
+    at: Kinds,
+) -> None:
+    """Adds a candidate, with what speaks for it."""
+    share = seen.count / max(1, profile.records)
+    if seen.distinct > _MOST_VALUES or share < _LEAST_SHARE or seen.is_numeric:
+        return
+    values = _values(seen)
+    of_kinds = {value.kind for value in values if value.kind and value.is_sure}
+    if not of_kinds or (place is None and len(of_kinds) < 2):
+        return
+    known = sum(value.records for value in values if value.kind)
+    worth = (len(of_kinds), place is not None, known / seen.count, -(place or 0), -depth)
+    to.append((worth, Kinds(path=at.path, header=at.header, values=tuple(values))))
+
+
+def _values(seen: Seen) -> list[Value]:
+    found = []
+    for text, records in seen.values.most_common():
+        kind, extra = classified(text)
+        found.append(Value(text, kind, records, extra))
+    if not any(value.kind == "impression" for value in found):
+        found = [_as_view(value) for value in found]
+    return found
+
+
+def _as_view(value: Value) -> Value:
+    """Where nothing else is shown, what is viewed may be an impression."""
+    said = frozenset(words(value.text))
+    is_view = not value.kind and said & _VIEWS and not said & _OTHERS
+    return Value(value.text, "impression", value.records, {}, False) if is_view else value
+
+
+def _click_column(profile: Profile) -> Kinds | None:
+    """A column of 0 and 1 that says whether an impression was clicked."""
+    found: list[tuple[int, Path, Seen]] = []
+    for path, seen in profile.scalars.items():
+        place = rank(names_of(path), CLICK_COLUMNS)
+        is_flag = set(seen.values) <= {*_NO, *_YES}
+        if place is not None and is_flag and profile.share(path) > _LEAST_SHARE:
+            found.append((place, path, seen))
+    if not found:
+        return None
+    _, path, seen = min(found, key=lambda one: (one[0], len(one[1])))
+    texts = list(seen.values)
+    yes = [text for text in texts if text in _YES] or [_opposite(texts[0])]
+    no = [text for text in texts if text in _NO] or [_opposite(yes[0])]
+    values = [Value(text, "impression", seen.values[text]) for text in no]
+    values += [Value(text, "click", seen.values[text], {"shown": True}) for text in yes]
+    return Kinds(path=path, values=tuple(values), is_sure=rank(names_of(path), _SURE) is not None)
+
+
+_SURE: Sequence[str] = CLICK_COLUMNS[:5]
+
+
+def _opposite(text: str) -> str:
+    pairs = dict(zip(_NO, _YES, strict=True))
+    return pairs.get(text) or next(no for no, yes in pairs.items() if yes == text)

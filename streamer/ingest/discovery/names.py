@@ -1,0 +1,98 @@
+"""What others call our fields."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    "type": ("event", "event_type", "event_name", "kind", "name", "action", "interaction", "verb"),
+    "ts": (
+        *("time", "timestamp", "event_time", "event_timestamp", "event_ts", "datetime", "date"),
+        *("occurred_at", "happened_at", "created_at", "logged_at", "at", "derived_tstamp"),
+        *("original_timestamp", "client_time", "server_time", "sent_at", "received_at"),
+    ),
+    "user_id": (
+        *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
+        *("shopper_id", "subscriber_id", "person_id", "profile_id", "client_id", "account_id"),
+        *("user_pseudo_id", "anonymous_id", "cookie_id", "device_id", "domain_userid"),
+    ),
+    "item_id": (
+        *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
+        *("movie_id", "track_id", "song_id", "doc_id", "document_id", "listing_id", "offer_id"),
+        *("creative_id", "post_id", "news_id", "book_id", "job_id", "asin"),
+    ),
+    "items": (
+        *("products", "recommendations", "recs", "results", "slate", "list", "candidates", "shown"),
+        *("item_ids", "product_ids", "line_items", "lines", "cards", "entries", "docs", "ads"),
+    ),
+    "request_id": (
+        *("request", "query_id", "recommendation_id", "rec_id", "slate_id", "impression_id"),
+        *("search_id", "response_id", "list_id", "page_view_id", "pageview_id", "trace_id"),
+    ),
+    "event_id": ("message_id", "event_uuid", "uuid", "insert_id", "record_id", "id"),
+    "session_id": ("session", "visit_id", "visit", "sid", "ga_session_id"),
+    "position": ("rank", "slot", "index", "pos", "place"),
+    "score": ("relevance", "prediction", "predicted_score", "model_score", "pctr"),
+    "propensity": (
+        *("propensity_score", "pscore", "action_prob", "action_probability", "logging_prob"),
+        "probability",
+    ),
+    "value": ("price", "revenue", "amount", "total", "order_total", "order_value"),
+    "dwell_ms": ("dwell", "dwell_time_ms", "dwell_time", "time_spent_ms", "duration_ms"),
+    "feedback": ("feedback_type", "reaction"),
+    "variant": (
+        *("arm", "treatment", "bucket", "experiment_group", "policy", "variation", "test_group"),
+        *("ab_group", "ab_variant", "experiment_variant", "experiment_arm", "cohort", "ranker"),
+        *("algorithm", "model", "model_version"),
+    ),
+}
+"""Our field → what others call it, the most likely first."""
+PIECES = ("quantity", "qty", "count", "units", "pieces")
+"""What others call the number of pieces on a line of an order."""
+CLICK_COLUMNS = ("click", "clicked", "is_click", "is_clicked", "has_click", "label", "target")
+"""What others call a column that says whether an impression was clicked."""
+LIKENESS = 0.85
+
+
+def plain(name: str) -> str:
+    """A name without case and punctuation: ``userId`` and ``User-ID`` are alike."""
+    return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def alike(field: str, names: Sequence[str]) -> str | None:
+    """The name that most likely means the given field."""
+    by_plain = {plain(name): name for name in reversed(names)}
+    others = (field, *OTHER_NAMES.get(field, ()))
+    for other in others:
+        if plain(other) in by_plain:
+            return by_plain[plain(other)]
+    for other in others:
+        if close := difflib.get_close_matches(plain(other), by_plain, 1, cutoff=LIKENESS):
+            return by_plain[close[0]]
+    return None
+
+
+def rank(names: Sequence[str], wanted: Sequence[str]) -> int | None:
+    """How likely the names along a path mean what is also called ``wanted``: 0 is the best, None
+    not at all. The last name counts, alone or with the one before: ``user.id`` is a ``user_id``.
+
+    >>> rank(["context", "user", "id"], ["user_id", "uid"]), rank(["sku"], ["user_id"])
+    (0, None)
+    """
+    last = plain(names[-1]) if names else ""
+    both = plain("".join(names[-2:]))
+    known = [plain(name) for name in wanted]
+    found = [known.index(name) for name in (last, both) if name in known]
+    return min(found, default=None)
+
+
+def words(text: str) -> list[str]:
+    """The words of a name, in lower case.
+
+    >>> words("Product Clicked"), words("recsShown_v2"), words("shop.order-completed")
+    (['product', 'clicked'], ['recs', 'shown', 'v', '2'], ['shop', 'order', 'completed'])
+    """
+    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
+    return [word.lower() for word in found]

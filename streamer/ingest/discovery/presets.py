@@ -1,0 +1,115 @@
+"""Which preset fits some records, and what it says of their fields already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from streamer.ingest.discovery.kinds import Kinds, Value, classified, kinds_of_topic
+from streamer.ingest.discovery.profile import Profile, Seen
+from streamer.ingest.mapping import rooted
+from streamer.settings.event_fields import ELEMENT_FIELDS
+from streamer.settings.load import parse
+from streamer.settings.paths import Path, path_of
+from streamer.settings.source_rules import forms_of
+from streamer.settings.sources import KIND_OF_RULE, FieldSource, Source
+
+_BY_EVENTS = ("segment", "ga4", "snowplow")
+"""Presets that know names of events."""
+_LEAST_SHARE = 0.5
+_INSERTED = ("c", "r")
+"""What Debezium calls rows that are new, or were there."""
+
+
+def source_of(preset: str) -> Source:
+    """A source with a preset alone."""
+    kind = {} if preset in _BY_EVENTS else {"impression": ["x"]}
+    return parse({"sources": [{"topics": ["x"], "preset": preset, "kind": kind}]}).sources[0]
+
+
+def find_preset(
+    profile: Profile, headers: Mapping[str, Seen], topic: str
+) -> tuple[str, Kinds] | None:
+    """The preset that fits, and what its records are; None where none does."""
+    for preset in _BY_EVENTS:
+        if kinds := _kinds_of(source_of(preset), profile):
+            return preset, kinds
+    scalars = profile.scalars
+    if ("specversion",) in scalars and ("type",) in scalars:
+        return "cloudevents", Kinds(path=("type",), values=_classified(scalars["type",]))
+    if "ce_type" in headers:
+        return "cloudevents", Kinds(header="ce_type", values=_classified(headers["ce_type"]))
+    for root in ((), ("payload",)):
+        is_change = any(path[: len(root) + 1] == (*root, "after") for path in scalars)
+        if is_change and (op := scalars.get((*root, "op"))) is not None:
+            kind = kinds_of_topic(topic)
+            values = (
+                Value(text, kind or "impression" if text in _INSERTED else "", n)
+                for text, n in op.values.items()
+            )
+            return "debezium", Kinds((*root, "op"), values=tuple(values), is_sure=kind is not None)
+    return None
+
+
+def _classified(seen: Seen) -> tuple[Value, ...]:
+    return tuple(Value(text, *_kind(text, n)) for text, n in seen.values.most_common())
+
+
+def _kind(text: str, records: int) -> tuple[str, int, Mapping[str, str | bool]]:
+    kind, extra = classified(text)
+    return kind, records, extra
+
+
+def _kinds_of(source: Source, profile: Profile) -> Kinds | None:
+    """What the records are, where most have a value that the preset knows; it says of the others
+    what their names say."""
+    paths = (source.kind.field,) if isinstance(source.kind.field, str) else source.kind.field or ()
+    known = {text: kind for kind, rules in source.kind.rules.items() for text in rules}
+    for path in map(path_of, paths):
+        seen = profile.scalars.get(path)
+        if seen is None:
+            continue
+        of_ours = sum(n for text, n in seen.values.items() if text in known)
+        of_known = of_ours + sum(seen.values[text] for text in source.kind.ignored)
+        has_user = supplied(source, "impression", "user_id", profile)
+        if of_ours and has_user and of_known >= _LEAST_SHARE * profile.records:
+            values = (_value(source, known, text, n) for text, n in seen.values.most_common())
+            return Kinds(path=path, values=tuple(values))
+    return None
+
+
+def _value(source: Source, known: Mapping[str, str], text: str, records: int) -> Value:
+    if text in source.kind.ignored:
+        return Value(text, "", records)
+    if text in known:
+        return Value(text, _RULE_OF_KIND[known[text]], records)
+    return Value(text, *_kind(text, records))
+
+
+_RULE_OF_KIND = {kinds: kind for kind, kinds in KIND_OF_RULE.items()}
+
+
+def supplied(source: Source, kind: str, name: str, profile: Profile) -> bool:
+    """Whether a source reads a field of the records of a kind from where something stands."""
+    said = source.fields_of(KIND_OF_RULE[kind])
+    own = said.get(name)
+    if own is False:
+        return True
+    paths = set(_paths(source, name, own))
+    if name == "items":
+        return bool(paths & {*profile.lists, *profile.id_lists})
+    items = said.get("items")
+    if name in ELEMENT_FIELDS[KIND_OF_RULE[kind]] and items not in (None, False):
+        lists = set(_paths(source, "items", items)) & profile.lists.keys()
+        own_paths = {(name,)} if own is None else paths
+        return any(own_paths & profile.lists[path].scalars.keys() for path in lists)
+    return bool(paths & profile.scalars.keys())
+
+
+def _paths(source: Source, name: str, said: FieldSource | None) -> Iterator[Path]:
+    if said is None:
+        yield from (path_of(rooted(root, name)) for root in source.roots)
+        return
+    for form in forms_of(said):
+        for text in form.get("product", (form.get("path"),)):
+            if text is not None:
+                yield path_of(text)

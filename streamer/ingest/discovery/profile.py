@@ -1,0 +1,213 @@
+"""What stands where in some records: paths with their values, counted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamer.ingest.timestamps import unit_of
+from streamer.settings import limits
+from streamer.settings.paths import Path, Where
+
+_RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
+_KEYS = ("key", "name", "experiment", "experiment_id", "test")
+"""Fields by which elements of a list may be told apart."""
+_UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
+_GENERIC = frozenset(
+    {"value", "string_value", "int_value", "float_value", "double_value", "text", "string", "int"}
+)
+
+
+@dataclass
+class Seen:
+    """The values at one path: texts, numbers, true and false as they are written."""
+
+    count: int = 0
+    texts: int = 0
+    numeric: int = 0
+    """Numbers, and texts that are some."""
+    whole: int = 0
+    units: Counter[str] = field(default_factory=Counter)
+    """Units in which they would be times."""
+    values: Counter[str] = field(default_factory=Counter)
+    """At most ``limits.DISCOVERED_VALUES`` of them."""
+    low: float = float("inf")
+    high: float = float("-inf")
+
+    def add(self, value: Any) -> None:
+        """Take a value in."""
+        text = value if isinstance(value, str) else _written(value)
+        self.count += 1
+        self.texts += isinstance(value, str)
+        if text in self.values or len(self.values) < limits.DISCOVERED_VALUES:
+            self.values[text] += 1
+        if not isinstance(value, bool) and _NUMBER.fullmatch(text):
+            number = float(text)
+            self.numeric += 1
+            self.whole += number.is_integer() and "." not in text
+            self.low, self.high = min(self.low, number), max(self.high, number)
+        if unit := time_unit(value):
+            self.units[unit] += 1
+
+    @property
+    def distinct(self) -> int:
+        """Different values, as far as they are known."""
+        return len(self.values)
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether all are numbers, or texts of numbers."""
+        return self.numeric == self.count
+
+    @property
+    def is_id(self) -> bool:
+        """Whether they may be ids: texts, or integers."""
+        return self.texts == self.count or self.whole == self.count
+
+    @property
+    def unit(self) -> str | None:
+        """In which unit they are times, where all are; `iso` for texts."""
+        ((unit, count),) = self.units.most_common(1) or (("", -1),)
+        return unit if count == self.count else None
+
+
+@dataclass
+class Profile:
+    """Some objects: what stands at each path, lists apart."""
+
+    records: int = 0
+    scalars: dict[Path, Seen] = field(default_factory=dict)
+    lists: dict[Path, Profile] = field(default_factory=dict)
+    """Of lists of objects: their elements."""
+    id_lists: dict[Path, Seen] = field(default_factory=dict)
+    """Of lists of texts or numbers: their elements."""
+
+    def share(self, path: Path) -> float:
+        """The share of objects that have a value at a path."""
+        seen = self.scalars.get(path)
+        return seen.count / self.records if seen and self.records else 0.0
+
+
+def profile_of(objects: Iterable[Mapping[str, Any]]) -> Profile:
+    """A profile of parsed objects."""
+    made = Profile()
+    for one in objects:
+        made.records += 1
+        _add(made, (), one)
+    return made
+
+
+def _add(to: Profile, path: Path, value: Any) -> None:
+    if len(path) > limits.MAX_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name and '"' not in name:  # no path leads to others
+                _add(to, (*path, name), inner)
+    elif isinstance(value, list):
+        _add_list(to, path, value)
+    elif value is not None and value != "":
+        known = to.scalars.get(path)
+        if known is None:
+            if len(to.scalars) >= limits.DISCOVERED_PATHS:
+                return
+            known = to.scalars[path] = Seen()
+        known.add(value)
+
+
+def _add_list(to: Profile, path: Path, values: list[Any]) -> None:
+    some = values[: limits.DISCOVERED_ELEMENTS]
+    objects = [x for x in some if isinstance(x, Mapping)]
+    if not objects:
+        if len(to.id_lists) < limits.DISCOVERED_PATHS:
+            seen = to.id_lists.setdefault(path, Seen())
+            for value in some:
+                if isinstance(value, str | int | float):
+                    seen.add(value)
+        return
+    if len(to.lists) < limits.DISCOVERED_PATHS:
+        inner = to.lists.setdefault(path, Profile())
+        for one in objects:
+            inner.records += 1
+            _add(inner, (), one)
+    for one in objects:
+        for step in _steps_of(one):
+            own = {name: x for name, x in one.items() if name != step.key}
+            _add(to, (*path, step), own)
+    if len(values) == 1:
+        _add(to, (*path, 0), objects[0])
+
+
+def _steps_of(element: Mapping[str, Any]) -> Iterator[Where]:
+    """The key that tells an element of a list from the others, where it has one."""
+    for key in _KEYS:
+        value = element.get(key)
+        if isinstance(value, str) and 0 < len(value) <= limits.MAX_LABEL_CHARS and "]" not in value:
+            yield Where(key, value)
+            return
+
+
+def time_unit(value: Any) -> str | None:
+    """In which unit a value is a time from 2000 to 2100; None where it is none.
+
+    >>> [time_unit(x) for x in (1_700_000_000.5, 1_700_000_000_000, "2024-01-01 00:00:00Z", 7)]
+    ['s', 'ms', 'iso', None]
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        if _RFC_3339.match(value):
+            return "iso"
+        if not _NUMBER.fullmatch(value):
+            return None
+        value = float(value)
+    if limits.MIN_SECONDS * 1000 <= value <= limits.MAX_SECONDS * 1000:
+        return "ms"
+    return _UNITS.get(unit_of(value) or "")
+
+
+def names_of(path: Path) -> list[str]:
+    """The names along a path: of elements that are told apart by a key that key.
+
+    >>> from streamer.settings.paths import path_of
+    >>> names_of(path_of("params[key=page].value.string_value")), names_of(path_of("a[0].b"))
+    (['params', 'page'], ['a', 'b'])
+    """
+    found: list[str] = []
+    is_keyed = False
+    for step in path:
+        if isinstance(step, Where):
+            found.append(step.equals)
+            is_keyed = True
+        elif isinstance(step, str) and not (is_keyed and step in _GENERIC):
+            found.append(step)
+    return found
+
+
+def text_of(path: Path) -> str:
+    """A path as settings write it.
+
+    >>> text_of(("a.b", "c", 0, Where("key", "x"), "d"))
+    '["a.b"].c[0][key=x].d'
+    """
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif isinstance(step, Where):
+            text += f"[{step.key}={step.equals}]"
+        elif re.search(r'[.\[\]"]', step) or step.startswith("$"):
+            text += f'["{step}"]'
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)

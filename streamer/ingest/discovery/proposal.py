@@ -1,0 +1,109 @@
+"""Settings for records of others: found, written, loaded, and tried on the records themselves."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from streamer.errors import SettingsError
+from streamer.ingest.discovery.dimensions import VARIANT, Dimensions, find_dimensions
+from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
+from streamer.ingest.discovery.writing import comment, toml_value, written
+from streamer.ingest.record import IGNORED, record_decoder
+from streamer.settings.event_fields import KINDS
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Settings, as TOML and loaded, with what is not sure about them."""
+
+    toml: str
+    settings: Settings
+    shapes: tuple[Shape, ...]
+    doubts: tuple[str, ...]
+
+
+@dataclass
+class Tried:
+    """What the records are under some settings."""
+
+    records: int = 0
+    total: int = 0
+    """Records that are events."""
+    accepted: Counter[str] = field(default_factory=Counter)
+    """Kind → events; a record that is an impression and its click is two."""
+    ignored: int = 0
+    refused: list[tuple[str, bytes, str]] = field(default_factory=list)
+    """(log, record, reason) of each that is none."""
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """Reason → records refused for it."""
+        return Counter(reason for _, _, reason in self.refused)
+
+
+def propose(samples: Sequence[SampledTopic], origin: str, brokers: str | None = None) -> Proposal:
+    """Settings that read the records of some topics. ``origin``: where they come from, for the
+    first comment; ``brokers``: to be written, too. SettingsError where nothing can be proposed."""
+    shapes = find_shapes(samples)
+    if not shapes:
+        raise SettingsError(f"no record of {origin} is a JSON object: nothing can be proposed")
+    dimensions = [_dimensions(shape) for shape in shapes]
+    doubts = [doubt for shape in shapes for doubt in dict.fromkeys(shape.doubts)]
+    doubts += [f"variant: {path} may be it, too" for of in dimensions for path in of.arms]
+    if not any(one.name == VARIANT for of in dimensions for one in of.chosen):
+        doubts.append("variant: no field looks like the arm of an experiment")
+    head = [
+        comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
+    ]
+    head += [comment(f"? {doubt}") for doubt in doubts if doubt.startswith("variant")]
+    if brokers is not None:
+        head += ["", "[kafka]", f"brokers = {toml_value(brokers)}"]
+    text = "\n".join(head) + "\n\n" + written(shapes, dimensions)
+    return Proposal(text, parse(tomllib.loads(text)), tuple(shapes), tuple(doubts))
+
+
+def _dimensions(shape: Shape) -> Dimensions:
+    profile = shape.profiles.get("impression") or next(iter(shape.profiles.values()), None)
+    return Dimensions((), ()) if profile is None else find_dimensions(profile, shape.taken)
+
+
+def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
+    """What the settings make of the records. Of files without sources the log is what `type` says,
+    as it is when they are replayed."""
+    decoder, made = record_decoder(settings), Tried()
+    for sample in samples:
+        logs = (sample.topic,) if settings.reads_sources else KINDS
+        for record in sample.records:
+            made.records += 1
+            beside = (record.key, record.encoded_headers, record.timestamp_ms)
+            answers = [(log, decoder.decode(log, record.value, *beside)) for log in logs]
+            log, found = next((x for x in answers if not isinstance(x[1], str)), answers[0])
+            if found == IGNORED:
+                made.ignored += 1
+            elif isinstance(found, str):
+                made.refused.append((log, record.value, found))
+            else:
+                made.total += 1
+                made.accepted[found["kind"]] += 1
+                made.accepted["clicks"] += "click" in found
+    return made
+
+
+def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:
+    """What records most likely are, in short: for those whom nearly all were refused."""
+    for shape in find_shapes(samples):
+        if shape.is_ours and not any(shape.fields.values()):
+            continue
+        what = f"events of {shape.preset}" if shape.preset else "events"
+        yield f"the records look like {what}, whose kind is said by {shape.kinds.at}"
+        said: dict[str, str] = {}
+        for fields in shape.fields.values():
+            for ours, where in fields.items():
+                said.setdefault(ours, toml_value(where))
+        if said:
+            yield ", ".join(f"{ours} = {where}" for ours, where in said.items())

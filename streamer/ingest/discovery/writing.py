@@ -1,0 +1,168 @@
+"""What was found, as settings with comments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from streamer.ingest.discovery.dimensions import Dimension, Dimensions
+from streamer.ingest.discovery.kinds import Value
+from streamer.ingest.discovery.presets import source_of
+from streamer.ingest.discovery.profile import text_of
+from streamer.ingest.discovery.shapes import Shape
+from streamer.settings.sources import KIND_OF_RULE, FieldSource, KindValue
+
+_WIDTH = 40
+"""Column in which comments begin."""
+_MOST_OTHERS = 10
+_KINDS = ("impression", "click", "conversion", "session")
+
+
+def toml_value(value: Any) -> str:
+    """A value as TOML writes it.
+
+    >>> toml_value(["a", {"path": "x", "unit": "s"}, True, 0.5])
+    '["a", { path = "x", unit = "s" }, true, 0.5]'
+    """
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\\x7f", "\\\\u007f")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{k} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(toml_value, value)) + "]"
+    return repr(value)
+
+
+def comment(text: str) -> str:
+    """A text in one line of a comment."""
+    return "# " + "".join(c if c.isprintable() else " " for c in text)
+
+
+def written(shapes: Sequence[Shape], dimensions: Sequence[Dimensions]) -> str:
+    """The tables of all that was found; ``dimensions``: of each shape."""
+    lines: list[str] = []
+    for shape, of_shape in zip(shapes, dimensions, strict=True):
+        if shape.is_ours:
+            lines += ["", comment(f"{', '.join(shape.topics)}: streamer's own events")]
+        else:
+            lines += ["", *_source(shape, of_shape)]
+    lines += _dimensions(dimensions)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _line(text: str, note: str = "") -> str:
+    return f"{text:<{_WIDTH}}{comment(note)}" if note else text
+
+
+def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
+    yield "[[sources]]"
+    yield _line(f"topics = {toml_value(shape.topics)}", f"{shape.records:,} records looked at")
+    if shape.preset is not None:
+        yield f"preset = {toml_value(shape.preset)}"
+    if shape.positions_from == 0:
+        yield "positions_from = 0"
+    yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(shape.doubts))
+    yield from _kind(shape)
+    first, *_ = [*(kind for kind in _KINDS if kind in shape.fields), "impression"]
+    base = dict(shape.fields.get(first, {}))
+    for kind in _KINDS:
+        for name, said in shape.fields.get(kind, {}).items():
+            is_only = all(kind == k or name not in f for k, f in shape.fields.items())
+            if is_only and name not in ("items", "item_id"):
+                base.setdefault(name, said)
+    for one in dimensions.chosen:
+        if one.path != (one.name,) or shape.preset is not None:
+            base[one.name] = text_of(one.path)
+    yield from _table("sources.fields", base)
+    for kind in _KINDS:
+        if kind != first and kind in shape.fields:
+            yield from _table(f"sources.{kind}.fields", _overrides(shape, kind, base))
+
+
+def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict[str, FieldSource]:
+    """What is different in one kind."""
+    own = shape.fields[kind]
+    found = {name: said for name, said in own.items() if base.get(name) != said}
+    if "items" in base and "items" not in own and kind != "session" and shape.preset is None:
+        found = {"items": False, **found}
+        found.setdefault("item_id", "item_id")
+        if kind == "click" and ("position",) in shape.profiles[kind].scalars:
+            found.setdefault("position", "position")
+    if kind == "session" and "item_id" in base:
+        found.setdefault("item_id", False)
+    return found
+
+
+def _table(name: str, fields: Mapping[str, FieldSource]) -> Iterator[str]:
+    if fields:
+        yield from ("", f"[{name}]")
+        yield from (f"{ours} = {toml_value(said)}" for ours, said in fields.items())
+
+
+def _kind(shape: Shape) -> Iterator[str]:
+    kinds = shape.kinds
+    yield from ("", "[sources.kind]")
+    if kinds.fixed is not None:
+        yield _line(f"fixed = {toml_value(kinds.fixed)}", "all records of the topic")
+        return
+    source = None if shape.preset is None else source_of(shape.preset)
+    rules = {} if source is None else source.kind.rules
+    if source is None or shape.preset in ("cloudevents", "debezium"):
+        rules = {}
+        if kinds.header is not None:
+            yield f"header = {toml_value(kinds.header)}"
+        elif kinds.path is not None:
+            yield f"field = {toml_value(text_of(kinds.path))}"
+    known = kinds.known
+    for kind in _KINDS:
+        before = rules.get(KIND_OF_RULE[kind], {})
+        new = [value for value in known.get(kind, []) if value.text not in before]
+        if new:
+            yield from _values(kind, [_rule(rule) for rule in before.values()], new)
+    before_ignored = [] if source is None else list(source.kind.ignored)
+    new = [value for value in known.get("", []) if value.text not in before_ignored]
+    if new:
+        yield from _values("ignored", before_ignored, new)
+    if source is not None and rules:
+        counted = [v for kind in _KINDS for v in known.get(kind, [])]
+        yield comment("seen: " + ", ".join(f"{v.text} {v.records:,}" for v in counted))
+
+
+def _values(name: str, before: Sequence[Any], new: Sequence[Value]) -> Iterator[str]:
+    yield f"{name} = ["
+    if before:
+        yield from (f"    {toml_value(one)}," for one in before)
+    for value in new:
+        said = {"value": value.text, **value.extra} if value.extra else value.text
+        is_seen = f"{value.records:,} records" if value.records else "not seen"
+        yield _line(f"    {toml_value(said)},", is_seen if value.is_sure else f"? {is_seen}")
+    yield "]"
+
+
+def _rule(rule: KindValue) -> Any:
+    said = {"feedback": rule.feedback, "action": rule.action}
+    extra = {key: value for key, value in said.items() if value is not None}
+    return {"value": rule.value, **extra} if extra else rule.value
+
+
+def _dimensions(found: Sequence[Dimensions]) -> Iterator[str]:
+    chosen: dict[str, Dimension] = {}
+    others: dict[str, Dimension] = {}
+    for of_shape in found:
+        chosen |= {one.name: one for one in of_shape.chosen if one.name not in chosen}
+        others |= {one.name: one for one in of_shape.others if one.name not in others}
+    for one in chosen.values():
+        yield from ("", "[[dimensions]]")
+        yield _line(f"name = {toml_value(one.name)}", one.values)
+    left = [one for one in others.values() if one.name not in chosen]
+    if left:
+        yield ""
+        yield comment("Others that numbers could be split by (add [[dimensions]], and the path):")
+        for one in left[:_MOST_OTHERS]:
+            where = (
+                "" if one.path == (one.name,) else f"{one.name} = {toml_value(text_of(one.path))}: "
+            )
+            yield comment(f"  {where or one.name + ': '}{one.seen.distinct} values: {one.values}")

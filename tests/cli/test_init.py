@@ -1,0 +1,258 @@
+"""``streamer init``: five foreign logs, from the file or topic to click rates by variant, which
+equal the truth that each log was made from."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tomllib
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from streamer.cli.main import main
+from streamer.settings.load import load, parse
+from tests.cli.test_produce import settings_file
+from tests.support.fixtures import MakeTopics
+from tests.support.foreign_logs import LOGS, Log, Truth
+
+EDITS: dict[str, Sequence[tuple[str, str]]] = {
+    "segment": (),
+    "ga4": (),
+    "snowplow": (),
+    "nested": [
+        ('variant = "env.tests[key=checkout].arm"', 'variant = "env.tests[key=ranker].arm"')
+    ],
+    "open_bandit": (),
+}
+"""Log → the lines that a user changes in what is proposed; two at most."""
+
+Counts = dict[tuple[str, str], float]
+"""(metric, variant) → its value over 24 hours."""
+
+
+def proposed(path: Path, *more: str, out: Path | None = None) -> str:
+    out = out or path.parent / f"{uuid.uuid4().hex}.toml"
+    assert main(["init", *([] if more else [str(path)]), *more, "-o", str(out)]) == 0
+    return out.read_text(encoding="utf-8")
+
+
+def edited(text: str, edits: Sequence[tuple[str, str]]) -> str:
+    assert len(edits) <= 2
+    for old, new in edits:
+        assert text.splitlines().count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def counts(path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> Counts:
+    """What `replay` counts under settings, all dimensions but the variant together."""
+    settings = path.parent / "streamer.toml"
+    settings.write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["replay", str(path), "-c", str(settings), "--json", "--strict"]) == 0
+    found: Counts = {}
+    for reading in json.loads(capsys.readouterr().out)["readings"]:
+        labels = reading["labels"]
+        variant = labels.pop("variant", None)
+        is_total = set(labels.values()) == {"24h", "all"} or labels == {"window": "24h"}
+        if variant is not None and is_total:
+            found[reading["name"].removeprefix("streamer_"), variant] = reading["value"]
+    return found
+
+
+def compare(found: Counts, truth: Truth) -> None:
+    for variant, impressions in truth.impressions.items():
+        assert found["window_impressions", variant] == impressions
+        assert found["window_clicks", variant] == truth.clicks[variant]
+        assert found["ctr_ratio", variant] == truth.ctr[variant]
+    assert found.get(("window_conversions", "all"), 0) == truth.conversions
+    assert found["window_impressions", "all"] == truth.impressions.total()
+
+
+def saved(log: Log, folder: Path) -> Path:
+    path = folder / log.name
+    path.write_bytes(log.data)
+    return path
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_file_counts_right_after_two_edits_at_most(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LOGS[name]()
+    path = saved(log, tmp_path)
+    text = edited(proposed(path), EDITS[name])
+    compare(counts(path, text, capsys), log.truth)
+
+
+def test_parquet_files_are_proposed_and_counted_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = LOGS["open_bandit"]()
+    table = pyarrow.csv.read_csv(saved(log, tmp_path))
+    path = tmp_path / "open-bandit.parquet"
+    pyarrow.parquet.write_table(table.rename_columns(["n", *table.column_names[1:]]), path)
+    compare(counts(path, proposed(path), capsys), log.truth)
+
+
+async def _send(brokers: str, topic: str, lines: Sequence[bytes], **more: Any) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=brokers)
+    await producer.start()
+    try:
+        for i, line in enumerate(lines):
+            await producer.send(topic, line, key=str(i).encode(), **more)
+        await producer.flush()
+    finally:
+        await producer.stop()
+
+
+@pytest.mark.parametrize("name", ["segment", "nested", "open_bandit"])
+def test_a_topic_is_proposed_as_its_file_is(
+    name: str,
+    kafka: str,
+    topics: MakeTopics,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log, topic = LOGS[name](), topics(2).impressions
+    lines = log.data.splitlines()
+    if name == "open_bandit":
+        names, *rows = (line.decode().split(",")[1:] for line in lines)
+        read = [str, int, int, int, float, *[str] * 4, *[float] * 5, str]
+        lines = [
+            json.dumps({n: f(x) for n, f, x in zip(names, read, row, strict=True)}).encode()
+            for row in rows
+        ]
+    asyncio.run(_send(kafka, topic, lines))
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(b"\n".join(lines))
+    text = proposed(path, "--brokers", kafka, "--topic", topic)
+    settings = parse(tomllib.loads(text))
+    assert settings.kafka.brokers == kafka
+    assert [source.topics for source in settings.sources] == [(topic,)]
+    compare(counts(path, edited(text, EDITS[name]), capsys), log.truth)
+
+
+def test_security_comes_from_other_settings_and_headers_say_kinds(
+    kafka: str, topics: MakeTopics, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = topics(1)
+    body = b'{"when":"2026-11-01T10:00:00Z","sku":"a","uid":7}'
+    for what in (b"item-shown", b"item-clicked"):
+        headers = [("what", what), ("trace", b"x")]
+        asyncio.run(_send(kafka, made.clicks, [body] * 3, headers=headers))
+    config = settings_file(tmp_path, kafka, made)
+    assert main(["init", "-c", str(config), "--topic", made.clicks]) == 0
+    out, err = capsys.readouterr()
+    (source,) = parse(tomllib.loads(out)).sources
+    assert source.kind.header == "what"
+    assert (source.kind.impression, source.kind.click) == (("item-shown",), ("item-clicked",))
+    assert "6 would be counted (3 impressions, 3 clicks)" in err
+    assert main(["init", "--brokers", kafka, "--topic", "no-such-topic"]) == 1
+    assert "no topic 'no-such-topic'" in capsys.readouterr().err
+
+
+# What is proposed ---------------------------------------------------------------------------------
+
+
+def init(path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    path.write_bytes(data)
+    code = main(["init", str(path)])
+    return (code, *capsys.readouterr())
+
+
+def test_what_is_not_sure_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = LOGS["nested"]()
+    code, out, err = init(tmp_path / log.name, log.data, capsys)
+    assert code == 0
+    assert "variant: env.tests[key=ranker].arm may be it, too" in err
+    assert err.count("counted as {") == 5
+    assert "would be counted (559 impressions, 236 clicks, 68 conversions), 143 ignored" in err
+    assert "positions_from = 0" in out
+    assert 'ts = { path = "meta.occurred.at", unit = "s" }' in out
+    log = LOGS["open_bandit"]()
+    _, out, err = init(tmp_path / log.name, log.data, capsys)
+    assert "# ? user_id: none found: all events would be anonymous (impression, click)" in out
+    assert "not sure: user_id: none found" in err
+
+
+def test_our_own_events_need_no_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = b'{"type":"%s","ts":1700000000000,"user_id":"u","item_id":"i","arm":"%s"}\n'
+    data = b"".join(line % (k, v) for k in (b"impression", b"click") for v in (b"x", b"y") * 5)
+    code, out, _ = init(tmp_path / "log.ndjson", data, capsys)
+    assert code == 0
+    settings = parse(tomllib.loads(out))
+    assert not settings.sources
+    assert settings.dimension_names == ("variant",)
+
+
+def test_files_of_one_kind_each_are_topics(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base: dict[str, Any] = {"at": "2026-11-01T10:00:00Z", "user": "u"}
+    shown = [{**base, "recs": [{"id": f"i{n}"}, {"id": "b"}], "arm": "AB"[n % 2]} for n in range(9)]
+    clicks = [{**base, "sku": "b"} for _ in range(3)]
+    paths = [tmp_path / "shop.shown.ndjson", tmp_path / "shop.clicks.ndjson"]
+    for path, events in zip(paths, (shown, clicks), strict=True):
+        path.write_bytes(b"\n".join(json.dumps(event).encode() for event in events))
+    out = tmp_path / "proposed.toml"
+    assert main(["init", *map(str, paths), "-o", str(out)]) == 0
+    settings = load(out)
+    assert [source.kind.fixed for source in settings.sources] == ["impression", "click"]
+    capsys.readouterr()
+    assert main(["replay", *map(str, paths), "-c", str(out), "--json", "--strict"]) == 0
+    readings = json.loads(capsys.readouterr().out)["readings"]
+    values = {(r["name"], *sorted(r["labels"].values())): r["value"] for r in readings}
+    assert values["streamer_window_impressions", "24h", "all"] == 18
+    assert values["streamer_window_clicks", "24h", "all"] == 3
+
+
+def test_an_existing_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = saved(LOGS["ga4"](), tmp_path), tmp_path / "streamer.toml"
+    out.write_text("mine")
+    assert main(["init", str(path), "-o", str(out)]) == 2
+    assert "streamer.toml is there already" in capsys.readouterr().err
+    assert out.read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [[], ["x.ndjson", "--brokers", "k:9092"]])
+def test_files_or_topics_are_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", *words]) == 2
+    assert "name FILEs, or a cluster with --brokers" in capsys.readouterr().err
+
+
+def test_where_nothing_would_count_the_exit_code_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = init(tmp_path / "a.ndjson", b'{"colour":"red"}\n' * 9, capsys)
+    assert code == 1
+    parse(tomllib.loads(out))
+    assert "of 9 records 0 would be counted (none), 9 refused" in err
+    assert "not sure: ts: no field looks like the time of the event" in err
+    code, out, err = init(tmp_path / "b.ndjson", b"no json\n", capsys)
+    assert (code, out) == (2, "")
+    assert "no record of b.ndjson is a JSON object" in err
+
+
+def test_replay_of_what_is_not_mapped_points_to_init(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(LOGS["nested"](), tmp_path)
+    assert main(["replay", str(path)]) == 1
+    err = capsys.readouterr().err
+    for text in (
+        "fields seen: meta, actor, env, payload",
+        "the records look like events, whose kind is said by meta.action",
+        'ts = { path = "meta.occurred.at", unit = "s" }, user_id = "actor.customer.id"',
+        f"settings for it: streamer init {path}",
+        "none of 1,257 lines was accepted",
+    ):
+        assert text in err
+    assert "70060" not in err

@@ -1,0 +1,137 @@
+"""What records of others mean: kinds, fields and settings, whatever comes."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamer.ingest.discovery.fields import find_fields
+from streamer.ingest.discovery.kinds import classified
+from streamer.ingest.discovery.profile import profile_of, text_of
+from streamer.ingest.discovery.proposal import propose, tried
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.settings.load import parse
+from streamer.settings.paths import path_of
+
+MS = 1_793_527_200_000
+NAMES = st.sampled_from(
+    [
+        "event",
+        "type",
+        "ts",
+        "time",
+        "user",
+        "id",
+        "items",
+        "sku",
+        "a.b",
+        'c"d',
+        "k]",
+        "click",
+        "é",
+        "",
+    ]
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([MS, MS // 1000, 0.5, "click", "view_item_list", "x\n", '"', "\x7f", "]="]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def sample(*values: Any, topic: str = "web") -> SampledTopic:
+    return SampledTopic(topic, [FoundRecord(json.dumps(value).encode()) for value in values])
+
+
+@given(st.lists(st.dictionaries(NAMES, VALUES, min_size=1, max_size=5), min_size=1, max_size=5))
+def test_whatever_comes_the_proposal_is_valid(records: list[dict[str, Any]]) -> None:
+    one = sample(*records)
+    proposal = propose([one], "a test")
+    assert parse(tomllib.loads(proposal.toml)) == proposal.settings
+    made = tried(proposal.settings, [one])
+    assert made.total + made.ignored + len(made.refused) == len(records)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        *[
+            (x, "impression")
+            for x in ("Product List Viewed", "recs_shown", "ad.served", "IMPRESSION")
+        ],
+        *[(x, "impression") for x in ("view_item_list", "Products Searched", "slateDisplayed")],
+        *[(x, "click") for x in ("select_item", "ProductClicked", "card-tapped", "video.liked")],
+        *[(x, "conversion") for x in ("Order Completed", "purchase", "checkout_success", "sale")],
+        *[(x, "session") for x in ("page_view", "session_start", "ScreenViewed")],
+        *[(x, "") for x in ("add_to_cart", "Order Cancelled", "Promotion Clicked", "login", "7")],
+    ],
+)
+def test_names_of_events(text: str, kind: str) -> None:
+    assert classified(text)[0] == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (MS, "at"),
+        (str(MS), "at"),
+        (MS // 1000, {"path": "at", "unit": "s"}),
+        (MS / 1000, {"path": "at", "unit": "s"}),
+        (MS * 1000, {"path": "at", "unit": "us"}),
+        (str(MS * 10**6), {"path": "at", "unit": "ns"}),
+        ("2026-11-01 10:00:00+00:00", "at"),
+    ],
+)
+def test_units_of_times(value: Any, said: Any) -> None:
+    found = find_fields(profile_of([{"at": value, "sku": "a"}] * 3), "click")
+    assert found.fields == {"ts": said, "item_id": "sku"}
+
+
+def test_users_who_are_not_known_stand_elsewhere() -> None:
+    known = {"userId": "u", "anonymousId": "a"}
+    found = find_fields(profile_of([known, {"userId": None, "anonymousId": "b"}]), "click")
+    assert found.fields["user_id"] == ("userId", "anonymousId")
+
+
+def test_names_of_lists_are_no_requests() -> None:
+    few = [{"list_id": f"l{n % 3}", "sku": "a"} for n in range(100)]
+    assert "request_id" not in find_fields(profile_of(few), "impression").fields
+    many = [{"query": {"id": n}, "sku": "a"} for n in range(100)]
+    assert find_fields(profile_of(many), "impression").fields["request_id"] == "query.id"
+
+
+def test_paths_are_written_as_they_are_read() -> None:
+    value = {"a": {"b.c": [{"key": "x", "value": {"string_value": 1}}]}, "é": [[{"z": 2}]]}
+    for path in profile_of([value]).scalars:
+        assert path_of(text_of(path)) == path
+
+
+def test_0_and_1_say_whether_an_impression_was_clicked() -> None:
+    rows = [{"time": MS, "sku": n, "clicked": n % 5 == 0, "policy": "ab"[n % 2]} for n in range(50)]
+    proposal = propose([sample(*rows)], "a test")
+    (source,) = proposal.settings.sources
+    assert source.kind.impression == ("false",)
+    assert source.kind.rules["clicks"]["true"].shown
+    made = tried(proposal.settings, [sample(*rows)])
+    assert (made.total, made.accepted) == (50, {"impressions": 50, "clicks": 10})
+
+
+@pytest.mark.parametrize("preset", ["cloudevents", "debezium"])
+def test_presets_that_know_no_kinds_get_them(preset: str) -> None:
+    event = {"ts": MS, "item_id": "i", "user_id": "u"}
+    made = {
+        "cloudevents": {"specversion": "1.0", "type": "shop.item.shown", "id": "1", "data": event},
+        "debezium": {"op": "c", "before": None, "after": event, "ts_ms": MS},
+    }
+    samples = [sample(made[preset], topic="shop.impressions")]
+    proposal = propose(samples, "a test")
+    assert proposal.settings.sources[0].preset == preset
+    assert tried(proposal.settings, samples).accepted == {"impressions": 1, "clicks": 0}
