@@ -92,6 +92,12 @@ def test_a_file_counts_right_after_two_edits_at_most(
     compare(counts(path, text, capsys), log.truth)
 
 
+def test_the_tutorial_says_how_many_lines_were_edited() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    rows = page.partition("lines edited")[2].splitlines()[2:7]
+    assert [int(row.split("|")[2].split()[0]) for row in rows] == [len(e) for e in EDITS.values()]
+
+
 def test_parquet_files_are_proposed_and_counted_alike(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,6 +161,12 @@ def test_security_comes_from_other_settings_and_headers_say_kinds(
     assert source.kind.header == "what"
     assert (source.kind.impression, source.kind.click) == (("item-shown",), ("item-clicked",))
     assert "6 would be counted (3 impressions, 3 clicks)" in err
+    asyncio.run(_send(kafka, made.sessions, [b'{"colour":"red"}'] * 3))
+    both = ["--topic", made.sessions, "--topic", made.clicks]
+    assert main(["init", "--brokers", kafka, *both]) == 0
+    out, err = capsys.readouterr()
+    assert [s.topics for s in parse(tomllib.loads(out)).sources] == [(made.clicks,)]
+    assert f"not sure: topics: left out {made.sessions}" in err
     assert main(["init", "--brokers", kafka, "--topic", "no-such-topic"]) == 1
     assert "no topic 'no-such-topic'" in capsys.readouterr().err
 

@@ -53,14 +53,15 @@ class Dimensions:
 
 def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
     """Fields of shown records that have few values and no other meaning."""
-    few = [
+    often = [
         (path, seen)
         for path, seen in profile.scalars.items()
-        if path not in taken and _is_dimension(seen) and profile.share(path) >= _LEAST_SHARE
+        if path not in taken and _is_label(seen) and profile.share(path) >= _LEAST_SHARE
     ]
+    few = [(path, seen) for path, seen in often if _is_dimension(seen)]
     names: set[str] = set()
     chosen: list[Dimension] = []
-    arms = [(place, len(p), p, s) for p, s in few if (place := _arm(p, s)) is not None]
+    arms = [(place, len(p), p, s) for p, s in often if (place := _arm(p, s)) is not None]
     if arms:
         arms.sort(key=lambda one: one[:2])
         _, _, path, seen = arms[0]
@@ -77,10 +78,12 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
     return Dimensions(tuple(chosen), tuple(others), tuple(left))
 
 
+def _is_label(seen: Seen) -> bool:
+    return seen.unit is None and (not seen.is_numeric or seen.whole == seen.count)
+
+
 def _is_dimension(seen: Seen) -> bool:
-    is_real = seen.is_numeric and seen.whole < seen.count
-    repeats = seen.count >= 3 * seen.distinct
-    return 2 <= seen.distinct <= _MOST_VALUES and repeats and not is_real and seen.unit is None
+    return 2 <= seen.distinct <= _MOST_VALUES and seen.count >= 3 * seen.distinct
 
 
 def _arm(path: Path, seen: Seen) -> int | None:
@@ -91,7 +94,7 @@ def _arm(path: Path, seen: Seen) -> int | None:
     if place is not None:
         return place
     is_near = any(_EXPERIMENTS & set(words(name)) for name in names_of(path))
-    return 100 if is_near and not seen.is_numeric else None
+    return 100 if is_near and not seen.is_numeric and _is_dimension(seen) else None
 
 
 def _surface(path: Path) -> int | None:

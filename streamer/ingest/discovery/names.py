@@ -16,16 +16,35 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "user_id": (
         *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
         *("shopper_id", "subscriber_id", "person_id", "profile_id", "client_id", "account_id"),
-        *("user_pseudo_id", "anonymous_id", "cookie_id", "device_id", "domain_userid"),
+        *(
+            "user_pseudo_id",
+            "distinct_id",
+            "anonymous_id",
+            "cookie_id",
+            "device_id",
+            "domain_userid",
+        ),
     ),
     "item_id": (
         *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
         *("movie_id", "track_id", "song_id", "doc_id", "document_id", "listing_id", "offer_id"),
-        *("creative_id", "post_id", "news_id", "book_id", "job_id", "asin"),
+        *("creative_id", "post_id", "news_id", "book_id", "job_id", "asin", "result_id", "card_id"),
+        *("entity_id", "object_id"),
     ),
     "items": (
         *("products", "recommendations", "recs", "results", "slate", "list", "candidates", "shown"),
-        *("item_ids", "product_ids", "line_items", "lines", "cards", "entries", "docs", "ads"),
+        *(
+            "item_ids",
+            "product_ids",
+            "result_ids",
+            "content_ids",
+            "line_items",
+            "lines",
+            "cards",
+            "entries",
+            "docs",
+            "ads",
+        ),
     ),
     "request_id": (
         *("request", "query_id", "recommendation_id", "rec_id", "slate_id", "impression_id"),

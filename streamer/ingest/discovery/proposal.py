@@ -47,24 +47,57 @@ class Tried:
 
 
 def propose(samples: Sequence[SampledTopic], origin: str, brokers: str | None = None) -> Proposal:
-    """Settings that read the records of some topics. ``origin``: where they come from, for the
-    first comment; ``brokers``: to be written, too. SettingsError where nothing can be proposed."""
+    """Settings that read the records of some files, or topics at ``brokers``, without those of
+    which none would count. ``origin``: where they come from, for the first comment. SettingsError
+    where nothing can be proposed."""
+    made = _proposed(samples, origin, brokers)
+    if brokers is None:
+        return made
+    useful = [sample for sample in samples if tried(made.settings, [sample]).total]
+    left = [sample.topic for sample in samples if sample not in useful]
+    if not useful or not left:
+        return made
+    return _proposed(useful, origin, brokers, [f"topics: left out {', '.join(left)}"])
+
+
+def _proposed(
+    samples: Sequence[SampledTopic],
+    origin: str,
+    brokers: str | None,
+    doubts_before: Sequence[str] = (),
+) -> Proposal:
     shapes = find_shapes(samples)
     if not shapes:
         raise SettingsError(f"no record of {origin} is a JSON object: nothing can be proposed")
+    if brokers is not None or not all(shape.is_ours for shape in shapes):
+        for shape in shapes:
+            shape.is_ours = False
     dimensions = [_dimensions(shape) for shape in shapes]
-    doubts = [doubt for shape in shapes for doubt in dict.fromkeys(shape.doubts)]
+    doubts = [*doubts_before, *_doubts(shapes)]
     doubts += [f"variant: {path} may be it, too" for of in dimensions for path in of.arms]
     if not any(one.name == VARIANT for of in dimensions for one in of.chosen):
         doubts.append("variant: no field looks like the arm of an experiment")
     head = [
         comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
     ]
-    head += [comment(f"? {doubt}") for doubt in doubts if doubt.startswith("variant")]
+    in_source = {doubt for shape in shapes for doubt in shape.doubts}
+    head += [comment(f"? {doubt}") for doubt in doubts if doubt not in in_source]
     if brokers is not None:
         head += ["", "[kafka]", f"brokers = {toml_value(brokers)}"]
     text = "\n".join(head) + "\n\n" + written(shapes, dimensions)
     return Proposal(text, parse(tomllib.loads(text)), tuple(shapes), tuple(doubts))
+
+
+def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:
+    """What is not sure about shapes, and which kinds there are none of."""
+    for shape in shapes:
+        yield from dict.fromkeys(shape.doubts)
+    for kind in ("impression", "click"):
+        if not any(kind in shape.profiles for shape in shapes):
+            yield f"kind: no record looks like {_A[kind]}"
+
+
+_A = {"impression": "an impression", "click": "a click"}
 
 
 def _dimensions(shape: Shape) -> Dimensions:
@@ -73,10 +106,12 @@ def _dimensions(shape: Shape) -> Dimensions:
 
 
 def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
-    """What the settings make of the records. Of files without sources the log is what `type` says,
-    as it is when they are replayed."""
+    """What the settings make of the records of topics that they read. Of files without sources the
+    log is what `type` says, as it is when they are replayed."""
     decoder, made = record_decoder(settings), Tried()
     for sample in samples:
+        if settings.reads_sources and sample.topic not in settings.logs:
+            continue
         logs = (sample.topic,) if settings.reads_sources else KINDS
         for record in sample.records:
             made.records += 1

@@ -38,6 +38,8 @@ def _events(settings: Settings, sample: SampledTopic) -> Iterator[tuple[str, str
                 if not isinstance(decoder.decode(log, record.value), str):
                     yield log, record.value.decode()
         return
+    if sample.topic not in settings.logs:
+        return
     made, offset = rekeyer(settings, 1), np.array([0])
     for i, record in enumerate(sample.records):
         times, place = np.array([record.timestamp_ms]), (sample.topic, i)

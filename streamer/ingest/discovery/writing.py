@@ -24,9 +24,12 @@ def toml_value(value: Any) -> str:
 
     >>> toml_value(["a", {"path": "x", "unit": "s"}, True, 0.5])
     '["a", { path = "x", unit = "s" }, true, 0.5]'
+    >>> import tomllib
+    >>> tomllib.loads("x = " + toml_value('a"\\\\ \\n\\x7f é'))["x"] == 'a"\\\\ \\n\\x7f é'
+    True
     """
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\\x7f", "\\\\u007f")
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
