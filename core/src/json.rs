@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
 
     /// The byte at the place; 0 at the end.
     #[inline]
-    fn byte(&self) -> u8 {
+    pub(crate) fn byte(&self) -> u8 {
         self.record.as_bytes().get(self.at).copied().unwrap_or(0)
     }
 

@@ -122,7 +122,7 @@ impl Core {
             .map_err(overflow)
     }
 
-    /// Whether something changed that the sums over users do not show yet.
+    /// Whether the sums over users do not show everything yet.
     #[getter]
     fn is_dirty(&self) -> bool {
         self.partition.counting.is_dirty()
@@ -268,8 +268,10 @@ impl Core {
     /// Sums over users of a ring: keys and values.
     fn user_sums<'py>(&self, py: Python<'py>, ring: usize) -> (Array<'py, i64>, Array<'py, i64>) {
         let users = self.partition.counting.users.as_ref();
-        let sums = users.and_then(|users| users.sums(ring));
-        let sums = sums.cloned().unwrap_or_default();
+        let sums = users
+            .and_then(|users| users.sums(ring))
+            .cloned()
+            .unwrap_or_default();
         (sums.key.into_pyarray(py), sums.value.into_pyarray(py))
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -49,6 +50,20 @@ def test_all_formats_are_the_same_events(data_format: str) -> None:
             assert str(decoder.decode("web", value)) == str(expected), event  # NaN is NaN
         is_asked = data_format != "json-schema"
         assert registry.asked == [f"/schemas/ids/{number}"] * is_asked
+
+
+def test_decimals_of_avro_are_numbers() -> None:
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    fields = [{"name": "sku", "type": "string"}, {"name": "paid", "type": money}]
+    schema = {"type": "record", "name": "Order", "fields": fields}
+    with PlainRegistry() as registry:
+        number = register(registry.url, "web", json.dumps(schema), "AVRO")
+        fields_of = {"item_id": "sku", "value": "paid", "ts": {"constant": AT_MS}}
+        source = {"topics": ["web"], "kind": {"fixed": "conversion"}, "fields": fields_of}
+        made = parse({"sources": [{**source, "format": "avro", "registry": registry.url}]})
+        value = wire(number, as_avro({"sku": "a", "paid": Decimal("12.50")}, schema))
+        event = record_decoder(made).decode("web", value)
+        assert [micros for _, micros in event["lines"]] == [12_500_000]
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,14 @@ rewriting of each record, over logs with every trouble."""
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
 
+from streamer.encoding.arrays import I64
+from streamer.ingest.record import record_decoder, rekeyer
+from streamer.settings.load import parse
 from tests.support.shapes import NAMES, SHAPES, counted, shaped
 
 
@@ -13,3 +19,59 @@ from tests.support.shapes import NAMES, SHAPES, counted, shaped
 def test_another_shape_counts_the_same(shape: str, name: str) -> None:
     log = shaped(7, name, shape)
     assert counted(log.mapped, log.theirs) == counted(log.settings, log.ours)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "is_read"),
+    [
+        ("value", "12.50", True),
+        ("value", "-1", False),
+        ("value", "12,5", False),
+        ("value", " 1", False),
+        ("value", "0x10", False),
+        ("value", "1e400", False),
+        ("value", "nan", False),
+        ("value", "", True),
+        ("position", "3", True),
+        ("position", "3.0", False),
+        ("position", "03", False),
+    ],
+)
+def test_numbers_may_be_written_as_texts(field: str, text: str, is_read: bool) -> None:
+    kind = "conversion" if field == "value" else "click"
+    source = {"topics": ["web"], "kind": {"fixed": kind}, "fields": {"item_id": "it", field: "n"}}
+    settings = parse({"sources": [source]})
+    decoder = record_decoder(settings)
+    event = {"it": "a", "ts": 1_700_000_000_000, "user_id": "u"}
+    found = decoder.decode("web", json.dumps({**event, "n": text}).encode())
+    if not is_read:
+        assert found == field
+        return
+    number = json.dumps({**event, "n": json.loads(text) if text else None}).encode()
+    assert found == decoder.decode("web", number)
+    written, *_ = rekeyer(settings, 1).records(
+        "web", ("web", 0), *columns(), [json.dumps({**event, "n": text}).encode()], [], 0, 2**62
+    )
+    plain, *_ = rekeyer(settings, 1).records("web", ("web", 0), *columns(), [number], [], 0, 2**62)
+    assert written == plain
+
+
+def test_numbers_of_items_may_be_written_as_texts() -> None:
+    source = {"topics": ["web"], "kind": {"fixed": "impression"}, "positions_from": 0}
+    settings = parse({"sources": [source]})
+    event = {"ts": 1_700_000_000_000, "user_id": "u", "request_id": "r"}
+    items = [{"item_id": "a", "position": "0", "score": "0.25"}, {"item_id": "b", "score": "-1e-2"}]
+    plain = [{"item_id": "a", "position": 0, "score": 0.25}, {"item_id": "b", "score": -1e-2}]
+    values = [json.dumps({**event, "items": some}).encode() for some in (items, plain)]
+    decoder = record_decoder(settings)
+    assert decoder.decode("web", values[0]) == decoder.decode("web", values[1])
+    made = [
+        rekeyer(settings, 1).records("web", ("web", 0), *columns(), [v], [], 0, 2**62)[0]
+        for v in values
+    ]
+    texts = [json.loads(rows[0][2]) for ((_, _, rows),) in made]
+    assert texts[0] == texts[1]
+
+
+def columns() -> tuple[I64, I64]:
+    return np.array([0]), np.array([1_700_000_000_000])

@@ -15,6 +15,7 @@ from tests.oracle.shape import Readings
 from tests.support.agreement import DOCUMENTS, SETTINGS, random_records, read_engines, to_log
 
 OF_ITEM = ("item_id", "position", "score", "propensity", "reward_estimate", "item_category")
+OF_NUMBERS = ("position", "score", "propensity", "reward_estimate", "dwell_ms", "value")
 NAMES = ("defaults", "few values")
 SINGULAR = {
     "impressions": "impression",
@@ -117,15 +118,29 @@ def shaped(seed: int, name: str, shape: str) -> Shaped:
     """A random log, with every trouble, of the settings of a name."""
     settings, write = SETTINGS[name], SHAPES[shape]
     records, _ = random_records(seed, name, 1500, 2)
+    customs = {field for names in settings.custom_fields.values() for field in names}
+    numbers = {*OF_NUMBERS, *settings.policy_fields, *customs}
     ours, theirs = _rewritten(
-        to_log(records), lambda kind, event: write(kind, event, settings.dimension_names)
+        to_log(records), lambda kind, event: write(kind, event, settings.dimension_names), numbers
     )
     mapped = parse({**DOCUMENTS[name], "sources": _sources_of(shape, settings)})
     return Shaped(settings, ours, mapped, theirs)
 
 
+def _without_texts(value: Any, numbers: set[str]) -> Any:
+    """No field of numbers has a text that is one: only other shapes than ours may write them so."""
+    if isinstance(value, list):
+        return [_without_texts(x, numbers) for x in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: f"{x}?" if name in numbers and isinstance(x, str) else _without_texts(x, numbers)
+        for name, x in value.items()
+    }
+
+
 def _rewritten(
-    log: list[LogRecord], rewrite: Callable[[str, Object], Object]
+    log: list[LogRecord], rewrite: Callable[[str, Object], Object], numbers: set[str]
 ) -> tuple[list[LogRecord], list[LogRecord]]:
     """A log in our shape, and in another one."""
     ours, theirs = [], []
@@ -138,6 +153,7 @@ def _rewritten(
         if isinstance(event, dict):
             event.pop("type", None)
             event = {name: x for name, x in event.items() if x != ""}  # as if it were missing
+            event = _without_texts(event, numbers)
             value = json.dumps(event).encode()
         ours.append(
             LogRecord(record.kind, record.partition, record.offset, record.record_ms, value)

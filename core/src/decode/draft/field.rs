@@ -81,6 +81,15 @@ impl Field {
         matches!(self, Feedback | DwellMs | StartTs | EndTs | Custom(_))
     }
 
+    /// Whether its values are numbers.
+    pub fn is_number(self) -> bool {
+        let is_one_of_ours = matches!(
+            self,
+            Position | Score | Propensity | RewardEstimate | DwellMs | Value
+        );
+        is_one_of_ours || matches!(self, Target(_) | Estimate(_) | Custom(_))
+    }
+
     /// Our name; "" for fields whose names are settings.
     pub fn name(self) -> &'static str {
         match self {

@@ -42,7 +42,7 @@ impl Draft {
         let Some((i, at)) = first(&wanted.values, found, reading.record) else {
             return Ok(());
         };
-        let mut reader = reader_at(at, reading);
+        let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
         let unit = wanted.units.get(i).copied().unwrap_or_default();
         self.read(wanted.field, &mut reader, &Reading { unit, ..*reading })
     }
@@ -65,7 +65,8 @@ impl Draft {
                 element: self.place.element,
                 ..Place::value(wanted.field, at)
             };
-            let factor = reader_at(at, reading).double(is_right, Reason::Value)?;
+            let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
+            let factor = reader.double(is_right, Reason::Value)?;
             value *= factor.unwrap_or(0.0);
         }
         if is_right(value) {
@@ -131,11 +132,26 @@ impl Draft {
             } else if wanted.field == Field::Value && shown.value.is_some() {
                 continue;
             } else if let Some((_, at)) = first(&wanted.values, found, reading.record) {
+                let at = number_at(wanted.field, at, reading);
                 let mut reader = reader_at(at, reading);
                 self.read_shown(wanted.field, true, &mut reader, reading, &mut shown)?;
             }
         }
         Ok(shown)
+    }
+}
+
+/// Where the value of a field begins: behind the quotation mark, where it is a number that is written
+/// as a text.
+pub(super) fn number_at(field: Field, at: usize, reading: &Reading) -> usize {
+    if !field.is_number() || !reading.record[at..].starts_with('"') {
+        return at;
+    }
+    let mut reader = reader_at(at + 1, reading);
+    let is_number = matches!(reader.byte(), b'-' | b'0'..=b'9') && reader.number().is_ok();
+    match is_number && reader.byte() == b'"' {
+        true => at + 1,
+        false => at,
     }
 }
 

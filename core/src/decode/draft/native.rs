@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use super::mapped::number_at;
 use super::{Draft, EventKind, Field, Reading, times};
 use crate::changes::Kind;
 use crate::decode::Reason;
@@ -205,7 +206,7 @@ impl Draft {
             Field::Position | Field::Value => {}
             Field::Dimension(_) if reading.record[at..].starts_with(['{', '[']) => {}
             field => {
-                to.copy(&wanted.key, at, reading);
+                to.copy(&wanted.key, number_at(field, at, reading), reading);
                 let is_key = match field {
                     Field::UserId => true,
                     Field::RequestId => self.head.user == NONE,
@@ -275,7 +276,7 @@ impl Draft {
                     to.push_key(&wanted.key);
                     let _ = write!(to.json, "{}", position.unwrap_or_default());
                 }
-                _ => to.copy(&wanted.key, at, reading),
+                field => to.copy(&wanted.key, number_at(field, at, reading), reading),
             }
         }
         to.found = found;
