@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -11,9 +12,13 @@ import pytest
 from aiokafka import TopicPartition
 
 from streamer.kafka.chunk import chunk_of
+from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.worker import rekeyed_partition
 from streamer.worker.rekeyed_partition import RekeyedPartition
+from tests.support import encoded
+from tests.support.encoded import as_avro, wire
+from tests.support.registries import PlainRegistry, register
 
 AT_MS = 1_700_000_000_000
 SOURCE = {
@@ -80,3 +85,31 @@ async def test_dead_letters_say_what_stood_beside_the_record(
     assert said == [reason, field]
     assert found in headers["streamer.found"]
     assert partition.rejected == 1
+
+
+async def test_a_schema_that_is_not_known_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = Producer()
+    monkeypatch.setattr(rekeyed_partition, "AIOKafkaProducer", lambda **_: producer)
+    monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.0)
+    with PlainRegistry() as registry:
+        source = {"topics": ["web"], **encoded.SOURCE, "format": "avro", "registry": registry.url}
+        settings = parse({"sources": [source]})
+        partition = RekeyedPartition(settings, "g", TopicPartition("web", 0), 1, 1)
+        first = register(registry.url, "web", json.dumps(encoded.AVRO), "AVRO")
+        made = encoded.events(6, AT_MS)
+        values = [wire(first + (n > 2), as_avro(event)) for n, event in enumerate(made)]
+        records = [
+            SimpleNamespace(offset=n, timestamp=AT_MS, value=value, key=None, headers=[])
+            for n, value in enumerate(values)
+        ]
+        partition.take(chunk_of("web", 0, 0, "web", records))
+        for _ in range(3):
+            await partition.write(2**62)
+        assert (partition.next_offset, partition.written) == (3, 3)
+        assert "has no schema 2: register it" in caplog.text
+        assert register(registry.url, "web", json.dumps(encoded.AVRO), "AVRO") == 2
+        await partition.write(2**62)
+        assert (partition.next_offset, partition.written, partition.rejected) == (6, 6, 0)
+    assert len(producer.sent) == 6
