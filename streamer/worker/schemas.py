@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from streamer.errors import RegistryError, SettingsError
+from streamer.errors import StreamerError
 from streamer.kafka.registry import SchemaText, schemas_of
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -41,8 +41,10 @@ class SchemaFinder:
         while task.partition is partition and task.unknown_schema == wanted:
             try:
                 schema = await asyncio.to_thread(self._schema_of, *wanted)
-            except (RegistryError, SettingsError) as error:
-                text = f"waits for a schema of {wanted[0]}: {error}"
+            except Exception as error:  # whatever it is: nobody else would ask
+                said_by_us = isinstance(error, StreamerError)
+                why = str(error) if said_by_us else f"{type(error).__name__}: {error}"
+                text = f"waits for a schema of {wanted[0]}: {why}"
                 if text != said:
                     logger.warning("partition %d %s", task.number, text)
                 problems[task.number] = said = text
