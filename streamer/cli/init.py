@@ -96,4 +96,6 @@ def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
     if args.files:
         yield f"next: streamer replay {' '.join(args.files)} -c {name}"
     else:
+        if args.config:
+            yield f"its security is not written: copy [kafka] of {args.config}"
         yield f"next: streamer check -c {name}"

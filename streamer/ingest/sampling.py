@@ -117,30 +117,33 @@ async def sample_last(settings: Settings, topics: Sequence[str]) -> list[Sampled
                 "--topic"
             )
         described = await partitions_of(client, wanted)
+    if len(wanted) > limits.MAX_SOURCES:
+        raise BrokerError(
+            f"{len(wanted)} topics at {settings.kafka.brokers}: name at most {limits.MAX_SOURCES} "
+            "with --topic"
+        )
     async with _consumer(settings) as consumer:
         found = []
-        for name in wanted[: limits.MAX_SOURCES]:
+        for name in wanted:
             places = [TopicPartition(name, p["partition"]) for p in described.get(name, [])]
-            records = await _last_records(consumer, places)
-            found.append(SampledTopic(name, _found(records)))
+            each = max(1, min(RECORDS, limits.DISCOVERED_RECORDS // max(1, len(places))))
+            records = await _last_records(consumer, places, each)
+            found.append(SampledTopic(name, _found(records, len(wanted))))
         return found
 
 
-def _found(records: Mapping[TopicPartition, Sequence[Any]]) -> list[FoundRecord]:
-    """Of each partition alike, in bounds."""
-    each = max(1, limits.DISCOVERED_RECORDS // max(1, len(records)))
-    return [
-        FoundRecord(
-            record.value,
-            record.key,
-            {name: text.decode(errors="replace") for name, text in record.headers if text},
-            encoded_headers(record.headers),
-            record.timestamp,
-        )
-        for some in records.values()
-        for record in some[-each:]
-        if record.value is not None
-    ]
+def _found(records: Mapping[TopicPartition, Sequence[Any]], topics: int) -> list[FoundRecord]:
+    """The records that have a value, in bounds."""
+    found, held_bytes = [], 0
+    for record in (record for some in records.values() for record in some):
+        held_bytes += len(record.value or b"")
+        if held_bytes > limits.DISCOVERED_BYTES // topics:
+            break
+        if record.value is not None:
+            headers = {n: text.decode(errors="replace") for n, text in record.headers if text}
+            encoded = encoded_headers(record.headers)
+            found.append(FoundRecord(record.value, record.key, headers, encoded, record.timestamp))
+    return found
 
 
 async def look_at_keys(settings: Settings) -> dict[str, Keying]:
@@ -201,8 +204,9 @@ async def _look_at_unread(
 
 
 async def _last_records(
-    consumer: Any, places: list[TopicPartition]
+    consumer: Any, places: list[TopicPartition], most: int = RECORDS
 ) -> dict[TopicPartition, list[Any]]:
+    """At most so many of each partition."""
     consumer.assign(places)
     ends = await consumer.end_offsets(places)
     starts = await consumer.beginning_offsets(places)
@@ -211,7 +215,7 @@ async def _last_records(
         return found
     consumer.assign(list(found))
     for place in found:
-        consumer.seek(place, max(starts[place], ends[place] - RECORDS))
+        consumer.seek(place, max(starts[place], ends[place] - most))
     deadline = time.monotonic() + _SECONDS
     unread = set(found)
     while unread and time.monotonic() < deadline:
@@ -220,7 +224,7 @@ async def _last_records(
         for place in list(unread):
             if await _position(consumer, place) >= ends[place]:
                 unread.discard(place)
-    return {place: records[-RECORDS:] for place, records in found.items() if records}
+    return {place: records[-most:] for place, records in found.items() if records}
 
 
 async def _position(consumer: Any, place: TopicPartition) -> int:

@@ -114,6 +114,38 @@ def test_paths_are_written_as_they_are_read() -> None:
         assert path_of(text_of(path)) == path
 
 
+def test_kinds_whose_fields_stand_elsewhere_say_so() -> None:
+    shown = {"event": "shown", "shown_at": MS, "recs": [{"sku": "a", "rank": 2}], "device": "x"}
+    clicked = {"event": "clicked", "ts": MS, "item_id": "a", "position": 2}
+    records = [{**shown, "arm": "ab"[n % 2], "device": "xy"[n % 2]} for n in range(8)]
+    samples = [sample(*records, *[clicked] * 3)]
+    proposal = propose(samples, "a test")
+    assert tried(proposal.settings, samples).accepted == {"impressions": 8, "clicks": 3}
+    (source,) = proposal.settings.sources
+    assert source.fields["ts"] == "shown_at"
+    own = {"items": False, "ts": "ts", "item_id": "item_id", "position": "position"}
+    assert source.click.fields == own
+
+
+def test_many_topics_have_few_dimensions() -> None:
+    names = ["surface", "placement", "platform", "device", "campaign", "channel", "country", "app"]
+    samples = [
+        sample(
+            *[
+                {"event": "shown", "ts": MS, "sku": "a", a: "xy"[n % 2], b: "xy"[n % 2]}
+                for n in range(8)
+            ],
+            topic=f"topic-{a}",
+        )
+        for a, b in zip(names[::2], names[1::2], strict=True)
+    ]
+    for at, one in enumerate(samples):  # of shapes of their own
+        body = [json.loads(record.value) for record in one.records]
+        samples[at] = sample(*[{f"event{at}_type": "shown", **x} for x in body], topic=one.topic)
+    proposal = propose(samples, "a test")
+    assert len(proposal.settings.dimensions) <= 4
+
+
 def test_0_and_1_say_whether_an_impression_was_clicked() -> None:
     rows = [{"time": MS, "sku": n, "clicked": n % 5 == 0, "policy": "ab"[n % 2]} for n in range(50)]
     proposal = propose([sample(*rows)], "a test")

@@ -223,9 +223,12 @@ def test_the_replays_of_the_readme(tmp_path: Path) -> None:
     for words in calls:
         assert "impressions" in done(tmp_path, *words), words
     assert (tmp_path / "refused.jsonl").read_text() == ""
+    done(tmp_path, *command("init"))
+    with_settings = done(tmp_path, "replay", "events.ndjson", "-c", "streamer.toml", "--strict")
+    assert "impressions" in with_settings
 
 
 def test_every_command_of_the_readme_is_run() -> None:
     """Those of make and docker compose: .ci/run, tests/system/test_stack.py."""
-    run = {"produce", "check", "run", "export", "inspect", "replay"}
+    run = {"produce", "check", "run", "export", "inspect", "replay", "init"}
     assert {words[0] for words in commands()} == run

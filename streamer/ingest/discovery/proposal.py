@@ -5,16 +5,20 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streamer.errors import SettingsError
 from streamer.ingest.discovery.dimensions import VARIANT, Dimensions, find_dimensions
+from streamer.ingest.discovery.profile import Profile
 from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
 from streamer.ingest.discovery.writing import comment, toml_value, written
 from streamer.ingest.record import IGNORED, record_decoder
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
+
+_MOST_DIMENSIONS = 4
+"""Of all topics together: every one multiplies series."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ def _proposed(
     if brokers is not None or not all(shape.is_ours for shape in shapes):
         for shape in shapes:
             shape.is_ours = False
-    dimensions = [_dimensions(shape) for shape in shapes]
+    dimensions = _dimensions(shapes)
     doubts = [*doubts_before, *_doubts(shapes)]
     doubts += [f"variant: {path} may be it, too" for of in dimensions for path in of.arms]
     if not any(one.name == VARIANT for of in dimensions for one in of.chosen):
@@ -100,9 +104,16 @@ def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:
 _A = {"impression": "an impression", "click": "a click"}
 
 
-def _dimensions(shape: Shape) -> Dimensions:
-    profile = shape.profiles.get("impression") or next(iter(shape.profiles.values()), None)
-    return Dimensions((), ()) if profile is None else find_dimensions(profile, shape.taken)
+def _dimensions(shapes: Sequence[Shape]) -> list[Dimensions]:
+    """Those of each shape. The names are those of shown records; where there are none, of all."""
+    found = []
+    for shape in shapes:
+        profile = shape.profiles.get("impression") or next(iter(shape.profiles.values()), None)
+        found.append(find_dimensions(profile or Profile(), shape.taken))
+    shown = [of for of, shape in zip(found, shapes, strict=True) if "impression" in shape.profiles]
+    names = [one.name for of in shown or found for one in of.chosen]
+    kept = sorted(dict.fromkeys(names), key=lambda name: name != VARIANT)[:_MOST_DIMENSIONS]
+    return [replace(of, chosen=tuple(x for x in of.chosen if x.name in kept)) for of in found]
 
 
 def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
@@ -132,13 +143,13 @@ def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
 def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:
     """What records most likely are, in short: for those whom nearly all were refused."""
     for shape in find_shapes(samples):
-        if shape.is_ours and not any(shape.fields.values()):
+        if shape.is_ours and all(shape.said_of(kind) == {} for kind in shape.fields):
             continue
         what = f"events of {shape.preset}" if shape.preset else "events"
         yield f"the records look like {what}, whose kind is said by {shape.kinds.at}"
         said: dict[str, str] = {}
-        for fields in shape.fields.values():
-            for ours, where in fields.items():
+        for kind in shape.fields:
+            for ours, where in shape.said_of(kind).items():
                 said.setdefault(ours, toml_value(where))
         if said:
             yield ", ".join(f"{ours} = {where}" for ours, where in said.items())

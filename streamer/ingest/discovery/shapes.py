@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from streamer.ingest.discovery.fields import Found, find_fields
+from streamer.ingest.discovery.fields import find_fields
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
 from streamer.ingest.discovery.presets import find_preset, source_of, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
 from streamer.settings import limits
-from streamer.settings.event_fields import ELEMENT_FIELDS, LINE_TYPES
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.paths import Path
 from streamer.settings.sources import KIND_OF_RULE, FieldSource
 
@@ -50,10 +50,14 @@ class Shape:
     """Kind → its records."""
     records: int = 0
     fields: dict[str, dict[str, FieldSource]] = field(default_factory=dict)
-    """Kind → our field → where it stands, as far as that has to be said."""
+    """Kind → our field → where it stands; without those that a preset supplies."""
     doubts: list[str] = field(default_factory=list)
     positions_from: int = 1
     taken: set[Path] = field(default_factory=set)
+
+    def said_of(self, kind: str) -> dict[str, FieldSource]:
+        """The fields of a kind without those that stand under their own names."""
+        return {name: said for name, said in self.fields[kind].items() if said != name}
 
 
 def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
@@ -151,8 +155,7 @@ def _is_ours(shape: Shape) -> bool:
 
 
 def _fill(shape: Shape, kind: str, profile: Profile) -> list[str]:
-    """Finds the fields of a kind; those that a preset, or their names, supply need no saying.
-    Returns what is not sure."""
+    """Finds the fields of a kind, and returns what is not sure."""
     found = find_fields(profile, kind)
     shape.taken |= found.taken | {shape.kinds.path or ()}
     fields = dict(found.fields)
@@ -162,15 +165,6 @@ def _fill(shape: Shape, kind: str, profile: Profile) -> list[str]:
         for name in found.doubts.keys() - fields.keys():
             if name == "user_id" or supplied(source, kind, name, profile):
                 found.doubts.pop(name)
-    else:
-        fields = _said(found, kind)
     shape.fields[kind] = fields
     shape.positions_from = min(shape.positions_from, found.positions_from)
     return [f"{name}: {text}" for name, text in found.doubts.items()]
-
-
-def _said(found: Found, kind: str) -> dict[str, FieldSource]:
-    """Without those that stand under their own names."""
-    items = found.fields.get("items")
-    in_list = ELEMENT_FIELDS[KIND_OF_RULE[kind]] if items not in (None, "items") else ()
-    return {n: s for n, s in found.fields.items() if s != n or n in in_list}

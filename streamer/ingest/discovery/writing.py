@@ -79,7 +79,10 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
     for one in dimensions.chosen:
         if one.path != (one.name,) or shape.preset is not None:
             base[one.name] = text_of(one.path)
-    yield from _table("sources.fields", base)
+    is_plain = shape.preset is None
+    yield from _table(
+        "sources.fields", {n: said for n, said in base.items() if said != n or not is_plain}
+    )
     for kind in _KINDS:
         if kind != first and kind in shape.fields:
             yield from _table(f"sources.{kind}.fields", _overrides(shape, kind, base))
@@ -88,12 +91,12 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
 def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict[str, FieldSource]:
     """What is different in one kind."""
     own = shape.fields[kind]
-    found = {name: said for name, said in own.items() if base.get(name) != said}
-    if "items" in base and "items" not in own and kind != "session" and shape.preset is None:
+    is_plain = shape.preset is None
+    before = {name: base.get(name, name if is_plain else None) for name in own}
+    found = {name: said for name, said in own.items() if before[name] != said}
+    is_single = "items" not in own and kind != "session"
+    if is_plain and is_single and base.get("items", "items") != "items":
         found = {"items": False, **found}
-        found.setdefault("item_id", "item_id")
-        if kind == "click" and ("position",) in shape.profiles[kind].scalars:
-            found.setdefault("position", "position")
     if kind == "session" and "item_id" in base:
         found.setdefault("item_id", False)
     return found
