@@ -39,8 +39,8 @@ def _event(random: Random, i: int, now_ms: int) -> dict[str, Any]:
     ts = (now_ms - random.randrange(1 + late_ms)) // 2000 * 2000
     return {
         "ts": ts + random.choice([0, 0, 1]),
-        "user_id": random.choice([None, *(f"u{n}" for n in range(6))]),
-        "request_id": random.choice([None, None, f"r{i // 3}"]),
+        "user_id": random.choice([None, None, None, "u0", "u1", "u2", "u3"]),
+        "request_id": random.choice([None, None, None, f"r{i // 3}"]),
         "event_id": random.choice([None, f"e{i}", f"e{max(0, i - 5)}"]),
         "item_id": random.choice(["a", "b", "c", 7, "7", None])
         if random.random() < 0.05

@@ -144,9 +144,14 @@ def by_variant(found: dict[tuple[str, ...], float], name: str) -> dict[str, floa
 
 
 def test_nobodys_clicks_join_their_own_records() -> None:
-    """Though another record of the item has the same time, and is newer."""
-    found = values(BY_HAND, shown(click=1, variant="A"), shown(click=0, variant="B"))
-    assert by_variant(found, "streamer_ctr_attributed_ratio") == {"A": 1, "B": 0}
+    """Though other records of the item have the same time, and are newer."""
+    found = values(
+        BY_HAND,
+        shown(click=1, variant="A"),
+        shown(click=1, variant="B"),
+        shown(click=0, variant="B"),
+    )
+    assert by_variant(found, "streamer_ctr_attributed_ratio") == {"A": 1, "B": 0.5}
 
 
 def test_a_record_counts_once_and_whole() -> None:
