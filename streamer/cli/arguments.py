@@ -146,6 +146,9 @@ def _add_init(add: _Add) -> None:
         "--topic", action="append", metavar="NAME", help="look at this topic (default: at all)"
     )
     init.add_argument(
+        "--registry", metavar="URL", help="schema registry of topics in Avro or Protobuf"
+    )
+    init.add_argument(
         "-c", "--config", metavar="FILE", help="settings with [kafka], for its security and brokers"
     )
     init.add_argument(

@@ -15,6 +15,7 @@ from streamer.errors import StreamerError, UsageError
 from streamer.ingest.discovery.proposal import Proposal, Tried, propose, tried
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.shown import as_counted
+from streamer.ingest.encoded_samples import as_texts
 from streamer.ingest.sampling import sample_last
 from streamer.kafka.admin import quiet
 from streamer.settings.load import load
@@ -46,7 +47,7 @@ def main(args: argparse.Namespace) -> int:
         if args.brokers:
             settings = _with_brokers(settings, args.brokers)
         brokers = settings.kafka.brokers
-        samples = asyncio.run(sample_last(settings, args.topic or ()))
+        samples = as_texts(asyncio.run(sample_last(settings, args.topic or ())), args.registry)
         origin = ", ".join(sample.topic for sample in samples)
     proposal = propose(samples, origin, brokers)
     if args.files and STDIN not in args.files:  # the settings say which cells are numbers

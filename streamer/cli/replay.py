@@ -17,18 +17,19 @@ import msgspec
 from streamer.cli.progress import progress
 from streamer.cli.refused import Refused
 from streamer.errors import StreamerError
+from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource, of_files
+from streamer.sources.files import FileSource
 from streamer.sources.replay import Dead, Replay
 
 
 def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
-    settings = of_files(load(args.config, os.environ))
+    settings = of_texts(load(args.config, os.environ))
     source = FileSource(args.files, settings)
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)

@@ -18,6 +18,12 @@ def record_decoder(settings: Settings, key: HashKey = FIXED_KEY) -> RecordDecode
     return RecordDecoder(_decoding_spec(settings, key), schemas_of(settings))
 
 
+def of_texts(settings: Settings) -> Settings:
+    """The settings for records that are JSON, whatever their format on Kafka: those of files."""
+    sources = [msgspec.structs.replace(s, format="json", registry=None) for s in settings.sources]
+    return msgspec.structs.replace(settings, sources=tuple(sources))
+
+
 def rekeyer(settings: Settings, partitions: int) -> Rekeyer:
     """What rewrites the records of all logs, which have other shapes than ours, for topics of so
     many partitions."""

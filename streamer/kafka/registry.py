@@ -72,6 +72,15 @@ class SchemaRegistry:
                 self._known[number] = found.schema, list(others.items())
             return self._known[number]
 
+    def format_of(self, number: int) -> str:
+        """The format that a schema is of, as settings call it; RegistryError where it cannot be
+        got."""
+        found = self._ask(f"/schemas/ids/{number}")
+        if found is None:
+            raise RegistryError(self._lack(number, None))
+        kind = found.schemaType.lower()
+        return "json-schema" if kind == "json" else kind
+
     def _lack(self, number: int, found: _Schema | None) -> str:
         ways = f"or set registry.unknown = 'reject'; at {self.place}"
         if found is None:

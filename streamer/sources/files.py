@@ -38,12 +38,6 @@ Line = tuple[str, int, bytes]
 """(log, record_ms, the line as it stands in the file, without its newline)."""
 
 
-def of_files(settings: Settings) -> Settings:
-    """The settings for files: their lines are JSON, whatever the format on Kafka."""
-    sources = [msgspec.structs.replace(s, format="json", registry=None) for s in settings.sources]
-    return msgspec.structs.replace(settings, sources=tuple(sources))
-
-
 def topic_of(path: str | Path) -> str:
     """What a topic is called that holds what a file does.
 

@@ -19,8 +19,10 @@ from aiokafka import AIOKafkaProducer
 from streamer.cli.main import main
 from streamer.settings.load import load, parse
 from tests.cli.test_produce import settings_file
+from tests.support import encoded
 from tests.support.fixtures import MakeTopics
 from tests.support.foreign_logs import LOGS, Log, Truth
+from tests.support.registries import PlainRegistry, register
 
 EDITS: dict[str, Sequence[tuple[str, str]]] = {
     "segment": (),
@@ -144,6 +146,44 @@ def test_a_topic_is_proposed_as_its_file_is(
     assert settings.kafka.brokers == kafka
     assert [source.topics for source in settings.sources] == [(topic,)]
     compare(counts(path, edited(text, EDITS[name]), capsys), log.truth)
+
+
+@pytest.mark.parametrize("data_format", ["avro", "protobuf", "json-schema"])
+def test_encoded_topics_are_proposed_by_their_schemas(
+    data_format: str,
+    kafka: str,
+    topics: MakeTopics,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic, some = topics(2).impressions, encoded.events(60, 1_700_000_000_000)
+    path = tmp_path / "plain.ndjson"
+    path.write_bytes(b"\n".join(encoded.as_json(event) for event in some))
+    with PlainRegistry() as registry:
+        schemas = {"avro": json.dumps(encoded.AVRO), "protobuf": encoded.PROTOBUF}
+        write = {"avro": encoded.as_avro, "protobuf": encoded.as_protobuf}
+        number = 1
+        if data_format in schemas:
+            kind = data_format.upper()
+            number = register(registry.url, "web", schemas[data_format], kind)
+        of_format = write.get(data_format, encoded.as_json)
+        asyncio.run(_send(kafka, topic, [encoded.wire(number, of_format(e)) for e in some]))
+        words = ["init", "--brokers", kafka, "--topic", topic]
+        if data_format in schemas:
+            assert main(words) == 2
+            assert "name the schema registry with --registry" in capsys.readouterr().err
+            words += ["--registry", registry.url]
+        assert main(words) == 0
+        said = capsys.readouterr()
+        (source,) = parse(tomllib.loads(said.out)).sources
+        assert source.format == data_format
+        assert (source.schemas is None) == (data_format == "json-schema")
+    assert "of 60 records 60 would be counted" in said.err
+    assert main(["init", str(path)]) == 0
+    plain = tomllib.loads(capsys.readouterr().out)["sources"][0]
+    found = tomllib.loads(said.out)["sources"][0]
+    assert found["fields"] == plain["fields"]
+    assert found["kind"] == plain["kind"]
 
 
 def test_security_comes_from_other_settings_and_headers_say_kinds(

@@ -12,7 +12,7 @@ from streamer.ingest.discovery.dimensions import VARIANT, Dimensions, find_dimen
 from streamer.ingest.discovery.profile import Profile
 from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
 from streamer.ingest.discovery.writing import comment, toml_value, written
-from streamer.ingest.record import IGNORED, record_decoder
+from streamer.ingest.record import IGNORED, of_texts, record_decoder
 from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
@@ -119,6 +119,7 @@ def _dimensions(shapes: Sequence[Shape]) -> list[Dimensions]:
 def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
     """What the settings make of the records of topics that they read. Of files without sources the
     log is what `type` says, as it is when they are replayed."""
+    settings = of_texts(settings)
     decoder, made = record_decoder(settings), Tried()
     for sample in samples:
         if settings.reads_sources and sample.topic not in settings.logs:

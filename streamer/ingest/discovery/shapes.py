@@ -31,10 +31,14 @@ class FoundRecord:
 
 @dataclass(frozen=True)
 class SampledTopic:
-    """Some records of a topic, or of a file, which is called like one."""
+    """Some records of a topic, or of a file, which is called like one: texts, whatever their format
+    on Kafka."""
 
     topic: str
     records: Sequence[FoundRecord]
+    format: str = "json"
+    registry: str | None = None
+    """Address of the registry of its schemas."""
 
 
 @dataclass
@@ -53,6 +57,8 @@ class Shape:
     """Kind → our field → where it stands; without those that a preset supplies."""
     doubts: list[str] = field(default_factory=list)
     positions_from: int = 1
+    format: str = "json"
+    registry: str | None = None
     taken: set[Path] = field(default_factory=set)
 
     def said_of(self, kind: str) -> dict[str, FieldSource]:
@@ -89,7 +95,7 @@ def _likeness(sample: SampledTopic, objects: Sequence[tuple[FoundRecord, Any]]) 
     preset, kinds = find_preset(profile, headers, sample.topic) or (None, None)
     kinds = kinds or find_kinds(profile, headers, sample.topic)
     of_topic = sample.topic if kinds.path is None and kinds.header is None else None
-    return preset, kinds.path, kinds.header, of_topic
+    return preset, kinds.path, kinds.header, of_topic, sample.format
 
 
 def headers_of(objects: Sequence[tuple[FoundRecord, Any]]) -> dict[str, Seen]:
@@ -109,6 +115,7 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     preset, kinds = find_preset(profile, headers, topic) or (None, None)
     kinds = kinds or find_kinds(profile, headers, topic)
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
+    made.format, made.registry = samples[0].format, samples[0].registry
     for kind in KIND_OF_RULE:
         own = [value for record, value in objects if kind in _kinds_of(kinds, record, value)]
         if own:

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from streamer.ingest.discovery.shapes import SampledTopic
-from streamer.ingest.record import record_decoder, rekeyer
+from streamer.ingest.record import of_texts, record_decoder, rekeyer
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
 
@@ -17,6 +17,7 @@ _ALWAYS_MS = 2**62
 
 def as_counted(settings: Settings, samples: Sequence[SampledTopic], most: int) -> Iterator[str]:
     """Some records that are events, in our own shape: of each kind in turn."""
+    settings = of_texts(settings)
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for sample in samples:
         for kind, line in _events(settings, sample):

@@ -63,6 +63,10 @@ def _line(text: str, note: str = "") -> str:
 def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
     yield "[[sources]]"
     yield _line(f"topics = {toml_value(shape.topics)}", f"{shape.records:,} records looked at")
+    if shape.format != "json":
+        yield f"format = {toml_value(shape.format)}"
+    if shape.registry is not None:
+        yield f"registry = {toml_value(shape.registry)}"
     if shape.preset is not None:
         yield f"preset = {toml_value(shape.preset)}"
     if shape.positions_from == 0:
