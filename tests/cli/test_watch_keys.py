@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from streamer.cli import run
-from streamer.errors import BrokerError
+from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.keying import Keying
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
@@ -30,6 +30,7 @@ class Store(MemoryStore):
             "again\n",
         ),
         (BrokerError("away"), ""),  # the workers say it
+        (RegistryError("away"), ""),
     ],
 )
 async def test_no_error_ends_the_looks(
@@ -62,7 +63,10 @@ async def test_no_error_ends_the_looks(
     assert "metrics of users are off: not keyed by user: topic 'clicks'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [BrokerError("away"), ValueError("nobody expected it"), None])
+@pytest.mark.parametrize(
+    "error",
+    [BrokerError("away"), RegistryError("away"), ValueError("nobody expected it"), None],
+)
 async def test_a_look_that_fails_or_finds_too_little_stops_nobody(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
