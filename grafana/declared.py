@@ -53,6 +53,7 @@ _TITLES = {
     "positive_users": "Users with feedback",
     "session_length_mean": "Mean session length",
     "settled_moved": "Settled feedback moved",
+    "source_info": "Sources",
     "topic_keyed_by_user": "Topics keyed by user",
     "unsettled": "Unsettled feedback",
     "user_hit": "User hit ratio",

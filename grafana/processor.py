@@ -176,6 +176,7 @@ class Processor:
             self._graph("user_sample_ratio"),
             self._graph("item_sample_ratio"),
             self._graph("users_behind_seconds"),
+            self._graph("source_info", "source", "topic", "cluster", "format"),
             self._added(),
         ]
 

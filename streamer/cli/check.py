@@ -8,7 +8,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
@@ -35,7 +35,8 @@ from streamer.state.redis.store import RedisStore
 def main(args: argparse.Namespace) -> int:
     """Print findings as they come; 1 where one of them is an error."""
     settings = load(args.config, os.environ)
-    client_settings(settings.kafka)
+    for cluster in settings.read_clusters:
+        client_settings(cluster.connection, cluster.section)
     guards(settings.exporter)
     tls_context(settings.exporter)
     if "debug" not in args:
@@ -56,11 +57,12 @@ async def _print(settings: Settings) -> int:
 
 @dataclass
 class _Kafka:
-    """What Kafka said; ``refusal`` where it said nothing."""
+    """What the clusters said: topics by log, brokers by cluster; ``refusals``: why others said
+    nothing."""
 
     described: dict[str, TopicDescription] = field(default_factory=dict)
-    brokers: int = 0
-    refusal: str = ""
+    brokers: dict[str | None, int] = field(default_factory=dict)
+    refusals: dict[str | None, str] = field(default_factory=dict)
 
     @property
     def partitions(self) -> int | None:
@@ -91,25 +93,38 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def _ask_kafka(settings: Settings) -> _Kafka:
-    names = {name: log.topic for name, log in settings.logs.items()}
-    names["dead_letters"] = settings.kafka.topics.dead_letters
-    try:
-        async with admin_client(settings.kafka) as client:
-            found = await describe_topics(client, names.values())
-            brokers = await broker_count(client)
-    except BrokerError as error:
-        return _Kafka(refusal=str(error))
-    return _Kafka({log: found[name] for log, name in names.items() if name in found}, brokers)
+    kafka = _Kafka()
+    for cluster in settings.read_clusters:
+        names = {log.name: log.plain for log in settings.logs_in(cluster)}
+        full = {log.name: log.topic for log in settings.logs_in(cluster)}
+        if cluster.name is None:
+            names["dead_letters"] = full["dead_letters"] = settings.kafka.topics.dead_letters
+        try:
+            async with admin_client(cluster.connection, cluster.section) as client:
+                found = await describe_topics(client, names.values())
+                kafka.brokers[cluster.name] = await broker_count(client)
+        except BrokerError as error:
+            kafka.refusals[cluster.name] = str(error)
+            continue
+        kafka.described |= {
+            log: replace(found[name], name=full[log])
+            for log, name in names.items()
+            if name in found
+        }
+    return kafka
 
 
 async def _kafka_findings(
     settings: Settings, kafka: _Kafka, manifests: dict[int, Manifest]
 ) -> AsyncIterator[Finding]:
-    fix = "start it, or correct the section [kafka] of the settings"
-    if kafka.refusal:
-        yield Finding(ERROR, f"Kafka: {kafka.refusal}", fix)
+    for cluster in settings.read_clusters:
+        if refusal := kafka.refusals.get(cluster.name):
+            fix = f"start it, or correct the section [{cluster.section}] of the settings"
+            yield Finding(ERROR, f"{cluster.called}: {refusal}", fix)
+        else:
+            yield Finding(OK, f"{cluster.called}: reachable at {cluster.connection.brokers}")
+    if not kafka.brokers:
         return
-    yield Finding(OK, f"Kafka: reachable at {settings.kafka.brokers}")
     for finding in topic_findings(settings, kafka.described, kafka.brokers):
         yield finding
     read = {

@@ -19,12 +19,19 @@ _MIN_RETENTION_MS = 24 * 3600 * 1000
 
 
 def topic_findings(
-    settings: Settings, described: Mapping[str, TopicDescription], brokers: int = 1
+    settings: Settings,
+    described: Mapping[str, TopicDescription],
+    brokers: Mapping[str | None, int],
 ) -> Iterator[Finding]:
-    """Existence, partition counts, who stamps the records, and what may become of them."""
-    logs = settings.logs
+    """Existence, partition counts, who stamps the records, and what may become of them.
+
+    ``brokers``: cluster → how many it has, of the clusters that answered.
+    """
+    logs = {name: log for name, log in settings.logs.items() if log.cluster in brokers}
     names = {name: log.topic for name, log in logs.items()}
-    for log, name in (names | {"dead_letters": settings.kafka.topics.dead_letters}).items():
+    if None in brokers:
+        names["dead_letters"] = settings.kafka.topics.dead_letters
+    for log, name in names.items():
         if log not in described:
             is_ours = log == "dead_letters" or not settings.reads_sources
             key = f"set kafka.topics.{log}" if is_ours else "correct topics in [[sources]]"
@@ -41,8 +48,9 @@ def topic_findings(
         if log in described:
             yield _stamp_finding(described[log])
             yield from _retention_findings(described[log])
-    for topic in described.values():
-        yield from _replication_findings(topic, brokers)
+    for name, topic in described.items():
+        cluster = logs[name].cluster if name in logs else None
+        yield from _replication_findings(topic, brokers[cluster])
     if "dead_letters" in described:
         yield from dead_letter_findings(described)
 

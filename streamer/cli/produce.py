@@ -13,7 +13,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
@@ -30,9 +30,10 @@ from streamer.ingest.rejections import Explainer
 from streamer.kafka.admin import TopicDescription, create_topics, describe_topics, quiet
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client
+from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
-from streamer.settings.model import Kafka, Settings
+from streamer.settings.model import Settings
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.live import LiveTraffic
 
@@ -41,6 +42,8 @@ _IN_FLIGHT = 64
 """Batches sent and not acknowledged, at most."""
 _TICK_SECONDS = 0.02
 """With ``--speed``: lines due within it are sent together."""
+_Place = tuple[str | None, str, int]
+"""Cluster, topic, partition."""
 _NOT_IN_KAFKA = -1
 """Partition and offset of a dead letter that was never in a topic of events."""
 
@@ -104,9 +107,11 @@ async def _produce(
     if source is None:
         return None
     stop = stopped() if isinstance(source, LiveTraffic) else None
-    producer = await _connected(settings.kafka)
+    producers: dict[str | None, Any] = {}
     try:
-        sender = Sender(settings, producer, next(iter(described.values())).partitions)
+        for cluster in settings.read_clusters:
+            producers[cluster.name] = await _connected(cluster)
+        sender = Sender(settings, producers, next(iter(described.values())).partitions)
         pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
         is_first = True
         with progress("produce", source) as show:
@@ -123,16 +128,37 @@ async def _produce(
         text = str(error) or type(error).__name__
         raise BrokerError(f"cannot write to Kafka: {text}") from error
     finally:
-        await producer.stop()
+        await asyncio.gather(*[producer.stop() for producer in producers.values()])
 
 
 async def _topics(
     settings: Settings, create: int | None, retention_ms: int
 ) -> dict[str, TopicDescription]:
     """Facts of the topics by log, and of the dead letters; BrokerError where they do not fit."""
-    names = {name: log.topic for name, log in settings.logs.items()}
-    read, names["dead_letters"] = list(names), settings.kafka.topics.dead_letters
-    async with admin_client(settings.kafka) as client:
+    described: dict[str, TopicDescription] = {}
+    for cluster in settings.read_clusters:
+        names = {log.name: log.plain for log in settings.logs_in(cluster)}
+        if cluster.name is None:
+            names["dead_letters"] = settings.kafka.topics.dead_letters
+        described |= await _topics_of(settings, cluster, names, create, retention_ms)
+    counts = {log.topic: described[name].partitions for name, log in settings.logs.items()}
+    if len(set(counts.values())) > 1:
+        raise BrokerError(
+            f"topics need equal partition counts; they have {counts}: recreate them with "
+            "equal counts"
+        )
+    return described
+
+
+async def _topics_of(
+    settings: Settings,
+    cluster: Cluster,
+    names: Mapping[str, str],
+    create: int | None,
+    retention_ms: int,
+) -> dict[str, TopicDescription]:
+    """Facts of the topics of one cluster; ``names``: log → topic."""
+    async with admin_client(cluster.connection, cluster.section) as client:
         described = await describe_topics(client, names.values())
         missing = [name for name in names.values() if name not in described]
         if missing and create is not None:
@@ -141,15 +167,9 @@ async def _topics(
             missing = [name for name in missing if name not in described]
     if missing:
         raise BrokerError(
-            f"no topic {', '.join(map(repr, missing))} at {settings.kafka.brokers}: "
+            f"no topic {', '.join(map(repr, missing))} at {cluster.connection.brokers}: "
             f"create it, correct {'sources' if settings.reads_sources else 'kafka.topics'}, or use "
             "--create PARTITIONS"
-        )
-    counts = {names[log]: described[names[log]].partitions for log in read}
-    if len(set(counts.values())) > 1:
-        raise BrokerError(
-            f"topics need equal partition counts; they have {counts}: recreate them with "
-            "equal counts"
         )
     return {log: described[name] for log, name in names.items()}
 
@@ -165,10 +185,10 @@ async def _appeared(client: Any, names: list[str]) -> dict[str, TopicDescription
     return described
 
 
-async def _connected(kafka: Kafka) -> Any:
+async def _connected(cluster: Cluster) -> Any:
     """A started producer; without idempotence where the broker knows none."""
     options = {
-        **client_settings(kafka),
+        **client_settings(cluster.connection, cluster.section),
         "acks": "all",
         "compression_type": "lz4",
         "max_batch_size": _BATCH_BYTES,
@@ -185,7 +205,7 @@ async def _connected(kafka: Kafka) -> Any:
     except (KafkaError, OSError) as error:
         await producer.stop()
         text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
+        raise BrokerError(f"cannot use Kafka: {text}; at {cluster.place}") from error
     print(
         "streamer: this broker refuses idempotent producers: a retry may write a line twice; "
         "events with an event_id are counted once all the same",
@@ -239,17 +259,21 @@ class Pace:
 
 
 class Sender:
-    """Sends lines in batches, one open batch for each topic-partition."""
+    """Sends lines in batches, one open batch for each topic-partition. ``producers``: by cluster,
+    None for that of ``[kafka]``."""
 
-    def __init__(self, settings: Settings, producer: Any, partitions: int) -> None:
+    def __init__(
+        self, settings: Settings, producers: Mapping[str | None, Any], partitions: int
+    ) -> None:
         self.lines = self.buried = 0
         self.refused = Refused(settings)
-        self._topics = settings.kafka.topics
-        self._names = {name: log.topic for name, log in settings.logs.items()}
-        self._producer, self._partitions = producer, partitions
+        letters = settings.kafka.topics.dead_letters
+        self._places = {name: (log.cluster, log.plain) for name, log in settings.logs.items()}
+        self._letters: tuple[str | None, str] = (None, letters)
+        self._producers, self._partitions = producers, partitions
         self._keys, self._judge = KeyReader(settings), RecordJudge(settings)
         self._explainer = Explainer(settings)
-        self._open: dict[tuple[str, int], Any] = {}
+        self._open: dict[_Place, Any] = {}
         self._sent: list[asyncio.Future[Any]] = []
         self._round_ms, self._skew_ms = 0, settings.time.max_skew_ms
 
@@ -271,9 +295,8 @@ class Sender:
             if reason is not None:
                 self.refused.add(kind, raw, reason)
             key = self._keys.read(kind, raw)
-            await self._put(
-                self._names[kind], partition_of(key, self._partitions), key, raw, record_ms
-            )
+            place = (*self._places[kind], partition_of(key, self._partitions))
+            await self._put(place, key, raw, record_ms)
         self.lines += len(lines)
 
     async def _bury(self, record_ms: int, raw: bytes) -> None:
@@ -282,29 +305,28 @@ class Sender:
         self.refused.add(NO_TOPIC, raw, reason)
         refusal = self._explainer.explain(NO_TOPIC, raw, reason)
         letter = DeadLetter(NO_TOPIC, _NOT_IN_KAFKA, _NOT_IN_KAFKA, refusal, raw)
-        await self._put(self._topics.dead_letters, 0, None, raw, record_ms, letter.headers())
+        await self._put((*self._letters, 0), None, raw, record_ms, letter.headers())
 
     async def _put(
         self,
-        topic: str,
-        partition: int,
+        place: _Place,
         key: bytes | None,
         value: bytes,
         record_ms: int,
         headers: list[tuple[str, bytes]] | None = None,
     ) -> None:
-        place = (topic, partition)
         while True:
             batch = self._open.get(place)
             if batch is None:
-                batch = self._open[place] = self._producer.create_batch()
+                batch = self._open[place] = self._producers[place[0]].create_batch()
             if batch.append(key=key, value=value, timestamp=record_ms, headers=headers or []):
                 return
             await self._send(place)
 
-    async def _send(self, place: tuple[str, int]) -> None:
-        batch = self._open.pop(place)
-        self._sent.append(await self._producer.send_batch(batch, place[0], partition=place[1]))
+    async def _send(self, place: _Place) -> None:
+        batch, (cluster, topic, partition) = self._open.pop(place), place
+        producer = self._producers[cluster]
+        self._sent.append(await producer.send_batch(batch, topic, partition=partition))
         if len(self._sent) >= _IN_FLIGHT:
             await self._acknowledged()
 

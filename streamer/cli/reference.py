@@ -21,6 +21,7 @@ from streamer.cli.metrics import Entry, entries
 from streamer.settings import (
     alerts,
     bounds,
+    clusters,
     composites,
     custom,
     experiments,
@@ -29,6 +30,7 @@ from streamer.settings import (
     registry,
     sources,
 )
+from streamer.settings.names import NAME
 from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -105,6 +107,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 _EXAMPLES: dict[str, Section] = {
+    "clusters": clusters.Connection(brokers=""),
     "experiments": experiments.Experiment(
         name="",
         dimension="",
@@ -147,7 +150,7 @@ whole number and one of `ms s m h d`.
             (
                 f"`{field.encode_name}`",
                 f"`{_toml(section, field.name)}`",
-                docs[kind.__name__, field.name],
+                _doc(docs, kind, field.name),
             )
             for field in msgspec.structs.fields(kind)
             if not _is_table(getattr(section, field.name))
@@ -169,8 +172,13 @@ def _sections(path: str, kind: type[Section], value: Any) -> Iterator[tuple[str,
             yield f"[[{name}]]", inner[0]
         elif name in _EXAMPLES:
             example = _EXAMPLES[name]
-            yield f"[[{name}]]", example
+            yield (f"[{name}.{NAME}]" if isinstance(inner, dict) else f"[[{name}]]"), example
             yield from _sections(f"{name}.", type(example), example)
+
+
+def _doc(docs: dict[tuple[str, str], str], kind: type, name: str) -> str:
+    """What is said of a field, where the class or one that it extends declares it."""
+    return next(docs[each.__name__, name] for each in kind.__mro__ if (each.__name__, name) in docs)
 
 
 def _is_table(value: Any) -> bool:
@@ -203,7 +211,8 @@ def _literal(value: Any) -> str:
 def field_docs() -> dict[tuple[str, str], str]:
     """(class, field) → the docstring that follows the field in ``model.py``."""
     docs: dict[tuple[str, str], str] = {}
-    modules = (model, bounds, experiments, alerts, policies, custom, composites, sources, registry)
+    tables = (experiments, alerts, policies, custom, composites, sources, registry)
+    modules = (model, clusters, bounds, *tables)
     for node in (node for module in modules for node in ast.parse(inspect.getsource(module)).body):
         if not isinstance(node, ast.ClassDef):
             continue

@@ -13,7 +13,7 @@ from pathlib import Path
 from streamer.cli.finding import WARN
 from streamer.cli.series import series_finding
 from streamer.cli.stopping import stopped
-from streamer.errors import StreamerError
+from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
@@ -57,12 +57,17 @@ def say_series(settings: Settings) -> None:
 
 
 async def preflight(settings: Settings) -> None:
-    """What would make every worker fail is said once, in one line."""
+    """What would make every worker fail is said once, in one line. Another cluster than that of
+    ``[kafka]`` may be away: workers wait for it."""
+
+    def say(error: BrokerError) -> None:
+        print(f"streamer: {error}; workers wait for it", file=sys.stderr, flush=True)
+
     store = RedisStore(settings.redis)
     try:
         await store.check()
         await store.try_writing()
-        count = await partition_count(settings)
+        count = await partition_count(settings, when_away=say)
         stored = await store.partitions()
         if stored is not None:
             require_count(stored, count)
@@ -156,7 +161,7 @@ async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Ev
                 file=sys.stderr,
                 flush=True,
             )
-            await _until_it_can_run(settings, stop)
+            await _until_it_can_run(settings, config, stop)
             continue
         process.terminate()
         try:
@@ -196,7 +201,7 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
         await store.close()
 
 
-async def _until_it_can_run(settings: Settings, stop: asyncio.Event) -> None:
+async def _until_it_can_run(settings: Settings, config: str | None, stop: asyncio.Event) -> None:
     """Wait until a worker has what it needs, and say once what is missing: a worker without it
     would end at once, again and again, each time with pages of text."""
     said, delay_seconds = "", _RESTART_SECONDS
@@ -204,6 +209,7 @@ async def _until_it_can_run(settings: Settings, stop: asyncio.Event) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), delay_seconds)
         try:
+            await with_topics(load(config, os.environ))
             await preflight(settings)
             return
         except StreamerError as error:

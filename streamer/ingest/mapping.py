@@ -71,7 +71,7 @@ def _kind(source: Source, log: Log, values: Values) -> dict[str, Any]:
     if kind.fixed is not None:
         return {"fixed": _rule(KIND_OF_RULE[kind.fixed], None)}
     if kind.field is None and kind.header is None:
-        ((name, rule),) = topic_rules(source, log.topic)
+        ((name, rule),) = topic_rules(source, log.plain)
         return {"fixed": _rule(name, rule)}
     paths = (kind.field,) if isinstance(kind.field, str) else kind.field or ()
     numbers = [values.path(path_of(path)) for path in paths]
@@ -202,7 +202,7 @@ def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
     source = settings.sources[log.source]
     if name == "type":
         field = source.kind.field
-        return source.kind.header or log.topic if field is None else _first_text(field)
+        return source.kind.header or log.plain if field is None else _first_text(field)
     said = source.fields_of(kind or log.kinds[0]).get(name)
     if said is None or said is True or said is False:
         return rooted(source.roots[0], name) if source.roots else name

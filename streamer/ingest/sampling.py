@@ -22,6 +22,8 @@ from streamer.kafka.chunk import encoded_headers
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client, partition_count, partitions_of
 from streamer.settings import limits
+from streamer.settings.clusters import Cluster
+from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 
 RECORDS = 200
@@ -70,22 +72,25 @@ async def sample_topics(
     ``read``: (log, partition) → the next offset of the stored state, where there is one; None:
     nobody asks for what is unread.
     """
-    if not topics:
-        return {}
     samples = {}
-    async with _consumer(settings) as consumer:
-        for log, topic in topics.items():
-            samples[log] = await _sample(settings, consumer, log, topic)
-            if read is not None:
-                await _look_at_unread(consumer, samples[log], log, read)
+    for cluster in settings.read_clusters:
+        some = [log for log in settings.logs_in(cluster) if log.name in topics]
+        if not some:
+            continue
+        async with _consumer(cluster) as consumer:
+            for log in some:
+                sample = await _sample(settings, consumer, log, topics[log.name].partitions)
+                if read is not None:
+                    await _look_at_unread(consumer, sample, log, read)
+                samples[log.name] = sample
     return samples
 
 
 @contextlib.asynccontextmanager
-async def _consumer(settings: Settings) -> AsyncIterator[Any]:
-    """A connected consumer of no topic; BrokerError where Kafka cannot be read."""
+async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
+    """A connected consumer of no topic; BrokerError where the cluster cannot be read."""
     consumer = AIOKafkaConsumer(
-        **client_settings(settings.kafka),
+        **client_settings(cluster.connection, cluster.section),
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         isolation_level="read_committed",
@@ -96,7 +101,8 @@ async def _consumer(settings: Settings) -> AsyncIterator[Any]:
         yield consumer
     except (KafkaError, OSError) as error:
         text = str(error) or type(error).__name__
-        raise BrokerError(f"cannot read the topics: {text}") from error
+        where = "" if cluster.name is None else f"; at {cluster.place}"
+        raise BrokerError(f"cannot read the topics: {text}{where}") from error
     finally:
         await consumer.stop()
 
@@ -122,7 +128,7 @@ async def sample_last(settings: Settings, topics: Sequence[str]) -> list[Sampled
             f"{len(wanted)} topics at {settings.kafka.brokers}: name at most {limits.MAX_SOURCES} "
             "with --topic"
         )
-    async with _consumer(settings) as consumer:
+    async with _consumer(settings.read_clusters[0]) as consumer:
         found = []
         for name in wanted:
             places = [TopicPartition(name, p["partition"]) for p in described.get(name, [])]
@@ -159,16 +165,16 @@ async def look_at_keys(settings: Settings) -> dict[str, Keying]:
     return keying_of(places, count, next(shown, next(iter(places))))
 
 
-async def _sample(settings: Settings, consumer: Any, log: str, topic: TopicDescription) -> Sample:
-    places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
-    sample = Sample(topic.name, topic.partitions)
+async def _sample(settings: Settings, consumer: Any, log: Log, partitions: int) -> Sample:
+    places = [TopicPartition(log.plain, number) for number in range(partitions)]
+    sample = Sample(log.topic, partitions)
     decoder = record_decoder(settings)
     for place, records in (await _last_records(consumer, places)).items():
         sample.records += len(records)
         for record in records:
             headers = encoded_headers(record.headers)
             beside = (record.key, headers, record.timestamp)
-            found = decoder.decode(log, record.value, *beside)
+            found = decoder.decode(log.name, record.value, *beside)
             if found == IGNORED:
                 sample.ignored += 1
             elif isinstance(found, str):
@@ -179,16 +185,16 @@ async def _sample(settings: Settings, consumer: Any, log: str, topic: TopicDescr
 
 
 async def _look_at_unread(
-    consumer: Any, sample: Sample, log: str, read: Mapping[tuple[str, int], int]
+    consumer: Any, sample: Sample, log: Log, read: Mapping[tuple[str, int], int]
 ) -> None:
     """Fill ``starts``, ``ends`` and ``unread_ms``."""
-    places = [TopicPartition(sample.topic, number) for number in range(sample.partitions)]
+    places = [TopicPartition(log.plain, number) for number in range(sample.partitions)]
     consumer.assign(places)
     ends = await consumer.end_offsets(places)
     starts = await consumer.beginning_offsets(places)
     sample.starts = {place.partition: start for place, start in starts.items()}
     sample.ends = {place.partition: end for place, end in ends.items()}
-    nexts = {p: max(starts[p], read.get((log, p.partition), 0)) for p in places}
+    nexts = {p: max(starts[p], read.get((log.name, p.partition), 0)) for p in places}
     unread = {place for place in places if nexts[place] < ends[place]}
     if not unread:
         return

@@ -70,6 +70,8 @@ class Chunk:
     """Timestamp of the first record."""
     end_offset: int
     """Where the next fetch begins."""
+    received_at: float = 0.0
+    """When it was there, by the monotonic clock."""
 
     def __len__(self) -> int:
         return len(self.content)

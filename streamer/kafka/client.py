@@ -1,4 +1,4 @@
-"""From ``[kafka]`` of the settings to the arguments of aiokafka's clients.
+"""From ``[kafka]`` or ``[clusters.NAME]`` of the settings to the arguments of aiokafka's clients.
 
 Secrets are read from files here and go nowhere else: no message, no repr.
 """
@@ -15,7 +15,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.errors import SaslAuthenticationFailed, UnsupportedSaslMechanismError
 
 from streamer.errors import SettingsError
-from streamer.settings.model import Kafka
+from streamer.settings.clusters import MAIN, Connection
 from streamer.settings.secrets import secret_of, unusable
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -25,93 +25,95 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"
 class TokenFile(AbstractTokenProvider):  # type: ignore[misc]  # untyped there
     """OAuth tokens from a file, read again for each login, so that it can be renewed in place."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, section: str) -> None:
+        self._path, self._key = path, f"{section}.sasl_oauth_token_file"
 
     async def token(self) -> str:
         """The token; SettingsError where the file cannot be read."""
-        return await asyncio.to_thread(secret_of, "kafka.sasl_oauth_token_file", self._path)
+        return await asyncio.to_thread(secret_of, self._key, self._path)
 
 
-def client_settings(kafka: Kafka) -> dict[str, Any]:
+def client_settings(kafka: Connection, section: str = MAIN) -> dict[str, Any]:
     """Arguments common to aiokafka's consumer, producer and admin client.
 
-    SettingsError where a setting contradicts another one, or a file it names cannot be used.
+    SettingsError where a setting contradicts another one, or a file it names cannot be used;
+    ``section``: where they stand.
 
-    >>> client_settings(Kafka(brokers="a:9092, b:9092"))
+    >>> client_settings(Connection(brokers="a:9092, b:9092"))
     {'bootstrap_servers': ['a:9092', 'b:9092'], 'security_protocol': 'PLAINTEXT'}
     """
     brokers = [address for part in kafka.brokers.split(",") if (address := part.strip())]
-    protocol = _one_of("security_protocol", kafka.security_protocol, PROTOCOLS)
+    protocol = _one_of(f"{section}.security_protocol", kafka.security_protocol, PROTOCOLS)
     if not brokers:
-        raise SettingsError(f"kafka.brokers = {kafka.brokers!r}: at least one host:port")
+        raise SettingsError(f"{section}.brokers = {kafka.brokers!r}: at least one host:port")
     settings: dict[str, Any] = {"bootstrap_servers": brokers, "security_protocol": protocol}
     if protocol.endswith("SSL"):
-        settings["ssl_context"] = _ssl_context(kafka)
+        settings["ssl_context"] = _ssl_context(kafka, section)
     if protocol.startswith("SASL"):
-        settings |= _sasl(kafka)
+        settings |= _sasl(kafka, section)
     return settings
 
 
 def _one_of(key: str, value: str, allowed: tuple[str, ...]) -> str:
     if value.upper() not in allowed:
-        raise SettingsError(f"kafka.{key} = {value!r}: one of {', '.join(allowed)}")
+        raise SettingsError(f"{key} = {value!r}: one of {', '.join(allowed)}")
     return value.upper()
 
 
-def _ssl_context(kafka: Kafka) -> ssl.SSLContext:
+def _ssl_context(kafka: Connection, section: str) -> ssl.SSLContext:
     context = ssl.create_default_context()
     if kafka.ssl_cafile is not None:
         try:  # its authorities only, not those of the system
             context = ssl.create_default_context(cafile=kafka.ssl_cafile)
         except (OSError, ValueError) as error:
-            raise unusable("kafka.ssl_cafile", kafka.ssl_cafile, error) from None
+            raise unusable(f"{section}.ssl_cafile", kafka.ssl_cafile, error) from None
     context.check_hostname = kafka.ssl_check_hostname
     if kafka.ssl_certfile is None:
         if kafka.ssl_keyfile is not None:
-            raise SettingsError("kafka.ssl_keyfile is set without kafka.ssl_certfile")
+            raise SettingsError(f"{section}.ssl_keyfile is set without {section}.ssl_certfile")
         return context
     password = ""  # an encrypted key then fails here, instead of asking on the terminal
     if kafka.ssl_keyfile_password_file is not None:
-        password = secret_of("kafka.ssl_keyfile_password_file", kafka.ssl_keyfile_password_file)
+        key = f"{section}.ssl_keyfile_password_file"
+        password = secret_of(key, kafka.ssl_keyfile_password_file)
     try:
         context.load_cert_chain(kafka.ssl_certfile, kafka.ssl_keyfile, lambda: password)
     except (OSError, ValueError) as error:
         paths = ", ".join(p for p in (kafka.ssl_certfile, kafka.ssl_keyfile) if p is not None)
-        raise unusable("kafka.ssl_certfile", paths, error) from None
+        raise unusable(f"{section}.ssl_certfile", paths, error) from None
     return context
 
 
-def _sasl(kafka: Kafka) -> dict[str, Any]:
-    mechanism = _one_of("sasl_mechanism", kafka.sasl_mechanism, MECHANISMS)
+def _sasl(kafka: Connection, section: str) -> dict[str, Any]:
+    mechanism = _one_of(f"{section}.sasl_mechanism", kafka.sasl_mechanism, MECHANISMS)
+    said = f"{section}.sasl_mechanism = {mechanism!r} needs"
     settings: dict[str, Any] = {"sasl_mechanism": mechanism}
     if mechanism == "GSSAPI":
         if importlib.util.find_spec("gssapi") is None:
-            raise SettingsError("kafka.sasl_mechanism = 'GSSAPI' needs the Python package gssapi")
+            raise SettingsError(f"{said} the Python package gssapi")
         settings["sasl_kerberos_service_name"] = kafka.sasl_kerberos_service_name
         settings["sasl_kerberos_domain_name"] = kafka.sasl_kerberos_domain_name
     elif mechanism == "OAUTHBEARER":
         if kafka.sasl_oauth_token_file is None:
-            raise SettingsError(
-                "kafka.sasl_mechanism = 'OAUTHBEARER' needs kafka.sasl_oauth_token_file"
-            )
-        secret_of("kafka.sasl_oauth_token_file", kafka.sasl_oauth_token_file)
-        settings["sasl_oauth_token_provider"] = TokenFile(kafka.sasl_oauth_token_file)
+            raise SettingsError(f"{said} {section}.sasl_oauth_token_file")
+        secret_of(f"{section}.sasl_oauth_token_file", kafka.sasl_oauth_token_file)
+        settings["sasl_oauth_token_provider"] = TokenFile(kafka.sasl_oauth_token_file, section)
     else:
-        settings["sasl_plain_username"], settings["sasl_plain_password"] = _login(kafka, mechanism)
+        login = _login(kafka, section, said)
+        settings["sasl_plain_username"], settings["sasl_plain_password"] = login
     return settings
 
 
-def _login(kafka: Kafka, mechanism: str) -> tuple[str, str]:
+def _login(kafka: Connection, section: str, said: str) -> tuple[str, str]:
     if kafka.sasl_username is None:
-        raise SettingsError(f"kafka.sasl_mechanism = {mechanism!r} needs kafka.sasl_username")
+        raise SettingsError(f"{said} {section}.sasl_username")
     if (kafka.sasl_password is None) == (kafka.sasl_password_file is None):
         raise SettingsError(
-            f"kafka.sasl_mechanism = {mechanism!r} needs one of kafka.sasl_password_file "
-            "and kafka.sasl_password"
+            f"{said} one of {section}.sasl_password_file and {section}.sasl_password"
         )
     if kafka.sasl_password_file is not None:
-        return kafka.sasl_username, secret_of("kafka.sasl_password_file", kafka.sasl_password_file)
+        key = f"{section}.sasl_password_file"
+        return kafka.sasl_username, secret_of(key, kafka.sasl_password_file)
     return kafka.sasl_username, kafka.sasl_password or ""
 
 
@@ -122,8 +124,9 @@ class Refusals(logging.Handler):
     lines off the terminal, for the error is reported once, in our words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, section: str = MAIN) -> None:
         super().__init__(logging.WARNING)
+        self._section = section
         self._errors: list[BaseException] = []
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -140,10 +143,10 @@ class Refusals(logging.Handler):
 
     def reason(self, error: BaseException) -> str:
         """Why a client did not start; of several brokers what the last one said."""
-        return refusal(self._errors[-1] if self._errors else error)
+        return refusal(self._errors[-1] if self._errors else error, self._section)
 
 
-def refusal(error: BaseException) -> str:
+def refusal(error: BaseException, section: str = MAIN) -> str:
     """An error of connecting, in words, with what to look at.
 
     >>> refusal(SaslAuthenticationFailed("invalid credentials"))
@@ -151,13 +154,13 @@ def refusal(error: BaseException) -> str:
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message.rstrip(".")
-        return f"its certificate is refused: {why}: look at kafka.ssl_cafile and the host name"
+        return f"its certificate is refused: {why}: look at {section}.ssl_cafile and the host name"
     if isinstance(error, SaslAuthenticationFailed):
         said = str(error).rpartition(": ")[2]
-        return f"{said}: look at kafka.sasl_username and its password"
+        return f"{said}: look at {section}.sasl_username and its password"
     if isinstance(error, UnsupportedSaslMechanismError):
-        return "it does not offer this kafka.sasl_mechanism"
+        return f"it does not offer this {section}.sasl_mechanism"
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if isinstance(error, ssl.SSLError) or not str(error) or text.endswith("closed"):
-        text += ": look at kafka.security_protocol and kafka.ssl_certfile"
+        text += f": look at {section}.security_protocol and {section}.ssl_certfile"
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -13,15 +14,17 @@ from streamer.kafka.fingerprints import Records
 class Progress(NamedTuple):
     """How far one topic-partition was fetched: where what was handed out ends, how many offsets
     follow up to the last stable one (None: not known yet), and where the next fetch begins, which
-    is later where offsets hold no records."""
+    is later where offsets hold no records. ``asked_at``: when Kafka was asked for that, by the
+    monotonic clock."""
 
     handed_out: int
     behind: int | None
     position: int
+    asked_at: float = math.inf
 
 
 class Log(Records, Protocol):
-    """The logs of all four topics, as far as they are assigned to this worker."""
+    """The logs of all topics, as far as they are assigned to this worker."""
 
     async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
         """Seek to these offsets; chunks fetched from then on carry ``epoch``."""

@@ -13,7 +13,8 @@ from aiokafka.errors import KafkaError
 
 from streamer.kafka.client import Refusals, client_settings
 from streamer.settings import limits
-from streamer.settings.model import Kafka, Settings
+from streamer.settings.clusters import Cluster
+from streamer.settings.model import Settings
 
 NOT_ASKED = "the ends of its logs are not known yet"
 
@@ -33,37 +34,57 @@ class LogEnds:
 
 
 class KafkaLogEnds(LogEnds):
-    """The logs of Kafka: asked every ``limits.ENDS_SECONDS``, through a connection of its own."""
+    """The logs of Kafka: asked every ``limits.ENDS_SECONDS``, each cluster through a connection of
+    its own. Those of one that cannot be asked are not known; all others are."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(problem=NOT_ASKED)
-        self.kafka = settings.kafka
-        self._logs = {log.topic: log.name for log in settings.logs.values()}
+        self._ends = [_ClusterEnds(settings, cluster) for cluster in settings.read_clusters]
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:
-        """Ask Kafka in a task that ends with the block."""
-        task = asyncio.create_task(self._follow(count))
+        """Ask Kafka in tasks that end with the block."""
+        tasks = [asyncio.create_task(ends.follow(count, self._join)) for ends in self._ends]
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self, count: Callable[[], int]) -> None:
+    def _join(self) -> None:
+        self.bounds = {place: at for ends in self._ends for place, at in ends.bounds.items()}
+        problems = [ends.problem for ends in self._ends if ends.problem is not None]
+        self.problem = "; ".join(dict.fromkeys(problems)) or None
+
+
+class _ClusterEnds:
+    """The logs of one cluster."""
+
+    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._logs = {log.plain: log.name for log in settings.logs_in(cluster)}
+        self.bounds: dict[tuple[str, int], tuple[int, int]] = {}
+        self.problem: str | None = NOT_ASKED
+
+    async def follow(self, count: Callable[[], int], when_known: Callable[[], None]) -> None:
+        """Ask again and again; ``when_known`` is called after each answer, and each failure."""
         while True:
-            refusals = Refusals()
+            refusals = Refusals(self._cluster.section)
             try:
                 with refusals:
-                    async with _consumer(self.kafka) as consumer:
-                        await self._ask_on(consumer, count)
+                    async with _consumer(self._cluster) as consumer:
+                        await self._ask_on(consumer, count, when_known)
             except Exception as error:  # whatever it is: what is not asked again is not known
                 is_known = isinstance(error, (KafkaError, OSError, TimeoutError))
                 why = refusals.reason(error) if is_known else f"{type(error).__name__}: {error}"
-                self.bounds, self.problem = {}, f"{why}; at {self.kafka.brokers}"
+                self.bounds, self.problem = {}, f"{why}; at {self._cluster.connection.brokers}"
+                when_known()
             await asyncio.sleep(limits.ENDS_SECONDS)
 
-    async def _ask_on(self, consumer: Any, count: Callable[[], int]) -> None:
+    async def _ask_on(
+        self, consumer: Any, count: Callable[[], int], when_known: Callable[[], None]
+    ) -> None:
         while True:
             places = [TopicPartition(t, n) for t in self._logs for n in range(count())]
             async with asyncio.timeout(limits.ENDS_TIMEOUT_SECONDS):
@@ -71,12 +92,14 @@ class KafkaLogEnds(LogEnds):
                 ends = await consumer.end_offsets(places) if places else {}
             self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}
             self.problem = None
+            when_known()
             await asyncio.sleep(limits.ENDS_SECONDS)
 
 
 @contextlib.asynccontextmanager
-async def _consumer(kafka: Kafka) -> AsyncIterator[Any]:
-    consumer = AIOKafkaConsumer(**client_settings(kafka), isolation_level="read_committed")
+async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
+    options = client_settings(cluster.connection, cluster.section)
+    consumer = AIOKafkaConsumer(**options, isolation_level="read_committed")
     try:
         await consumer.start()
         yield consumer

@@ -12,7 +12,7 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.kafka.client import client_settings
 from streamer.kafka.fingerprints import Fingerprint, fingerprint_of
-from streamer.settings.model import Kafka
+from streamer.settings.clusters import MAIN, Connection
 
 _SECONDS = 30.0
 _FETCH_BYTES = 64 * 1024
@@ -20,14 +20,14 @@ _FETCH_BYTES = 64 * 1024
 
 
 async def records_at(
-    kafka: Kafka, offsets: Mapping[TopicPartition, int]
+    kafka: Connection, offsets: Mapping[TopicPartition, int], section: str = MAIN
 ) -> dict[TopicPartition, Fingerprint]:
     """The first record of each log at or after an offset; none where the log ends before.
 
     BrokerError where Kafka does not answer in time.
     """
     consumer = aiokafka.AIOKafkaConsumer(
-        **client_settings(kafka),
+        **client_settings(kafka, section),
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed",
@@ -39,7 +39,10 @@ async def records_at(
             return await _read(consumer, offsets)
     except TimeoutError:
         asked = ", ".join(f"{tp.topic}/{tp.partition}" for tp in offsets)
-        raise BrokerError(f"Kafka did not answer within {_SECONDS:.0f} s; at {asked}") from None
+        raise BrokerError(
+            f"Kafka did not answer within {_SECONDS:.0f} s; asked for {asked}; at "
+            f"{section}.brokers {kafka.brokers}"
+        ) from None
     finally:
         await consumer.stop()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -11,23 +11,26 @@ from aiokafka.errors import KafkaError
 
 from streamer.errors import BrokerError, StoreError
 from streamer.kafka.client import Refusals, client_settings
-from streamer.settings.model import Kafka, Settings
+from streamer.settings.clusters import MAIN, Cluster, Connection
+from streamer.settings.model import Settings
 
 _TIMEOUT_MS = 15_000
 
 
 @contextlib.asynccontextmanager
-async def admin_client(kafka: Kafka) -> AsyncIterator[Any]:
+async def admin_client(kafka: Connection, section: str = MAIN) -> AsyncIterator[Any]:
     """A connected admin client; BrokerError where Kafka cannot be reached or refuses us."""
-    client = AIOKafkaAdminClient(**client_settings(kafka), request_timeout_ms=_TIMEOUT_MS)
-    refusals = Refusals()
+    options = client_settings(kafka, section)
+    client = AIOKafkaAdminClient(**options, request_timeout_ms=_TIMEOUT_MS)
+    refusals = Refusals(section)
     try:
         with refusals:
             await client.start()
         yield client
     except (KafkaError, OSError) as error:
         text = refusals.reason(error)
-        raise BrokerError(f"cannot use Kafka: {text}; at kafka.brokers {kafka.brokers}") from error
+        place = f"{section}.brokers {kafka.brokers}"
+        raise BrokerError(f"cannot use Kafka: {text}; at {place}") from error
     finally:
         await client.close()
 
@@ -42,27 +45,49 @@ async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, list[dic
     return {name: described.get(name, []) for name in wanted}
 
 
-async def partition_count(settings: Settings) -> int:
+async def partition_count(
+    settings: Settings, when_away: Callable[[BrokerError], None] | None = None
+) -> int:
     """Partitions of the topics that are read; BrokerError where one is missing or they are not
-    equal."""
-    kafka = settings.kafka
-    names = [log.topic for log in settings.logs.values()]
+    equal, or a cluster cannot be asked.
+
+    ``when_away``: called with that error for another cluster than that of ``[kafka]``, whose topics
+    are then not looked at.
+    """
     key = "sources" if settings.reads_sources else "kafka.topics"
-    async with admin_client(kafka) as client:
-        described = await partitions_of(client, names)
-    counts = {name: len(partitions) for name, partitions in described.items()}
-    missing = [name for name in names if name not in counts]
-    if missing:
-        raise BrokerError(
-            f"no topic {', '.join(map(repr, missing))} at {kafka.brokers}: create it (`streamer "
-            f"produce --create PARTITIONS` creates missing topics), or correct {key}"
-        )
+    counts: dict[str, int] = {}
+    for cluster in settings.read_clusters:
+        try:
+            found = await _counts(settings, cluster)
+        except BrokerError as error:
+            if cluster.name is None or when_away is None:
+                raise
+            when_away(error)
+            continue
+        missing = [name for name, count in found.items() if count is None]
+        if missing:
+            raise BrokerError(
+                f"no topic {', '.join(map(repr, missing))} at {cluster.connection.brokers}: create "
+                "it (`streamer produce --create PARTITIONS` creates missing topics), or correct "
+                f"{key}"
+            )
+        counts |= {name: count for name, count in found.items() if count is not None}
     if len(set(counts.values())) != 1:
         raise BrokerError(
             f"topics need equal partition counts; they have {counts}: recreate them with equal "
             f"counts, or name others in {key}"
         )
-    return counts[names[0]]
+    return next(iter(counts.values()))
+
+
+async def _counts(settings: Settings, cluster: Cluster) -> dict[str, int | None]:
+    """Full name → partitions of each topic that is read of a cluster, None where it is missing."""
+    logs = settings.logs_in(cluster)
+    async with admin_client(cluster.connection, cluster.section) as client:
+        described = await partitions_of(client, [log.plain for log in logs])
+    return {
+        log.topic: len(described[log.plain]) if log.plain in described else None for log in logs
+    }
 
 
 def require_count(stored: int, count: int) -> None:

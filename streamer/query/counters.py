@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from streamer.ingest.keying import topics_not_by_user
 from streamer.query.alerts import Watched
 from streamer.query.experiments import ExperimentReadout
+from streamer.settings.clusters import MAIN
 from streamer.settings.model import Settings
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
@@ -278,3 +279,18 @@ def _identity(known: Known) -> Iterator[Sample]:
 def _stream_time(known: Known) -> Iterator[Sample]:
     """Stream time: the newest event, in epoch seconds."""
     yield (), known.stream_ms / 1000
+
+
+@_declare(
+    *("source_info", "source", "topic", "cluster", "format"),
+    formula="1 for each topic of a source",
+    unit="1",
+    empty="absent without [[sources]]",
+)
+def _sources(known: Known) -> Iterator[Sample]:
+    """The source of a topic, its cluster (`kafka`: that of `[kafka]`) and its format: to be joined
+    with lag, lateness and clocks by `topic`."""
+    for name, log in known.settings.logs.items():
+        if log.source is not None:
+            source = known.settings.sources[log.source]
+            yield (source.called, name, log.cluster or MAIN, source.format), 1

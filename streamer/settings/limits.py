@@ -59,6 +59,9 @@ MAX_POLICIES = 4
 policies, and four are stored for each."""
 MAX_SOURCES = 64
 """Sources: each topic of one has a log in every partition."""
+MAX_CLUSTERS = 16
+"""Clusters besides that of ``[kafka]``: each has a connection of its own in every worker."""
+MAX_CLUSTER_NAME_CHARS = 64
 MAX_COMPOSITES = 16
 COMPOSITE_PARTS = (2, 6)
 """Metrics of a composite: experiments keep the products of all numerators and denominators, 78 of
@@ -218,6 +221,8 @@ ENDS_TIMEOUT_SECONDS = 10.0
 """Longest wait for the answer, before the lag counts as unknown."""
 STANDSTILL_SECONDS = 30.0
 """Records that have waited for so long without a commit of their partition are a problem."""
+CLUSTER_SECONDS = 10.0
+"""Longest wait for an answer of another cluster, before its partitions say that it is away."""
 REGISTRY_SECONDS = 10.0
 """Longest wait for an answer of a schema registry."""
 MAX_SCHEMA_BYTES = 16 << 20

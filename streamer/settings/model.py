@@ -8,6 +8,7 @@ import msgspec
 
 from streamer.settings.alerts import Alert
 from streamer.settings.bounds import Limits
+from streamer.settings.clusters import Cluster, Connection
 from streamer.settings.composites import Composite
 from streamer.settings.custom import Custom, own_fields
 from streamer.settings.durations import HOUR_MS, duration_ms, in_ms
@@ -39,7 +40,7 @@ class Topics(Section, frozen=True):
         return {kind: getattr(self, kind) for kind in KINDS}
 
 
-class Kafka(Section, frozen=True):
+class Kafka(Connection, frozen=True):
     """[kafka]: where the events come from."""
 
     brokers: str = "localhost:9092"
@@ -47,32 +48,6 @@ class Kafka(Section, frozen=True):
     group: str = "streamer"
     """Consumer group of the workers."""
     topics: Topics = Topics()
-    security_protocol: str = "PLAINTEXT"
-    """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
-    sasl_mechanism: str = "PLAIN"
-    """`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `GSSAPI` or `OAUTHBEARER`."""
-    sasl_username: str | None = None
-    """For `PLAIN` and `SCRAM`."""
-    sasl_password: str | None = None
-    """For `PLAIN` and `SCRAM`; better from the environment, or use the file."""
-    sasl_password_file: str | None = None
-    """File that holds the password."""
-    sasl_kerberos_service_name: str = "kafka"
-    """For `GSSAPI` (needs the package `gssapi`)."""
-    sasl_kerberos_domain_name: str | None = None
-    """For `GSSAPI`."""
-    sasl_oauth_token_file: str | None = None
-    """For `OAUTHBEARER`: file that holds the token; read again for each login."""
-    ssl_cafile: str | None = None
-    """PEM file of the authorities to trust; without it those of the system."""
-    ssl_certfile: str | None = None
-    """PEM file of the client certificate."""
-    ssl_keyfile: str | None = None
-    """PEM file of its key, where the certificate file has none."""
-    ssl_keyfile_password_file: str | None = None
-    """File that holds the password of the key."""
-    ssl_check_hostname: bool = True
-    """Whether the name in the certificate must be that of the broker."""
     keyed_by: str | None = None
     """`user` asserts that all events of a user are on one partition number of every topic. Without
     it `streamer run` samples the topics: where they are not it does not start, and if it finds that
@@ -262,6 +237,7 @@ class Exporter(Section, frozen=True):
 
 class Settings(Section, frozen=True):
     kafka: Kafka = Kafka()
+    clusters: dict[str, Connection] = msgspec.field(default_factory=dict)
     redis: Redis = Redis()
     dimensions: tuple[Dimension, ...] = (Dimension(name="variant"), Dimension(name="surface"))
     windows: Windows = Windows()
@@ -307,6 +283,16 @@ class Settings(Section, frozen=True):
     def logs(self) -> dict[str, Log]:
         """Name → log, of all topics that are read."""
         return logs_of(self.sources if self.reads_sources else (), self.kafka.topics.by_kind)
+
+    @cached_property
+    def read_clusters(self) -> tuple[Cluster, ...]:
+        """The clusters of these topics; that of ``[kafka]`` is the first."""
+        others = self.clusters.items() if self.reads_sources else ()
+        return (Cluster(None, self.kafka), *(Cluster(name, its) for name, its in others))
+
+    def logs_in(self, cluster: Cluster) -> list[Log]:
+        """Those of the logs that are in a cluster."""
+        return [log for log in self.logs.values() if log.cluster == cluster.name]
 
     @cached_property
     def policy_fields(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import get_args
+from typing import get_args, get_origin
 
 import msgspec
 
@@ -13,13 +13,15 @@ from streamer.settings.nearest import nearest
 from streamer.settings.section import Section
 
 PREFIX = "STREAMER_"
+NAME = "NAME"
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?([^`]*)`)?")
 _ADDRESS = re.compile(r"[a-z]+://")
 """What Kubernetes writes into STREAMER_EXPORTER_PORT for a service called streamer-exporter."""
 
 
 def sections_of(root: type[Section]) -> dict[str, type[Section]]:
-    """Path of a table → its type, all below ``root``, which has the path ""."""
+    """Path of a table → its type, all below ``root``, which has the path ""; ``NAME`` stands for
+    names of one's own."""
     return dict(_sections("", root))
 
 
@@ -28,7 +30,8 @@ def _sections(path: str, kind: type[Section]) -> Iterator[tuple[str, type[Sectio
     for field in msgspec.structs.fields(kind):
         for part in (field.type, *get_args(field.type)):
             if isinstance(part, type) and issubclass(part, Section):
-                yield from _sections(f"{path}.{field.encode_name}".lstrip("."), part)
+                own = f".{NAME}" if get_origin(field.type) is dict else ""
+                yield from _sections(f"{path}.{field.encode_name}{own}".lstrip("."), part)
 
 
 def keys_of(root: type[Section]) -> list[str]:
@@ -45,8 +48,10 @@ def hint(message: str, root: type[Section]) -> str:
     found = _UNKNOWN.search(message)
     if found is None:
         return ""
-    name, path = found[1], re.sub(r"\[[^\]]*\]", "", found[2] or "")
-    kind = sections_of(root).get(path)
+    name, path, known_paths = found[1], found[2] or "", sections_of(root)
+    kind = known_paths.get(re.sub(r"\[[^\]]*\]", "", path))
+    if kind is None:
+        kind = known_paths.get(path.replace("[...]", f".{NAME}"))
     if kind is None:
         return ""
     known = [field.encode_name for field in msgspec.structs.fields(kind)]
@@ -75,8 +80,16 @@ def refuse_near_misses(environ: Mapping[str, str], root: type[Section]) -> None:
     service near by, among them addresses like tcp://10.0.0.1:8000.
     """
     meant = {variable_of(key).replace("__", "_"): key for key in keys_of(root) if "." in key}
+    named = {
+        re.compile(name.replace(f"_{NAME}_", r"_+([A-Z0-9_-]+?)_+") + r"\Z"): key
+        for name, key in meant.items()
+        if f".{NAME}." in key
+    }
     for name, text in sorted(environ.items()):
         key = meant.get(name)
+        for pattern, its in named.items():
+            if found := pattern.match(name):
+                key = its.replace(NAME, found[1].lower())
         if key is not None and name != variable_of(key) and not _ADDRESS.match(text):
             raise SettingsError(
                 f"{name} is not a setting: {key} is {variable_of(key)}, with two underscores; "

@@ -15,7 +15,7 @@ from streamer.settings.event_fields import ACTIONS, field_names
 from streamer.settings.nearest import nearest
 from streamer.settings.paths import path_of
 from streamer.settings.registry import validate_registry
-from streamer.settings.sources import KIND_OF_RULE, FieldSource, is_pattern
+from streamer.settings.sources import KIND_OF_RULE, FieldSource, full_name, is_pattern
 
 if TYPE_CHECKING:
     from streamer.settings.model import Settings
@@ -73,11 +73,12 @@ def validate_sources(s: Settings) -> None:
             raise SettingsError(f"topics = []: at least one name, or a pattern like '^web-'; {at}")
         for topic in source.topics:
             _validate_topic(topic, at)
-            if topic == s.kafka.topics.dead_letters:
+            name = full_name(topic, source.cluster)
+            if name == s.kafka.topics.dead_letters:
                 raise SettingsError(f"topic {topic!r} is kafka.topics.dead_letters; {at}")
-            if topic in taken:
-                raise SettingsError(f"topic {topic!r} is in {taken[topic]}, too; {at}")
-            taken[topic] = f"sources[{i}]"
+            if name in taken:
+                raise SettingsError(f"topic {name!r} is in {taken[name]}, too; {at}")
+            taken[name] = f"sources[{i}]"
         if source.positions_from not in (0, 1):
             raise SettingsError(f"positions_from = {source.positions_from}: 0 or 1; {at}")
         validate_zone(source.zone, f"zone; {at}")

@@ -31,6 +31,15 @@ def is_pattern(topic: str) -> bool:
     return topic.startswith("^")
 
 
+def full_name(topic: str, cluster: str | None) -> str:
+    """What a topic of a cluster is called wherever there may be several clusters.
+
+    >>> full_name("clicks", None), full_name("clicks", "eu")
+    ('clicks', 'clicks@eu')
+    """
+    return topic if cluster is None else f"{topic}@{cluster}"
+
+
 class KindValue(Section, frozen=True):
     """A value that says what a record is, with what follows from it."""
 
@@ -93,6 +102,8 @@ class Source(Section, frozen=True):
     """Names of topics; one that begins with `^` is a regular expression."""
     name: str | None = None
     """What the source is called in messages. Default: its first topic."""
+    cluster: str | None = None
+    """The cluster of its topics, of those of `[clusters.NAME]`. Default: that of `[kafka]`."""
     preset: str | None = None
     """A shape to start from, of which each key here overrides its own: `segment`, `ga4`,
     `snowplow`, `cloudevents` or `debezium`."""
@@ -121,7 +132,7 @@ class Source(Section, frozen=True):
     @property
     def called(self) -> str:
         """Its name in messages."""
-        return self.name or self.topics[0]
+        return self.name or full_name(self.topics[0], self.cluster)
 
     @property
     def schemas(self) -> Registry | None:

@@ -11,6 +11,7 @@ import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
+from streamer.settings.cluster_rules import validate_clusters
 from streamer.settings.composite_rules import validate_composites
 from streamer.settings.conventions import CONVENTIONS
 from streamer.settings.custom_rules import validate_custom
@@ -44,6 +45,7 @@ def validate(s: Settings) -> None:
     validate_custom(s)
     validate_fields(s)
     validate_sources(s)
+    validate_clusters(s)
     _validate_windows(s)
     validate_composites(s)
     _ = s.attribution.click_ms, s.attribution.conversion_ms, s.attribution.session_gap_ms

@@ -11,7 +11,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import faust
@@ -22,7 +22,9 @@ from streamer import notices
 from streamer.errors import BrokerError, StoreError, StreamerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.fingerprints import Fingerprint
-from streamer.kafka.log import Progress
+from streamer.kafka.joined_log import JoinedLog
+from streamer.kafka.log import Log, Progress
+from streamer.kafka.other_cluster import OtherCluster
 from streamer.kafka.patterns import has_patterns, with_topics
 from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import partition_count, require_count
@@ -83,8 +85,7 @@ class ConsumerLog:
             await self._thread.tell_kafka(offsets)
 
     def take_doubted(self) -> set[TopicPartition]:
-        waiting = self._thread.doubted  # the consumer's thread may add to it meanwhile
-        return {waiting.popleft() for _ in range(len(waiting))}
+        return self._thread.fetches.take_doubted()
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         return {TP(*tp) for tp in tps} <= self._consumer.assignment()
@@ -106,6 +107,8 @@ class App(faust.App):
     store: Store
     slot: Slot
     """The name of this worker in its group; known once the app has started."""
+    others: Mapping[str, OtherCluster]
+    """The clusters besides that of ``[kafka]``, by name."""
     _runner: Runner | None = None
     _count: int | None = None
     _asking: asyncio.Lock
@@ -139,18 +142,44 @@ class App(faust.App):
         self._runner = Runner(
             self.settings,
             self.store,
-            ConsumerLog(self),
+            self._log(),
             self.slot.worker,
             before_recovery=self.require_partitions,
             after_recovery=self.report,  # readiness need not wait for the timer
         )
+        for other in self.others.values():
+            other.start()
+
+    def _log(self) -> Log:
+        """The logs of all clusters."""
+        main = ConsumerLog(self)
+        logs = self.settings.logs.values()
+        places = {log.topic: self.others[log.cluster] if log.cluster else main for log in logs}
+        return JoinedLog(places) if self.others else main
 
     async def on_assignment(self, assigned: set[TopicPartition]) -> None:
         """Recover the partitions that Kafka has assigned."""
-        topics = {log.topic for log in self.settings.logs.values()}
+        topics = {log.topic for log in self.settings.logs_in(self.settings.read_clusters[0])}
         numbers = {tp.partition for tp in assigned if tp.topic in topics}
         self._count = None
+        await self.take(numbers)
+
+    async def take(self, numbers: Collection[int]) -> None:
+        """Read and count these partition numbers; those of other clusters are ours as those of
+        ``[kafka]`` are."""
+        for other in self.others.values():
+            other.assign(numbers)
         await self.runner.assign(numbers)
+
+    def offer(self, chunk: Chunk) -> None:
+        """Hand a fetched chunk to the runner."""
+        self.runner.offer(chunk)
+
+    async def give_up(self) -> None:
+        """Commit everything, and read nothing of other clusters until the next assignment."""
+        await self.runner.revoke()
+        for other in self.others.values():
+            other.assign(())
 
     async def require_partitions(self) -> None:
         """All topics have as many partitions as when the state began; asked before anything
@@ -170,6 +199,7 @@ class App(faust.App):
         """Commit and release everything, then withdraw the report."""
         if self._runner is not None:
             await self._runner.stop()
+            await asyncio.gather(*[other.stop() for other in self.others.values()])
             await self.leave()
         await super().on_stop()
         await self.store.close()
@@ -228,6 +258,11 @@ def create_app(settings: Settings, resolved: Settings | None = None) -> App:
     )
     app.written, app.settings = written, settings
     app.store = RedisStore(settings.redis)
+    app.others = {
+        cluster.name: OtherCluster(settings, cluster, app.offer)
+        for cluster in settings.read_clusters
+        if cluster.name is not None
+    }
     _add_agents(app)
     _add_tasks(app)
     return app
@@ -238,13 +273,13 @@ def _seconds(settings: Settings) -> float:
 
 
 def _add_agents(app: App) -> None:
-    """One agent a topic: it hands chunks on."""
+    """One agent a topic of ``[kafka]``: it hands chunks on."""
 
     async def hand_on(stream: AsyncIterable[Chunk]) -> None:
         async for chunk in stream:
-            app.runner.offer(chunk)
+            app.offer(chunk)
 
-    for log in app.settings.logs.values():
+    for log in app.settings.logs_in(app.settings.read_clusters[0]):
         topic = app.topic(log.topic, schema=ChunkSchema(), acks=False)
         app.agent(topic, name=f"streamer.app.{log.name}", concurrency=1)(hand_on)
 
@@ -278,8 +313,8 @@ def _add_tasks(app: App) -> None:
     @app.on_partitions_assigned.connect
     async def on_assigned(*args: Any, **kwargs: Any) -> None:
         if not args[-1]:  # Faust seeks, and so calls the runner, only where there is something
-            await app.runner.assign(())
+            await app.take(())
 
     @app.on_partitions_revoked.connect
     async def on_revoked(*args: Any, **kwargs: Any) -> None:
-        await app.runner.revoke()
+        await app.give_up()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -69,6 +70,10 @@ class PartitionTask:
     committed: dict[str, int] = field(default_factory=dict)
     refreshed_at: float = 0.0
     refresh_seconds: float = 0.0
+    _asked_at: dict[str, float] = field(default_factory=dict)
+    """Log → when Kafka was asked for its end, as of the last look."""
+    _received_at: dict[str | None, float] = field(default_factory=dict)
+    """Cluster → when the newest was received of what was applied of it."""
     _settled_at: tuple[object, ...] = ()
 
     def __post_init__(self) -> None:
@@ -94,15 +99,27 @@ class PartitionTask:
 
     def look(self, progress: Mapping[str, Progress]) -> None:
         """Update ``at_end``, the topics applied up to the last stable offset, and ``caught_up``,
-        those fetched up to it: with an empty queue they hold no other topic back."""
+        those fetched up to it: with an empty queue they hold no other topic back.
+
+        A topic ends where nothing of another cluster was applied that was received after the
+        question for its end: there may be older records by now.
+        """
         ended, caught_up = set(), set()
-        for name, (handed_out, behind, _) in progress.items():
+        for name, (handed_out, behind, _, asked_at) in progress.items():
             if self.partition is None or self.phase is not Phase.OWNED or behind != 0:
                 continue
             caught_up.add(name)
-            if not self.queues[name] and self.partition.logs[name].next_offset >= handed_out:
+            self._asked_at[name] = asked_at
+            is_applied = self.partition.logs[name].next_offset >= handed_out
+            if not self.queues[name] and is_applied and self._received_elsewhere(name) <= asked_at:
                 ended.add(name)
         self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
+
+    def _received_elsewhere(self, name: str) -> float:
+        """When the newest was received of what was applied of other clusters than a log's."""
+        own = self.settings.logs[name].cluster
+        others = (at for cluster, at in self._received_at.items() if cluster != own)
+        return max(others, default=-math.inf)
 
     def take(self, rows: int, everything: bool) -> list[Chunk]:
         """Chunks to apply together, oldest first over the topics; none while a schema is not known,
@@ -123,14 +140,21 @@ class PartitionTask:
 
     def _oldest(self) -> str | None:
         """The topic whose next record is the oldest; None if it has to wait for another topic that
-        may still bring older records."""
+        may still bring older records: one that lags far behind, or one of another cluster that was
+        not asked since. (Topics of one cluster are asked together.)"""
         fronts = {name: queue[0].first_ms for name, queue in self.queues.items() if queue}
         if not fronts:
             return None
         oldest = min(fronts, key=lambda name: fronts[name])
         assert self.partition is not None
+        logs, received_at = self.settings.logs, self.queues[oldest][0].received_at
         for sibling, log in self.partition.logs.items():
-            if sibling in fronts or sibling in self.caught_up:
+            if sibling in fronts:
+                continue
+            if sibling in self.caught_up:
+                is_elsewhere = logs[sibling].cluster != logs[oldest].cluster
+                if is_elsewhere and self._asked_at[sibling] < received_at:
+                    return None
                 continue
             behind_ms = fronts[oldest] - log.arrival_ms
             if behind_ms > self.settings.limits.hold_back_ms:
@@ -144,6 +168,10 @@ class PartitionTask:
         applied = self.partition.apply([chunk.content for chunk in taken], sorted(self.at_end))
         for chunk in reversed(taken[len(taken) - applied.left :]):
             self.queues[chunk.log].appendleft(chunk)
+        for chunk in taken:
+            cluster = self.settings.logs[chunk.log].cluster
+            received_at = self._received_at.get(cluster, -math.inf)
+            self._received_at[cluster] = max(received_at, chunk.received_at)
         self.unknown_schema = applied.unknown_schema
         for name, last in applied.last.items():
             self.journal.remember(name, Fingerprint(*last))

@@ -186,7 +186,7 @@ def test_nothing_reachable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 )
 def test_who_stamps_the_records(settings: dict[str, str], level: str) -> None:
     facts = {kind: TopicDescription(kind, 4, settings) for kind in (*KINDS, "dead_letters")}
-    lines = [str(f) for f in topic_findings(parse({}), facts)]
+    lines = [str(f) for f in topic_findings(parse({}), facts, {None: 1})]
     assert all(found(lines, level, f"'{kind}'", "timestamps") for kind in KINDS)
 
 

@@ -194,14 +194,14 @@ def facts(**settings: str) -> dict[str, TopicDescription]:
 
 
 def test_one_replica_where_there_are_brokers() -> None:
-    assert not found(map(str, topic_findings(parse({}), facts(), brokers=1)), WARN, "replica")
-    lines = [str(f) for f in topic_findings(parse({}), facts(), brokers=3)]
+    assert not found(map(str, topic_findings(parse({}), facts(), {None: 1})), WARN, "replica")
+    lines = [str(f) for f in topic_findings(parse({}), facts(), {None: 3})]
     assert found(lines, WARN, "'clicks'", "one replica", "add replicas: there are 3 brokers")
 
 
 def test_a_missing_dead_letter_topic() -> None:
     known = {kind: fact for kind, fact in facts().items() if kind != "dead_letters"}
-    lines = [str(f) for f in topic_findings(parse({}), known)]
+    lines = [str(f) for f in topic_findings(parse({}), known, {None: 1})]
     name = Topics().dead_letters
     assert found(lines, ERROR, name, "does not exist", "set kafka.topics.dead_letters")
 

@@ -13,8 +13,8 @@ from aiokafka.structs import TopicPartition
 from streamer.kafka import log_ends
 from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
 from streamer.settings import limits
+from streamer.settings.clusters import Cluster
 from streamer.settings.load import parse
-from streamer.settings.model import Kafka
 from tests.support.scripted import until
 
 Offsets = dict[TopicPartition, int]
@@ -27,7 +27,7 @@ class Broker:
     asked = 0
 
     @contextlib.asynccontextmanager
-    async def consumer(self, kafka: Kafka) -> AsyncIterator[Any]:
+    async def consumer(self, cluster: Cluster) -> AsyncIterator[Any]:
         self.asked += 1
         if self.error is not None and self.asked == 1:
             raise self.error
@@ -72,3 +72,28 @@ async def test_no_error_ends_the_questions(
         assert found.bounds == {}
         broker.error = None
         await until(lambda: found.bounds, "known again")
+
+
+async def test_one_cluster_that_is_away_does_not_hide_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    sources = [
+        {"topics": ["web"], "kind": {"fixed": "impression"}},
+        {"topics": ["web"], "kind": {"fixed": "click"}, "cluster": "eu"},
+    ]
+    brokers = {None: Broker(), "eu": Broker()}
+    brokers["eu"].error = KafkaConnectionError("away")
+    monkeypatch.setattr(
+        log_ends, "_consumer", lambda cluster: brokers[cluster.name].consumer(cluster)
+    )
+    found = KafkaLogEnds(parse({"sources": sources, "clusters": {"eu": {"brokers": "eu:1"}}}))
+    async with found.followed(lambda: 2):
+        await until(lambda: found.bounds and brokers["eu"].asked, "the one is known")
+        await until(
+            lambda: "away; at eu:1" in str(found.problem), "the other one is known to be away"
+        )
+        assert found.bounds == {("web", 0): (3, 7), ("web", 1): (3, 7)}
+        brokers["eu"].error = None
+        await until(lambda: found.problem is None, "both are known")
+        assert found.bounds.keys() == {(name, n) for name in ("web", "web@eu") for n in range(2)}

@@ -24,7 +24,7 @@ from aiokafka.structs import TopicPartition
 from faust.transport.drivers import aiokafka as driver
 
 from streamer.cli.run import worker_environment
-from streamer.kafka import raw_batches, transport
+from streamer.kafka import fetching, raw_batches, transport
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Topics
 from streamer.testing import LogRecord
@@ -141,9 +141,11 @@ async def test_a_failed_fetch_casts_doubt_on_its_logs() -> None:
             return answer
 
     client = Client()
-    transport.watch_fetches(client, doubted.extend)
+    answered: list[TopicPartition] = []
+    fetching.watch_fetches(client, doubted.extend, lambda tps, _: answered.extend(tps))
     for _ in range(2):
         await client.send(1, request)
+    assert answered == [TopicPartition("clicks", 0), TopicPartition("clicks", 1)]
     assert doubted == [TopicPartition("clicks", 1), TopicPartition("clicks", 0)]
     with pytest.raises(KafkaConnectionError):
         await client.send(1, request)

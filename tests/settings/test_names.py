@@ -9,10 +9,10 @@ import pytest
 from streamer.cli.metrics import entries
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.labels import OF_READINGS, RESERVED
+from streamer.settings.labels import OF_READINGS, OF_SOURCES, RESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
-from streamer.settings.names import keys_of, variable_of
+from streamer.settings.names import NAME, keys_of, variable_of
 from streamer.settings.redis_url import validate_url
 
 
@@ -48,7 +48,7 @@ def test_a_variable_with_one_underscore_is_refused_by_its_right_name() -> None:
         with pytest.raises(SettingsError) as failed:
             load(None, {name.replace("__", "_"): "x"})
         assert name in str(failed.value)
-        assert key in str(failed.value)
+        assert key.replace(NAME, NAME.lower()) in str(failed.value)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_names_may_be_exchanged_and_shared_by_events_of_other_topics() -> None:
     assert parse({"events": {"fields": fields}}).events.fields == fields
 
 
-OURS = {label for entry in entries() for label in entry.labels} - {"<dimension>"}
+OURS = {label for entry in entries() for label in entry.labels} - {"<dimension>", *OF_SOURCES}
 
 
 @pytest.mark.parametrize(

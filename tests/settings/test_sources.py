@@ -24,6 +24,6 @@ def test_kinds_by_topic_need_names_of_topics() -> None:
 @pytest.mark.parametrize("kind", [{"fixed": "click"}, {"field": "event", "click": ["clicked"]}])
 def test_other_kinds_hold_for_topics_of_a_pattern(kind: dict[str, Any]) -> None:
     settings = parse({"sources": [{"topics": ["^click"], "kind": kind}]})
-    found = resolved(settings, ["clicks-a", "clicks-b", "other"])
+    found = resolved(settings, {None: ["clicks-a", "clicks-b", "other"]})
     assert [log.kinds for log in found.logs.values()] == [("clicks",)] * 2
     record_decoder(found)

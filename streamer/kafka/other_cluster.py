@@ -1,0 +1,206 @@
+"""The consumer of a cluster that is not the one of ``[kafka]``.
+
+It belongs to no group: a worker reads of it the partition numbers that the group of ``[kafka]`` has
+given it. A claim in the store fences whoever has lost a number and does not know it yet, and where
+to go on is stored with the state, so nothing is kept in this cluster. While it cannot be reached
+its partitions are not recovered, and so not counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import aiokafka
+from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
+from aiokafka.structs import TopicPartition
+
+from streamer.errors import BrokerError
+from streamer.kafka.chunk import Chunk
+from streamer.kafka.client import Refusals, client_settings
+from streamer.kafka.fetching import FETCH_MAX_WAIT_MS, Fetches, bounds_of, consumer_options
+from streamer.kafka.fingerprints import Fingerprint
+from streamer.kafka.log import Progress
+from streamer.kafka.record_lookup import records_at
+from streamer.settings import limits
+from streamer.settings.clusters import Cluster
+from streamer.settings.model import Settings
+
+logger = logging.getLogger("streamer")
+_PAUSE_SECONDS = 0.1
+"""After a fetch that gave an error."""
+
+
+class OtherCluster:
+    """A ``Log`` of the topics of one cluster, which hands its chunks to ``offer``. Topics have
+    their full names here; only aiokafka gets the plain ones."""
+
+    def __init__(
+        self, settings: Settings, cluster: Cluster, offer: Callable[[Chunk], None]
+    ) -> None:
+        self._cluster, self._offer = cluster, offer
+        self._check_crcs = settings.kafka.check_crcs
+        logs = settings.logs_in(cluster)
+        self._plain = {log.topic: log.plain for log in logs}
+        self._full = {log.plain: log.topic for log in logs}
+        self._fetches = Fetches({log.plain: log for log in logs})
+        self._assigned: frozenset[TopicPartition] = frozenset()
+        self._active: set[TopicPartition] = set()
+        self._consumer: Any = None
+        self._problem = "not asked yet"
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    # Names ---------------------------------------------------------------------------------------
+
+    def _ours(self, tp: TopicPartition) -> TopicPartition:
+        """As the cluster knows it."""
+        return TopicPartition(self._plain[tp.topic], tp.partition)
+
+    def _named(self, found: Mapping[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+        """An answer of the cluster, by full names."""
+        return {
+            TopicPartition(self._full[t], number): value for (t, number), value in found.items()
+        }
+
+    # Life ----------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect and fetch, in a task, until ``stop``."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End the task, and the connection."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self._consumer is not None:
+            consumer, self._consumer = self._consumer, None
+            await consumer.stop()
+
+    async def _run(self) -> None:
+        delay_seconds, said = 0.1, ""
+        while True:
+            try:
+                if self._consumer is None:
+                    self._consumer = await self._connected()
+                    self._take_up()
+                await self._fetch()
+                delay_seconds, said = 0.1, ""
+            except Exception as error:  # whatever it is: other clusters are read meanwhile
+                text = str(error) or type(error).__name__
+                self._problem = f"{self._cluster.called}: {text}; at {self._cluster.place}"
+                if self._problem != said:
+                    said = self._problem
+                    logger.warning("trying again: %s", said)
+                await asyncio.sleep(delay_seconds)
+                delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+
+    async def _connected(self) -> Any:
+        section = self._cluster.section
+        consumer = aiokafka.AIOKafkaConsumer(
+            **client_settings(self._cluster.connection, section),
+            **consumer_options(check_crcs=self._check_crcs),
+        )
+        refusals = Refusals(section)
+        try:
+            with refusals:
+                await consumer.start()
+        except BaseException as error:
+            await consumer.stop()
+            if isinstance(error, (KafkaError, OSError)):
+                raise BrokerError(f"cannot be reached: {refusals.reason(error)}") from None
+            raise
+        self._fetches.watch(consumer)
+        return consumer
+
+    async def _fetch(self) -> None:
+        """One fetch of what is asked for."""
+        if not self._active:
+            self._wake.clear()
+            await self._wake.wait()
+            return
+        try:
+            found = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
+        except NoOffsetForPartitionError:  # not sought yet: it is still being recovered
+            await asyncio.sleep(_PAUSE_SECONDS)
+            return
+        except OffsetOutOfRangeError as error:
+            self._fetches.doubt(error.args[0] if error.args else ())
+            await asyncio.sleep(_PAUSE_SECONDS)
+            return
+        for chunk in self._fetches.chunks(found).values():
+            self._offer(chunk)
+
+    # What a worker asks --------------------------------------------------------------------------
+
+    def assign(self, numbers: Iterable[int]) -> None:
+        """Read these partition numbers of all topics, each once it has been sought."""
+        some = list(numbers)
+        self._assigned = frozenset(TopicPartition(t, n) for t in self._full for n in some)
+        self._active.clear()
+        self._take_up()
+
+    def _take_up(self) -> None:
+        if self._consumer is None:
+            return  # once it is connected
+        if self._assigned:
+            self._consumer.assign(list(self._assigned))
+        else:
+            self._consumer.unsubscribe()
+
+    def _require(self) -> Any:
+        if self._consumer is None:
+            raise BrokerError(self._problem)
+        return self._consumer
+
+    async def start_at(self, offsets: Mapping[TopicPartition, int], epoch: int) -> None:
+        """Seek to these offsets; chunks fetched from then on carry ``epoch``."""
+        sought = {self._ours(tp): offset for tp, offset in offsets.items()}
+        self._fetches.start_at(self._require(), sought, epoch)
+
+    async def bounds(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Start and end of each log; BrokerError where the cluster does not answer in time."""
+        consumer, asked = self._require(), list(map(self._ours, tps))
+        try:
+            async with asyncio.timeout(limits.CLUSTER_SECONDS):
+                return self._named(await bounds_of(consumer, asked))
+        except (KafkaError, OSError, TimeoutError) as error:
+            text = str(error) or f"no answer within {limits.CLUSTER_SECONDS:.0f} s"
+            raise BrokerError(
+                f"{self._cluster.called}: {text}; at {self._cluster.place}"
+            ) from error
+
+    async def records_at(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, Fingerprint]:
+        """The first record of each log at or after an offset; none where it ends before."""
+        asked = {self._ours(tp): offset for tp, offset in offsets.items()}
+        cluster = self._cluster
+        return self._named(await records_at(cluster.connection, asked, cluster.section))
+
+    async def progress(self) -> dict[TopicPartition, Progress]:
+        """How far each was fetched; empty while there is no connection."""
+        return {} if self._consumer is None else self._named(self._fetches.progress(self._consumer))
+
+    async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Nothing: there is no group whose offsets could be told."""
+
+    def take_doubted(self) -> set[TopicPartition]:
+        """Those whose log may have changed since the last call."""
+        return set(self._named(dict.fromkeys(self._fetches.take_doubted())))
+
+    def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
+        """Whether all of these are assigned."""
+        return self._assigned.issuperset(map(self._ours, tps))
+
+    def pause(self, tps: Iterable[TopicPartition]) -> None:
+        """Stop fetching these until ``resume``."""
+        self._active.difference_update(map(self._ours, tps))
+
+    def resume(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch these again; those no longer assigned are ignored."""
+        self._active |= self._assigned.intersection(map(self._ours, tps))
+        self._wake.set()
