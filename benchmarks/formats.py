@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from benchmarks.endless import Run
+from benchmarks.side_by_side import compare
 from streamer.kafka.chunk import Records
-from streamer.query.readings import readout
-from streamer.settings.load import parse
-from streamer.state.snapshot import view_of
 from tests.support.encoded import (
     AVRO,
     PROTOBUF,
@@ -52,57 +48,35 @@ def document_of(name: str, schema: str | None) -> Object:
     return {"sources": [{"topics": ["web"], "format": name, **registry, **SOURCE}]}
 
 
-def log_of(made: list[Object], write: Callable[[Object], bytes]) -> list[Records]:
+def log_of(made: list[Object], write: Callable[[Object], bytes]) -> list[list[Records]]:
+    """The log in one format, in batches as the core is fed."""
     return [
-        Records(
-            "web",
-            np.arange(at, at + len(some)),
-            np.array([event["at"] for event in some], np.int64),
-            [write(event) for event in some],
-        )
+        [
+            Records(
+                "web",
+                np.arange(at, at + len(some)),
+                np.array([event["at"] for event in some], np.int64),
+                [write(event) for event in some],
+            )
+        ]
         for at in range(0, len(made), LINES)
         for some in [made[at : at + LINES]]
     ]
 
 
-def counted(name: str, log: list[Records]) -> tuple[float, dict[Any, float]]:
-    """CPU seconds, and the readings."""
+def add_schema(name: str, run: Run) -> None:
     schema = FORMATS[name][1]
-    run = Run(parse(document_of(name, schema)))
     if schema is not None:
         run.partition.set_schema("web", ID, (schema, []))
-    begun = time.process_time()
-    for batch in log:
-        applied = run.partition.apply([batch])
-        assert applied.unknown_schema is None
-        run.partition.refresh_user_sums()
-    took = time.process_time() - begun
-    run.partition.apply((), at_end=["web"])
-    found = readout(run.settings, run.catalogue, [view_of(run.partition)]).readings
-    return took, {(r.name, frozenset(r.labels.items())): r.value for r in found}
 
 
 def main(count: int, rounds: int) -> int:
     made = events(count, START_MS)
-    logs = {name: log_of(made, write) for name, (write, _) in FORMATS.items()}
-    took: dict[str, list[float]] = {name: [] for name in FORMATS}
-    right = True
-    for _ in range(rounds):
-        expected = None
-        for name, log in logs.items():
-            seconds, readings = counted(name, log)
-            took[name].append(seconds)
-            expected = expected or readings
-            right = right and readings == expected and len(readings) > 100
-    ratios: dict[str, float] = {}
-    for name, spent in took.items():
-        size = sum(len(v or b"") for batch in logs[name] for v in batch.values) / count
-        ratio = statistics.median(a / b for a, b in zip(spent, took["json"], strict=True))
-        each = statistics.median(spent) / count * 1e9
-        print(f"{name}: {each:.0f} ns an event of {size:.0f} bytes, {ratio:.2f}")
-        ratios[name] = round(ratio, 2)
-    print(json.dumps(ratios | {"readings are equal": right}))
-    return 0 if right else 1
+    forms = {
+        name: (document_of(name, schema), log_of(made, write))
+        for name, (write, schema) in FORMATS.items()
+    }
+    return compare(forms, rounds, add_schema)
 
 
 if __name__ == "__main__":

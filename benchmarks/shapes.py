@@ -11,21 +11,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
-from benchmarks.endless import Log, Run
+from benchmarks.endless import Log
+from benchmarks.side_by_side import compare
 from streamer.kafka.chunk import Records
-from streamer.query.readings import readout
-from streamer.settings.event_fields import KINDS
-from streamer.settings.load import parse
 from streamer.settings.sources import KIND_OF_RULE
 from streamer.sources.synthetic import Traffic, generate
-from streamer.state.snapshot import view_of
 
 LINES = 20_000
 Object = dict[str, Any]
@@ -91,40 +86,9 @@ def _written(batch: Records, write: Callable[[str, Object], Object]) -> Records:
     return Records(batch.log, batch.offset, batch.record_ms, values)
 
 
-def counted(document: Object, log: list[list[Records]]) -> tuple[float, dict[Any, float]]:
-    """CPU seconds, and the readings."""
-    run = Run(parse(document))
-    begun = time.process_time()
-    for batch in log:
-        run.partition.apply(batch)
-        run.partition.refresh_user_sums()
-    took = time.process_time() - begun
-    run.partition.apply((), at_end=KINDS)
-    found = readout(run.settings, run.catalogue, [view_of(run.partition)]).readings
-    return took, {(r.name, frozenset(r.labels.items())): r.value for r in found}
-
-
 def main(events: int, rounds: int) -> int:
     made = logs(events)
-    took: dict[str, list[float]] = {name: [] for name in SHAPES}
-    right = True
-    for _ in range(rounds):
-        expected = None
-        for name, (document, _) in SHAPES.items():
-            seconds, readings = counted(document, made[name])
-            took[name].append(seconds)
-            expected = expected or readings
-            right = right and readings == expected and len(readings) > 100
-    base = took["our own shape"]
-    ratios: dict[str, float] = {}
-    for name, spent in took.items():
-        size = sum(len(v or b"") for batch in made[name] for r in batch for v in r.values) / events
-        ratio = statistics.median(a / b for a, b in zip(spent, base, strict=True))
-        each = statistics.median(spent) / events * 1e9
-        print(f"{name}: {each:.0f} ns an event of {size:.0f} bytes, {ratio:.2f}")
-        ratios[name] = round(ratio, 2)
-    print(json.dumps(ratios | {"readings are equal": right}))
-    return 0 if right else 1
+    return compare({name: (document, made[name]) for name, (document, _) in SHAPES.items()}, rounds)
 
 
 if __name__ == "__main__":
