@@ -134,7 +134,7 @@ def _strict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--strict",
         action="store_true",
-        help="exit 1 if any line was late or rejected (default: only if none was accepted)",
+        help="exit 1 if any line was late or rejected (default: only if most are no events)",
     )
 
 

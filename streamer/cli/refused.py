@@ -18,6 +18,12 @@ _LOOKED_AT = 100
 _HELD_BYTES = 10_000_000
 """Of refused records that are held, to say what they look like."""
 _UNTIMELY = ("late", "future")
+_ADVICE = {
+    "late": "sort the lines by time, or raise time.max_lateness",
+    "future": "correct the clock that it is from, or raise time.max_skew",
+    "kind": "name it in [sources.kind], under `ignored` if it is not to be counted",
+}
+"""Reason → what to do."""
 _NAMES, _GROUPS = 20, 10
 """Names of fields, and topics with reasons, that are shown at most."""
 
@@ -38,6 +44,8 @@ class Refused:
 
     def __init__(self, settings: Settings) -> None:
         self._explainer = Explainer(settings)
+        self._reads_sources = settings.reads_sources
+        self._type = settings.events.fields.get("type", "type")
         self._groups: dict[tuple[str, str], _Group] = {}
         self._held: list[FoundRecord] = []
         self._held_bytes = 0
@@ -92,12 +100,17 @@ class Refused:
         at = f" at {refusal.field}" if refusal.field not in ("", refusal.reason) else ""
         what = f"{group.count:,} {refusal.reason}{at}: "
         what += f"found {refusal.found}; expected {refusal.expected}"
-        advice = "see docs/events.md; the dead letters hold such records whole"
+        advice = _ADVICE.get(refusal.reason, "see docs/events.md")
         if refusal.found == NOTHING and refusal.field:
             names = [printable(name, 50) for name in group.names][:_NAMES]
             what += f"; fields seen: {', '.join(names) or 'none'}; sample: {group.sample}"
             nearest = self._explainer.nearest(group.names)
-            if nearest:
+            if refusal.field == self._type and "type" not in nearest:
+                advice = "these are not streamer's own events: see below"
+            elif nearest and self._reads_sources:
+                pairs = ", ".join(map(printable, nearest.values()))
+                advice = f"correct its path in [[sources]]; there are {pairs}"
+            elif nearest:
                 pairs = ", ".join(f'{ours} = "{printable(its)}"' for ours, its in nearest.items())
                 advice = f"map their names in [events.fields], e.g. {pairs}"
         return what, advice
@@ -114,10 +127,13 @@ class Refused:
             if text := self.looks_like("lines"):
                 print(f"streamer: {text}", file=sys.stderr)
             names = " ".join(files) or "FILE"
-            print(f"streamer: settings for it: streamer init {names}", file=sys.stderr)
+            print(
+                f"streamer: settings for it: streamer init {names} -o streamer.toml",
+                file=sys.stderr,
+            )
         if lines and (is_most or not accepted):
             said = f"only {accepted:,}" if accepted else "none"
-            print(f"streamer: {said} of {lines:,} lines was accepted", file=sys.stderr)
+            print(f"streamer: {said} of {lines:,} lines were accepted", file=sys.stderr)
             return 1
         if self.total and is_strict:
             not_counted = f"{self.total:,} of {lines:,} lines were late or rejected"

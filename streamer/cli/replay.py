@@ -16,7 +16,8 @@ import msgspec
 
 from streamer.cli.progress import progress
 from streamer.cli.refused import Refused
-from streamer.errors import StreamerError
+from streamer.cli.unread import fields_no_event_has
+from streamer.errors import StreamerError, UsageError
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
 from streamer.server.prometheus_text import render
@@ -57,7 +58,11 @@ def main(args: argparse.Namespace) -> int:
 
         summarise(settings, result)
     sys.stdout.flush()
-    return refused.report(replay.lines, replay.accepted, args.strict, args.files)
+    unread = list(fields_no_event_has(settings, result)) if replay.accepted else []
+    for line in unread:
+        print(f"streamer: {line}", file=sys.stderr)
+    code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
+    return 1 if args.strict and unread else code
 
 
 @contextlib.contextmanager
@@ -71,7 +76,11 @@ def _dead_letters(path: str | None, settings: Settings) -> Iterator[Callable[[De
         return StreamerError(f"cannot write dead letters: {error.strerror}; at {path}")
 
     try:
-        file = open(path, "wb")  # noqa: SIM115  # closed below, where its errors are told apart
+        file = open(path, "xb")  # noqa: SIM115  # closed below, where its errors are told apart
+    except FileExistsError:
+        raise UsageError(
+            f"{path} is there already: remove it, or name another file with --dead-letters"
+        ) from None
     except OSError as error:
         raise failed(error) from error
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
+from streamer.settings.labels import ALL
 from streamer.settings.model import Settings
 
 _MAX_ROWS = 20
@@ -29,6 +30,8 @@ _COLUMNS = (
 )
 """Heading, metric, and how its value is written."""
 
+_COUNTS = ("events", "accepted", "duplicates", "late", "ignored")
+"""What becomes of records, besides those that are rejected."""
 Labels = frozenset[tuple[str, str]]
 
 
@@ -50,19 +53,31 @@ def summarise(settings: Settings, result: Readout) -> None:
     by_length = sorted(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     for window in dict.fromkeys((by_length[-1], by_length[0])):
         console.print(_window(window, values, settings))
+    older = _older(by_length[-1], values, settings)
+    if older:
+        console.print(
+            f"{older:,} impressions are older than {by_length[-1]}, and in no table: "
+            "longer windows.lengths show them."
+        )
     console.print("All series: --prom or --json. What they mean: streamer metrics.")
+
+
+def _older(
+    window: str, values: dict[tuple[str, Labels], int | float], settings: Settings
+) -> int | float:
+    """Impressions that were counted before a window begins."""
+    total = frozenset((name, ALL) for name in settings.dimension_names)
+    counted = values.get(("impressions_total", total), 0)
+    return counted - values.get(("window_impressions", total | {("window", window)}), 0)
 
 
 def _records(values: dict[tuple[str, Labels], int | float], settings: Settings) -> Table:
     table = Table(title="Records", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("topic", "events", "accepted", "duplicates", "late", "rejected"):
+    for heading in ("topic", *_COUNTS, "rejected"):
         table.add_column(heading, justify="left" if heading == "topic" else "right")
     for log in settings.logs:
         topic = ("topic", log)
-        counts = [
-            values.get((f"{name}_total", frozenset([topic])), 0)
-            for name in ("events", "accepted", "duplicates", "late")
-        ]
+        counts = [values.get((f"{name}_total", frozenset([topic])), 0) for name in _COUNTS]
         reasons = {
             dict(labels)["reason"]: value
             for (name, labels), value in values.items()

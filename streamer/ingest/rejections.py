@@ -61,6 +61,8 @@ EXPECTED: Mapping[str, str] = {
 """Our field → what it may hold."""
 _OPEN = frozenset({"type", "action", *MOMENTS})
 _LONGEST_BITS = 10_000
+_KINDS = 6
+"""Values that say what a record is, of which no more are shown."""
 _NAMES = 20
 """Names of fields that are shown at most."""
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -132,7 +134,7 @@ class Explainer:
             reason,
             printable(name),
             self._found(field, text, hides_values),
-            self._expectation(reason, kind, field),
+            self._expectation(log, reason, kind, field),
         )
 
     def shape(self, log: str, raw: bytes | None) -> str:
@@ -216,9 +218,16 @@ class Explainer:
             return not isinstance(given, dict | list)
         return isinstance(given, int | float) and field in self._numbers
 
-    def _expectation(self, reason: str, kind: str | None, field: str) -> str:
+    def _kinds(self, log: str) -> str:
+        """Some of the values that say what a record of a log is."""
+        source = self._settings.sources[self._settings.logs[log].source or 0]
+        named = [value for values in source.kind.rules.values() for value in values]
+        shown = [printable(repr(value), 50) for value in named[:_KINDS]]
+        return ", ".join([*shown, *(["…"] if len(named) > _KINDS else [])])
+
+    def _expectation(self, log: str, reason: str, kind: str | None, field: str) -> str:
         if reason == "kind":
-            return "a value that [sources.kind] names"
+            return f"a value that [sources.kind] names: {self._kinds(log)}"
         if field == "type":
             mine = [line for line, its in LINE_TYPES.items() if its == kind]
             return mine[0] if mine else f"one of {', '.join(LINE_TYPES)}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streamer.settings import limits
 
+ALL, UNKNOWN = "all", "unknown"
+"""What stands for all values of a dimension, and for a missing one."""
 OF_READINGS = (
     *("quantile", "le", "upto_seconds", "feedback", "maturity", "position", "topic", "reason"),
     *("dimension", "k", "over", "definition", "convention", "threshold", "bin", "upto", "policy"),

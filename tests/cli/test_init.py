@@ -304,7 +304,7 @@ def test_replay_of_what_is_not_mapped_points_to_init(
         "the records look like events, whose kind is said by meta.action",
         'ts = { path = "meta.occurred.at", unit = "s" }, user_id = "actor.customer.id"',
         f"settings for it: streamer init {path}",
-        "none of 1,257 lines was accepted",
+        "none of 1,257 lines were accepted",
     ):
         assert text in err
     assert "70060" not in err

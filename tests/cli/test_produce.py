@@ -156,7 +156,7 @@ def test_the_exit_code_says_whether_lines_will_be_refused(
     err = capsys.readouterr().err
     assert ("1 ts: found 1700000000 (looks like seconds)" in err) == (IN_SECONDS in line)
     count = len(line.splitlines())
-    assert (f"none of {count} lines was accepted" in err) == bool(plain)
+    assert (f"none of {count} lines were accepted" in err) == bool(plain)
     assert sum(map(len, read(kafka, made, 2 * count).values())) == 2 * count
 
 

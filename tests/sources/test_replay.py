@@ -126,7 +126,7 @@ def test_a_file_with_names_of_its_own_is_an_error_that_names_them(
     assert main.main(["replay", str(path), "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["stream_time_ms"] == 0
-    assert "none of 500 lines was accepted" in err
+    assert "none of 500 lines were accepted" in err
     for text in (
         *("no topic: 500 type: found nothing", "impression, click, conversion, session"),
         *("fields seen: event, time, sku, uid", "[events.fields]"),
@@ -283,3 +283,61 @@ def test_partitions_are_those_of_kafka() -> None:
         assert murmur2(key) == oracle_files.murmur2(key)
         assert partition_of(key, 7) == oracle_files.partition_of(key.decode(), 7)
     assert partition_of(None, 7) == 0
+
+
+def test_an_existing_file_takes_no_dead_letters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(OWN_NAMES + b"\n")
+    assert main.main(["replay", str(path), "--dead-letters", str(path)]) == 2
+    assert "is there already: remove it" in capsys.readouterr().err
+    assert path.read_bytes() == OWN_NAMES + b"\n"
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_fields_that_no_event_has_are_named(
+    is_wrong: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, settings = tmp_path / "log.ndjson", tmp_path / "streamer.toml"
+    events = [{"ts": 1_700_000_000_000, "who": "u", "item": "i", "test": {"arm": "A"}}] * 3
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    arm, user = ("test.amr", "whom") if is_wrong else ("test.arm", "who")
+    settings.write_text(
+        '[[sources]]\ntopics = ["log"]\nkind.fixed = "impression"\n'
+        f'fields = {{ item_id = "item", user_id = "{user}", variant = "{arm}" }}\n'
+    )
+    assert main.main(["replay", str(path), "-c", str(settings)]) == 0
+    err = capsys.readouterr().err
+    assert ("variant: no event has it" in err) == is_wrong
+    assert ("nothing is at test.amr: correct variant in [sources.fields]" in err) == is_wrong
+    assert ("user_id: no event has it" in err) == is_wrong
+    assert "surface" not in err
+    assert main.main(["replay", str(path), "-c", str(settings), "--strict"]) == int(is_wrong)
+
+
+def test_what_is_older_than_all_windows_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.ndjson"
+    day_ms = 86_400_000
+    events = [
+        {"type": "impression", "ts": 1_700_000_000_000 + n * day_ms, "user_id": "u", "item_id": "i"}
+        for n in range(4)
+    ]
+    path.write_text("".join(json.dumps(event) + "\n" for event in events))
+    assert main.main(["replay", str(path)]) == 0
+    assert "3 impressions are older than 24h" in capsys.readouterr().out
+
+
+def test_a_kind_that_is_not_named_is_said_with_those_that_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, settings = tmp_path / "log.ndjson", tmp_path / "streamer.toml"
+    path.write_bytes(b'{"ts": 1700000000000, "what": "card_tapped", "item_id": "i"}\n')
+    settings.write_text(
+        '[[sources]]\ntopics = ["log"]\nkind = { field = "what", click = ["card_taped"] }\n'
+    )
+    assert main.main(["replay", str(path), "-c", str(settings)]) == 1
+    err = capsys.readouterr().err
+    assert "found \"card_tapped\"; expected a value that [sources.kind] names: 'card_taped'" in err

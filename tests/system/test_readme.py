@@ -218,12 +218,13 @@ def test_from_a_file_to_metrics_on_ones_own_kafka_and_redis(
 def test_the_replays_of_the_readme(tmp_path: Path) -> None:
     (log,) = blocks("json")
     (tmp_path / "events.ndjson").write_text(log, encoding="utf-8")
-    calls = [words for words in commands() if words[0] == "replay"]
-    assert len(calls) == 3
+    calls = [words for words in commands() if words[0] in ("replay", "init")]
+    assert [words[0] for words in calls] == ["replay", "replay", "replay", "init", "replay"]
     for words in calls:
-        assert "impressions" in done(tmp_path, *words), words
+        assert words[0] == "init" or "impressions" in done(tmp_path, *words), words
+        if words[0] == "init":
+            done(tmp_path, *words)
     assert (tmp_path / "refused.jsonl").read_text() == ""
-    done(tmp_path, *command("init"))
     with_settings = done(tmp_path, "replay", "events.ndjson", "-c", "streamer.toml", "--strict")
     assert "impressions" in with_settings
 
