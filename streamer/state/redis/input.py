@@ -12,7 +12,10 @@ from streamer.ingest.hash_key import HashKey, parse_key
 from streamer.settings import limits
 from streamer.state.worker_report import COMMIT_BUCKETS_SECONDS, WorkerReport
 
-_READ_TO = re.compile(r"[a-z]{1,20}/\d{1,6}\Z")
+_READ_TO = re.compile(
+    rf"[A-Za-z0-9._-]{{1,249}}(@[a-z0-9_-]{{1,{limits.MAX_CLUSTER_NAME_CHARS}}})?/\d{{1,6}}\Z"
+)
+"""A log and a partition: of a source's topic any name that Kafka allows, and its cluster."""
 
 
 def whole(data: bytes, name: str, largest: int) -> int:
