@@ -78,7 +78,7 @@ class _ClusterEnds:
             except Exception as error:  # whatever it is: what is not asked again is not known
                 is_known = isinstance(error, (KafkaError, OSError, TimeoutError))
                 why = refusals.reason(error) if is_known else f"{type(error).__name__}: {error}"
-                self.bounds, self.problem = {}, f"{why}; at {self._cluster.connection.brokers}"
+                self.bounds, self.problem = {}, f"{why}; at {self._cluster.place}"
                 when_known()
             await asyncio.sleep(limits.ENDS_SECONDS)
 

@@ -166,7 +166,7 @@ class App(faust.App):
 
     async def take(self, numbers: Collection[int]) -> None:
         """Read and count these partition numbers; those of other clusters are ours as those of
-        ``[kafka]`` are."""
+        ``[kafka]`` are, until the next call: what is fetched of revoked ones is dropped."""
         for other in self.others.values():
             other.assign(numbers)
         await self.runner.assign(numbers)
@@ -174,12 +174,6 @@ class App(faust.App):
     def offer(self, chunk: Chunk) -> None:
         """Hand a fetched chunk to the runner."""
         self.runner.offer(chunk)
-
-    async def give_up(self) -> None:
-        """Commit everything, and read nothing of other clusters until the next assignment."""
-        await self.runner.revoke()
-        for other in self.others.values():
-            other.assign(())
 
     async def require_partitions(self) -> None:
         """All topics have as many partitions as when the state began; asked before anything
@@ -317,4 +311,4 @@ def _add_tasks(app: App) -> None:
 
     @app.on_partitions_revoked.connect
     async def on_revoked(*args: Any, **kwargs: Any) -> None:
-        await app.give_up()
+        await app.runner.revoke()

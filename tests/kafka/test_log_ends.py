@@ -45,8 +45,11 @@ class Broker:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (ValueError("nobody expected it"), "ValueError: nobody expected it; at broker:1"),
-        (KafkaConnectionError("away"), "away; at broker:1"),
+        (
+            ValueError("nobody expected it"),
+            "ValueError: nobody expected it; at kafka.brokers broker:1",
+        ),
+        (KafkaConnectionError("away"), "away; at kafka.brokers broker:1"),
     ],
 )
 async def test_no_error_ends_the_questions(
@@ -91,7 +94,8 @@ async def test_one_cluster_that_is_away_does_not_hide_the_others(
     async with found.followed(lambda: 2):
         await until(lambda: found.bounds and brokers["eu"].asked, "the one is known")
         await until(
-            lambda: "away; at eu:1" in str(found.problem), "the other one is known to be away"
+            lambda: "away; at clusters.eu.brokers eu:1" in str(found.problem),
+            "the other one is known to be away",
         )
         assert found.bounds == {("web", 0): (3, 7), ("web", 1): (3, 7)}
         brokers["eu"].error = None

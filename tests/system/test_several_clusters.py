@@ -237,5 +237,9 @@ async def test_workers_share_both_clusters(
         await some.send(4000)  # they are read while the first one leaves
         await first.stop()
         await some.is_counted()
-        assert [len(each) for each in await owned(made)] == [2]
+
+        async def is_whole() -> bool:
+            return [len(each) for each in await owned(made)] == [2]
+
+        await until(is_whole, "the other one has both", made.said)
         await made.stop_workers()
