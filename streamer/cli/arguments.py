@@ -192,7 +192,9 @@ def _add_replay(add: _Add) -> None:
     shape.add_argument("--prom", action="store_true", help="print the Prometheus text format")
     shape.add_argument("--json", action="store_true", help="print what /api/readings returns")
     replay.add_argument(
-        "--dead-letters", metavar="FILE", help="write the lines that are not counted, as JSON lines"
+        "--dead-letters",
+        metavar="FILE",
+        help="a new file for the lines that are not counted, as JSON lines",
     )
     _strict(replay)
     replay.add_argument(
