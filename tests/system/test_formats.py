@@ -3,8 +3,11 @@ registry does not have yet."""
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -93,6 +96,15 @@ async def counted(made: Bench, exporter: Exporter, accepted: int) -> dict[Any, f
     return dict(await until(is_there, f"{accepted} events are counted", made.said))
 
 
+async def checked(made: Bench) -> str:
+    """What `streamer check` prints."""
+    words = [sys.executable, "-m", "streamer", "check", "-c", str(made.config)]
+    done = await asyncio.to_thread(
+        subprocess.run, words, capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("kind", shortened(["plain", "apicurio"]))
 async def test_schemas_change_while_workers_run(
     kind: str, kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
@@ -142,6 +154,8 @@ async def test_schemas_change_while_workers_run(
             await produce(kafka, avro, last)
             found = await counted(made, exporter, len(some))
             await made.stop_workers()
+            assert "records decode" in await checked(made)
+    assert "schemas: cannot reach the schema registry" in await checked(made)
     without = [{k: v for k, v in event.items() if k != "arm"} for event in seen[700:]]
     right = expected(document, {avro: [*seen[:700], *without], proto: liked})
     assert len(right) > 100
