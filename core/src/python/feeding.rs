@@ -131,6 +131,7 @@ impl<'a> Feeding<'a> {
             None => log.next_offset = log.next_offset.max(found.next_offset),
             Some(_) => found.skipped.retain(|s| s.first < log.next_offset),
         }
+        found.skipped.retain(|s| s.first < s.end); // a damaged batch that was gone over before
         let skipped = found.skipped.iter();
         let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
         Ok((self.fed, last, skipped, unknown_schema))

@@ -159,6 +159,7 @@ impl Rekeyer {
             scratch.trim();
             self.scratch = scratch;
             let mut skipped = read?.skipped;
+            skipped.retain(|s| s.first < s.end);
             if let Some((offset, _)) = found.rest {
                 skipped.retain(|s| s.first < offset);
             }

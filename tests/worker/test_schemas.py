@@ -1,0 +1,127 @@
+"""A partition that meets a schema which the registry does not have: it waits, and nothing of what
+was fetched is lost or counted twice."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
+
+from streamer.ingest.hash_key import FIXED_KEY
+from streamer.kafka.chunk import Batches, Chunk, Records
+from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.journal import Journal
+from streamer.state.partition import Partition
+from streamer.state.worker_report import WorkerReport
+from streamer.worker.partition_task import PartitionTask, Phase
+from streamer.worker.schemas import SchemaFinder
+from tests.core.test_record_batches import stored
+from tests.support.encoded import AVRO, SOURCE, as_avro, as_json, events, wire
+from tests.support.registries import PlainRegistry, register
+from tests.support.workers import until
+
+AT_MS = 1_700_000_000_000
+EACH = 7
+"""Records of a batch."""
+
+
+def owned(settings: Settings) -> PartitionTask:
+    task = PartitionTask(0, settings, phase=Phase.OWNED)
+    task.partition = Partition(settings, Catalogue(settings), FIXED_KEY)
+    task.journal = Journal(task.partition, "claim")
+    task.epochs = {"web": 0}
+    return task
+
+
+def as_records(values: Sequence[bytes], first: int) -> Chunk:
+    offsets = np.arange(first, first + len(values))
+    content = Records("web", offsets, AT_MS + offsets, list(values))
+    return Chunk("web", 0, 0, content, AT_MS + first, first + len(values))
+
+
+def as_batches(values: Sequence[bytes], first: int) -> Chunk:
+    """Whole batches, of which the second is damaged."""
+    blob = b""
+    for at in range(0, len(values), EACH):
+        builder = DefaultRecordBatchBuilder(2, 0, False, -1, 0, 0, 1 << 30)
+        for i, value in enumerate(values[at : at + EACH]):
+            builder.append(i, AT_MS + first + at + i, None, value, [])
+        batch = bytearray(stored(bytes(builder.build()), first + at))
+        if first == 0 and at == EACH:
+            batch[-1] ^= 1
+        blob += bytes(batch)
+    content = Batches("web", blob, [], len(values))
+    return Chunk("web", 0, 0, content, AT_MS + first, first + len(values))
+
+
+def counters(task: PartitionTask) -> Any:
+    assert task.partition is not None
+    task.partition.refresh_user_sums()
+    log = task.partition.logs["web"]
+    return task.partition.core.counters(), task.partition.core.dimensions(), log.lost, log.gaps
+
+
+async def waits(report: WorkerReport) -> bool:
+    return "waits for a schema of web" in report.problems.get(0, "")
+
+
+@pytest.mark.parametrize("chunk_of", [as_records, as_batches])
+async def test_what_waits_for_a_schema_counts_once_it_is_there(
+    chunk_of: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.01)
+    made = events(6 * EACH, AT_MS)
+    with PlainRegistry() as registry:
+        first = register(registry.url, "web", json.dumps(AVRO), "AVRO")
+        source = {"topics": ["web"], **SOURCE}
+        avro = {**source, "format": "avro", "registry": registry.url}
+        task, plain = owned(parse({"sources": [avro]})), owned(parse({"sources": [source]}))
+        ids = [first + (n >= 2 * EACH + 3) + (n >= 4 * EACH) for n in range(len(made))]
+        values = [wire(i, as_avro(event)) for i, event in zip(ids, made, strict=True)]
+        for at in range(0, len(made), 2 * EACH):
+            task.offer(chunk_of(values[at : at + 2 * EACH], at))
+            plain.offer(chunk_of([as_json(event) for event in made[at : at + 2 * EACH]], at))
+        plain.apply(plain.take(1000, everything=True))
+        report, found = WorkerReport("w"), asyncio.Event()
+        finder, asked = SchemaFinder(task.settings, report, found.set), list[int]()
+        while task.apply(task.take(1000, everything=True)) or task.unknown_schema:
+            if task.unknown_schema is None:
+                break
+            assert task.take(1000, everything=True) == []
+            asked.append(task.unknown_schema[1])
+            finder.find(task)
+            if asked[-1] not in registry.schemas:
+                await until(lambda: waits(report), "it says what it waits for")
+                while asked[-1] not in registry.schemas:
+                    register(registry.url, "web", json.dumps(AVRO), "AVRO")
+            await asyncio.wait_for(found.wait(), 5)
+            found.clear()
+    assert asked == [first, first + 1, first + 2]
+    assert (task.unknown_schema, task.waiting, report.problems) == (None, 0, {})
+    assert "partition 0 goes on" in caplog.text
+    assert str(counters(task)) == str(counters(plain))
+
+
+async def test_a_schema_that_cannot_be_used_is_said_and_its_records_rejected(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with PlainRegistry() as registry:
+        number = register(registry.url, "web", '{"type": "nothing"}', "AVRO")
+        source = {"topics": ["web"], **SOURCE, "format": "avro", "registry": registry.url}
+        task = owned(parse({"sources": [source]}))
+        task.offer(as_records([wire(number, as_avro(event)) for event in events(3, AT_MS)], 0))
+        task.apply(task.take(1000, everything=True))
+        found = asyncio.Event()
+        SchemaFinder(task.settings, WorkerReport("w"), found.set).find(task)
+        await asyncio.wait_for(found.wait(), 5)
+        task.apply(task.take(1000, everything=True))
+    assert f"web: records of schema {number} are rejected: it cannot be used" in caplog.text
+    assert [letter.refusal.reason for letter in task.dead] == ["schema"] * 3
