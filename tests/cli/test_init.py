@@ -224,7 +224,10 @@ def test_what_is_not_sure_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     log = LOGS["nested"]()
     code, out, err = init(tmp_path / log.name, log.data, capsys)
     assert code == 0
-    assert "variant: env.tests[key=ranker].arm may be it, too" in err
+    doubt = "checkout (old, new) was taken; ranker (deep, base) is env.tests[key=ranker].arm"
+    assert f'# ? two experiments: {doubt}\nvariant = "env.tests[key=checkout].arm"\n' in out
+    doubts = [line for line in err.splitlines() if "not sure: " in line]
+    assert doubts[-1] == f"streamer: not sure: variant: two experiments: {doubt}"
     assert err.count("counted as {") == 5
     assert "would be counted (559 impressions, 236 clicks, 68 conversions), 143 ignored" in err
     assert "positions_from = 0" in out

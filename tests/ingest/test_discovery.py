@@ -167,3 +167,56 @@ def test_presets_that_know_no_kinds_get_them(preset: str) -> None:
     proposal = propose(samples, "a test")
     assert proposal.settings.sources[0].preset == preset
     assert tried(proposal.settings, samples).accepted == {"impressions": 1, "clicks": 0}
+
+
+def _in_experiments(lists: list[list[dict[str, str]]]) -> list[dict[str, Any]]:
+    event = {"event": "shown", "ts": MS, "sku": "a"}
+    return [{**event, "context": one} for one in lists]
+
+
+def test_arms_in_lists_are_found_by_the_name_of_the_experiment() -> None:
+    one = [[{"test_name": "ranker", "variant": "AB"[n % 2]}] for n in range(20)]
+    proposal = propose([sample(*_in_experiments(one))], "a test")
+    assert proposal.settings.sources[0].fields["variant"] == "context[test_name=ranker].variant"
+    assert not any("variant" in doubt for doubt in proposal.doubts)
+    two = [
+        [{"test_name": "ranker", "variant": "AB"[n % 2]}, {"test_name": "ui", "variant": "x"}]
+        for n in range(20)
+    ]
+    for n, pair in enumerate(two):
+        pair[1]["variant"] = "xy"[n % 3 > 0]
+        if n % 2:
+            pair.reverse()
+    proposal = propose([sample(*_in_experiments(two))], "a test")
+    doubt = "two experiments: ranker (A, B) was taken; ui (y, x) is context[test_name=ui].variant"
+    assert proposal.doubts[-1] == f"variant: {doubt}"
+    assert f'# ? {doubt}\nvariant = "context[test_name=ranker].variant"\n' in proposal.toml
+
+
+def test_arms_in_lists_without_names_are_guesses() -> None:
+    records = _in_experiments([[{"variant": "AB"[n % 2]}] for n in range(20)])
+    proposal = propose([sample(*records)], "a test")
+    doubt = "element [0] of a list: another order gives another experiment"
+    assert proposal.doubts[-1] == f"variant: {doubt}"
+    assert f'# ? {doubt}\nvariant = "context[0].variant"\n' in proposal.toml
+    records = _in_experiments([[{"variant": "AB"[n % 2]}, {"variant": "x"}] for n in range(20)])
+    proposal = propose([sample(*records)], "a test")
+    assert proposal.doubts[-1].startswith("variant: elements of context say arms, but no field")
+
+
+def test_ids_of_shown_items_tell_no_experiments_apart() -> None:
+    shown = [{"product_id": f"p{n % 3}", "variant": "red"} for n in range(9)]
+    profile = profile_of([{"event": "shown", "products": shown}] * 9)
+    assert not any("product_id=" in text_of(path) for path in profile.scalars)
+
+
+def test_other_dimensions_say_where_they_go() -> None:
+    long = "https://shop.example/catalogue/"
+    records = [
+        {"event": "shown", "ts": MS, "sku": "a", "page": {"kind": long + "xy"[n % 2]}}
+        for n in range(8)
+    ]
+    text = propose([sample(*records)], "a test").toml
+    assert "its line under [sources.fields], and [[dimensions]] with its name" in text
+    assert '# kind = "page.kind"' in text
+    assert "2 values: '…example/catalogue/x' 4, '…example/catalogue/y' 4" in text

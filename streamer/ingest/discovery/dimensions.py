@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from streamer.ingest.discovery.names import OTHER_NAMES, rank, words
+from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
 from streamer.settings.event_fields import KINDS, field_names
 from streamer.settings.labels import RESERVED
-from streamer.settings.paths import Path
+from streamer.settings.paths import Path, Where
 
-VARIANT = "variant"
 _SURFACES = (
     *("surface", "placement", "page_type", "platform", "device", "device_type", "campaign"),
     *("channel", "country", "app"),
 )
 """Names of dimensions that are worth a split, the best first."""
+_SHOWN, _MOST_OTHERS, _VALUE_CHARS = 4, 4, 20
+"""Values and arms that are shown, and their characters."""
 _CHOSEN = 2
 """Beside the experiment's."""
 _MOST_VALUES, _MOST_ARMS = 50, 10
-_LEAST_SHARE = 0.3
-_EXPERIMENTS = frozenset(words("experiment experiments exp ab abtest abtests test tests"))
+_LEAST_SHARE, _LEAST_EXPERIMENT = 0.3, 0.05
+"""Of the records; of one of several experiments in a list."""
+_NUMBERS = ("two", "three", "four", "five")
 _OURS = frozenset(name for kind in KINDS for name in field_names(kind))
+
+
+def cut(text: str) -> str:
+    """The end of a value: long ones often begin alike.
+
+    >>> cut("https://shop.example/women/shoes")
+    '…example/women/shoes'
+    """
+    return text if len(text) <= _VALUE_CHARS else "…" + text[1 - _VALUE_CHARS :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +48,7 @@ class Dimension:
     @property
     def values(self) -> str:
         """How often its most frequent values come, for people."""
-        shown = [f"{text[:20]!r} {n:,}" for text, n in self.seen.values.most_common(4)]
+        shown = [f"{cut(text)!r} {n:,}" for text, n in self.seen.values.most_common(_SHOWN)]
         return ", ".join(shown) + (", …" if self.seen.distinct > len(shown) else "")
 
 
@@ -47,8 +58,32 @@ class Dimensions:
 
     chosen: tuple[Dimension, ...]
     others: tuple[Dimension, ...]
-    arms: tuple[str, ...] = ()
-    """Paths of others that may say the arm of an experiment."""
+    arms: tuple[Dimension, ...] = ()
+    """Others that may say the arm of an experiment."""
+    unkeyed: tuple[str, ...] = ()
+    """Lists whose elements say arms, and nothing says of which experiment."""
+
+    @property
+    def variant_doubts(self) -> tuple[str, ...]:
+        """What is not sure about the experiment that was taken, or why none was."""
+        taken = next((one for one in self.chosen if one.name == VARIANT), None)
+        if taken is None:
+            lists = ", ".join(self.unkeyed)
+            why = f"elements of {lists} say arms, but no field of theirs names the experiment"
+            return (why if lists else "no field looks like the arm of an experiment",)
+        doubts = []
+        number = next((step for step in taken.path if isinstance(step, int)), None)
+        if number is not None:
+            doubts.append(f"element [{number}] of a list: another order gives another experiment")
+        if self.arms:
+            all_keyed = all(_experiment(one.path) for one in (taken, *self.arms))
+            what = "experiments" if all_keyed else "fields may be it"
+            count = dict(enumerate(_NUMBERS, 2)).get(1 + len(self.arms), str(1 + len(self.arms)))
+            others = [f"{_called(one)} is {text_of(one.path)}" for one in self.arms[:_MOST_OTHERS]]
+            more = len(self.arms) - len(others)
+            listed = "; ".join([*others, *([f"and {more} more"] if more else [])])
+            doubts.append(f"{count} {what}: {_called(taken)} was taken; {listed}")
+        return tuple(doubts)
 
 
 def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
@@ -56,15 +91,18 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
     often = [
         (path, seen)
         for path, seen in profile.scalars.items()
-        if path not in taken and _is_label(seen) and profile.share(path) >= _LEAST_SHARE
+        if path not in taken and _is_label(seen) and profile.share(path) >= _least(path)
     ]
-    few = [(path, seen) for path, seen in often if _is_dimension(seen)]
+    few = [
+        (path, seen)
+        for path, seen in often
+        if _is_dimension(seen) and profile.share(path) >= _LEAST_SHARE
+    ]
     names: set[str] = set()
     chosen: list[Dimension] = []
-    arms = [(place, len(p), p, s) for p, s in often if (place := _arm(p, s)) is not None]
+    arms = _arms(often)
     if arms:
-        arms.sort(key=lambda one: one[:2])
-        _, _, path, seen = arms[0]
+        path, seen = arms[0]
         chosen.append(Dimension(VARIANT, path, seen))
         names.add(VARIANT)
     ranked = [(place, len(p), p, s) for p, s in few if (place := _surface(p)) is not None]
@@ -74,8 +112,55 @@ def find_dimensions(profile: Profile, taken: Container[Path]) -> Dimensions:
     used = {one.path for one in chosen}
     others = [Dimension(_name(p, names), p, s) for p, s in few if p not in used]
     others.sort(key=lambda one: one.seen.distinct)
-    left = [text_of(path) for _, _, path, _ in arms[1:]]
-    return Dimensions(tuple(chosen), tuple(others), tuple(left))
+    left = tuple(Dimension(VARIANT, path, seen) for path, seen in arms[1:])
+    unkeyed = [
+        text_of(path)
+        for path, elements in profile.lists.items()
+        if not _are_items(elements) and _arms(elements.scalars.items())
+    ]
+    return Dimensions(tuple(chosen), tuple(others), left, tuple(unkeyed))
+
+
+def _are_items(elements: Profile) -> bool:
+    wanted = ("item_id", *OTHER_NAMES["item_id"])
+    return any(rank(names_of(path), wanted) is not None for path in elements.scalars)
+
+
+def _least(path: Path) -> float:
+    """In which share of the records a field must be."""
+    return _LEAST_EXPERIMENT if _experiment(path) else _LEAST_SHARE
+
+
+def _experiment(path: Path) -> str | None:
+    """The text by which an element of a list is found, where it is one."""
+    return next((step.equals for step in path if isinstance(step, Where)), None)
+
+
+def _called(arm: Dimension) -> str:
+    """The experiment of an arm, with its most frequent arms, for people."""
+    some = [cut(text) for text, _ in arm.seen.values.most_common(_SHOWN)]
+    more = ", …" if arm.seen.distinct > len(some) else ""
+    return f"{_experiment(arm.path) or text_of(arm.path)} ({', '.join(some)}{more})"
+
+
+def _arms(some: Iterable[tuple[Path, Seen]]) -> list[tuple[Path, Seen]]:
+    """Those that may say the arm of an experiment, the most likely first; without elements by
+    number of lists whose elements are told apart by a key."""
+    ranked = [(place, len(p), -s.count, p, s) for p, s in some if (place := _arm(p, s)) is not None]
+    keyed = {
+        path[: path.index(step)]
+        for *_, path, _ in ranked
+        for step in path
+        if isinstance(step, Where)
+    }
+    numbered = {
+        path
+        for *_, path, _ in ranked
+        for at, step in enumerate(path)
+        if isinstance(step, int) and path[:at] in keyed
+    }
+    ranked.sort(key=lambda one: one[:3])
+    return [(path, seen) for *_, path, seen in ranked if path not in numbered]
 
 
 def _is_label(seen: Seen) -> bool:
@@ -93,7 +178,7 @@ def _arm(path: Path, seen: Seen) -> int | None:
     place = rank(names_of(path), (VARIANT, *OTHER_NAMES[VARIANT]))
     if place is not None:
         return place
-    is_near = any(_EXPERIMENTS & set(words(name)) for name in names_of(path))
+    is_near = any(EXPERIMENTS & set(words(name)) for name in names_of(path))
     return 100 if is_near and not seen.is_numeric and _is_dimension(seen) else None
 
 

@@ -6,6 +6,11 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
+VARIANT = "variant"
+EXPERIMENTS = frozenset(
+    {"experiment", "experiments", "exp", "ab", "abtest", "abtests", "test", "tests"}
+)
+"""Words in names around the arm of an experiment."""
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "type": ("event", "event_type", "event_name", "kind", "name", "action", "interaction", "verb"),
     "ts": (

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamer.ingest.discovery.names import EXPERIMENTS, OTHER_NAMES, VARIANT, rank, words
 from streamer.ingest.timestamps import unit_of
 from streamer.settings import limits
 from streamer.settings.paths import Path, Where
@@ -15,7 +16,11 @@ from streamer.settings.paths import Path, Where
 _RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][+-]?\d+)?")
 _KEYS = ("key", "name", "experiment", "experiment_id", "test")
-"""Fields by which elements of a list may be told apart."""
+"""Fields by which elements of a list may be told apart, whatever else they hold."""
+_LIKE_KEYS = ("name", "id", "key", "slug")
+"""Last words of other names of fields that tell apart experiments: ``test_name``."""
+_MOST_KEYS = 20
+"""Values of such a field."""
 _UNITS = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _GENERIC = frozenset(
     {"value", "string_value", "int_value", "float_value", "double_value", "text", "string", "int"}
@@ -94,22 +99,59 @@ class Profile:
 
 def profile_of(objects: Iterable[Mapping[str, Any]]) -> Profile:
     """A profile of parsed objects."""
+    objects, keys = list(objects), dict[Path, str]()
+    made = _profile(objects, keys)
+    for path, elements in made.lists.items():
+        if key := _key_of_experiments(path, elements):
+            keys[path] = key
+    return _profile(objects, keys) if keys else made
+
+
+def _profile(objects: Iterable[Mapping[str, Any]], keys: Mapping[Path, str]) -> Profile:
+    """``keys``: list → the field that tells its elements apart, where it is none of ``_KEYS``."""
     made = Profile()
     for one in objects:
         made.records += 1
-        _add(made, (), one)
+        _add(made, (), one, keys)
     return made
 
 
-def _add(to: Profile, path: Path, value: Any) -> None:
+def _key_of_experiments(path: Path, elements: Profile) -> str | None:
+    """The field that names the experiment of an element, where a list is one of experiments: of
+    texts, few of them, in nearly all elements."""
+    names = [step[0] for step in elements.scalars if len(step) == 1 and isinstance(step[0], str)]
+    items = ("item_id", *OTHER_NAMES["item_id"])
+    is_items = rank(names_of(path), ("items", *OTHER_NAMES["items"])) is not None
+    if is_items or any(name in _KEYS or rank([name], items) is not None for name in names):
+        return None
+    has_arm = any(rank([name], (VARIANT, *OTHER_NAMES[VARIANT])) is not None for name in names)
+    found = []
+    for name in names:
+        seen, own = elements.scalars[(name,)], words(name)
+        about = EXPERIMENTS.intersection(own) or EXPERIMENTS.intersection(words(text_of(path)))
+        is_key = own[-1:] and own[-1] in _LIKE_KEYS and "=" not in name and "]" not in name
+        is_arm = rank(["".join(own[:-1])], (VARIANT, *OTHER_NAMES[VARIANT], "group")) is not None
+        is_often = elements.share((name,)) > 0.9 and seen.texts == seen.count
+        if (
+            is_key
+            and not is_arm
+            and is_often
+            and seen.distinct <= _MOST_KEYS
+            and (has_arm or about)
+        ):
+            found.append((not EXPERIMENTS & set(own), _LIKE_KEYS.index(own[-1]), name))
+    return min(found)[2] if found else None
+
+
+def _add(to: Profile, path: Path, value: Any, keys: Mapping[Path, str]) -> None:
     if len(path) > limits.MAX_DEPTH:
         return
     if isinstance(value, Mapping):
         for name, inner in value.items():
             if name and '"' not in name:  # no path leads to others
-                _add(to, (*path, name), inner)
+                _add(to, (*path, name), inner, keys)
     elif isinstance(value, list):
-        _add_list(to, path, value)
+        _add_list(to, path, value, keys)
     elif value is not None and value != "":
         known = to.scalars.get(path)
         if known is None:
@@ -119,7 +161,7 @@ def _add(to: Profile, path: Path, value: Any) -> None:
         known.add(value)
 
 
-def _add_list(to: Profile, path: Path, values: list[Any]) -> None:
+def _add_list(to: Profile, path: Path, values: list[Any], keys: Mapping[Path, str]) -> None:
     some = values[: limits.DISCOVERED_ELEMENTS]
     objects = [x for x in some if isinstance(x, Mapping)]
     if not objects:
@@ -133,18 +175,18 @@ def _add_list(to: Profile, path: Path, values: list[Any]) -> None:
         inner = to.lists.setdefault(path, Profile())
         for one in objects:
             inner.records += 1
-            _add(inner, (), one)
+            _add(inner, (), one, {})
     for one in objects:
-        for step in _steps_of(one):
+        for step in _steps_of(one, [keys[path]] if path in keys else _KEYS):
             own = {name: x for name, x in one.items() if name != step.key}
-            _add(to, (*path, step), own)
+            _add(to, (*path, step), own, keys)
     if len(values) == 1:
-        _add(to, (*path, 0), objects[0])
+        _add(to, (*path, 0), objects[0], keys)
 
 
-def _steps_of(element: Mapping[str, Any]) -> Iterator[Where]:
+def _steps_of(element: Mapping[str, Any], keys: Iterable[str]) -> Iterator[Where]:
     """The key that tells an element of a list from the others, where it has one."""
-    for key in _KEYS:
+    for key in keys:
         value = element.get(key)
         if isinstance(value, str) and 0 < len(value) <= limits.MAX_LABEL_CHARS and "]" not in value:
             yield Where(key, value)

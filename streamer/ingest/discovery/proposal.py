@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamer.errors import SettingsError
-from streamer.ingest.discovery.dimensions import VARIANT, Dimensions, find_dimensions
+from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions
+from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile
 from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
 from streamer.ingest.discovery.writing import comment, toml_value, written
@@ -78,18 +79,21 @@ def _proposed(
             shape.is_ours = False
     dimensions = _dimensions(shapes)
     doubts = [*doubts_before, *_doubts(shapes)]
-    doubts += [f"variant: {path} may be it, too" for of in dimensions for path in of.arms]
-    if not any(one.name == VARIANT for of in dimensions for one in of.chosen):
-        doubts.append("variant: no field looks like the arm of an experiment")
+    known = [of for of in dimensions if any(one.name == VARIANT for one in of.chosen)]
+    of_variant = [doubt for of in known or dimensions for doubt in of.variant_doubts]
     head = [
         comment(f"Proposed by `streamer init` from {origin}: what is marked with ? is a guess.")
     ]
+    of_variant = [f"variant: {doubt}" for doubt in dict.fromkeys(of_variant)]
     in_source = {doubt for shape in shapes for doubt in shape.doubts}
+    doubts += [] if known else of_variant
     head += [comment(f"? {doubt}") for doubt in doubts if doubt not in in_source]
     if brokers is not None:
         head += ["", "[kafka]", f"brokers = {toml_value(brokers)}"]
     text = "\n".join(head) + "\n\n" + written(shapes, dimensions)
-    return Proposal(text, parse(tomllib.loads(text)), tuple(shapes), tuple(doubts))
+    return Proposal(
+        text, parse(tomllib.loads(text)), tuple(shapes), (*doubts, *(of_variant if known else ()))
+    )
 
 
 def _doubts(shapes: Sequence[Shape]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamer.ingest.discovery.dimensions import Dimension, Dimensions
 from streamer.ingest.discovery.kinds import Value
+from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.presets import source_of
 from streamer.ingest.discovery.profile import text_of
 from streamer.ingest.discovery.shapes import Shape
@@ -57,7 +58,7 @@ def written(shapes: Sequence[Shape], dimensions: Sequence[Dimensions]) -> str:
 
 
 def _line(text: str, note: str = "") -> str:
-    return f"{text:<{_WIDTH}}{comment(note)}" if note else text
+    return f"{text:<{_WIDTH - 1}} {comment(note)}" if note else text
 
 
 def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
@@ -84,9 +85,8 @@ def _source(shape: Shape, dimensions: Dimensions) -> Iterator[str]:
         if one.path != (one.name,) or shape.preset is not None:
             base[one.name] = text_of(one.path)
     is_plain = shape.preset is None
-    yield from _table(
-        "sources.fields", {n: said for n, said in base.items() if said != n or not is_plain}
-    )
+    said_here = {n: said for n, said in base.items() if said != n or not is_plain}
+    yield from _table("sources.fields", said_here, dimensions.variant_doubts)
     for kind in _KINDS:
         if kind != first and kind in shape.fields:
             yield from _table(f"sources.{kind}.fields", _overrides(shape, kind, base))
@@ -106,10 +106,16 @@ def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict
     return found
 
 
-def _table(name: str, fields: Mapping[str, FieldSource]) -> Iterator[str]:
+def _table(
+    name: str, fields: Mapping[str, FieldSource], of_variant: Sequence[str] = ()
+) -> Iterator[str]:
+    """``of_variant``: what is not sure about the arm."""
     if fields:
         yield from ("", f"[{name}]")
-        yield from (f"{ours} = {toml_value(said)}" for ours, said in fields.items())
+    for ours, said in fields.items():
+        if ours == VARIANT:
+            yield from (comment(f"? {doubt}") for doubt in of_variant)
+        yield f"{ours} = {toml_value(said)}"
 
 
 def _kind(shape: Shape) -> Iterator[str]:
@@ -164,15 +170,24 @@ def _dimensions(found: Sequence[Dimensions]) -> Iterator[str]:
     for of_shape in found:
         chosen |= {one.name: one for one in of_shape.chosen if one.name not in chosen}
         others |= {one.name: one for one in of_shape.others if one.name not in others}
+    doubts = [d for of in found if _is_bare(of) for d in of.variant_doubts]
     for one in chosen.values():
         yield from ("", "[[dimensions]]")
+        if one.name == VARIANT:
+            yield from (comment(f"? {doubt}") for doubt in dict.fromkeys(doubts))
         yield _line(f"name = {toml_value(one.name)}", one.values)
     left = [one for one in others.values() if one.name not in chosen]
     if left:
         yield ""
-        yield comment("Others that numbers could be split by (add [[dimensions]], and the path):")
+        yield comment(
+            "To split by one of these: its line under [sources.fields], and [[dimensions]] with "
+            "its name"
+        )
         for one in left[:_MOST_OTHERS]:
-            where = (
-                "" if one.path == (one.name,) else f"{one.name} = {toml_value(text_of(one.path))}: "
-            )
-            yield comment(f"  {where or one.name + ': '}{one.seen.distinct} values: {one.values}")
+            line = f"# {one.name} = {toml_value(text_of(one.path))}"
+            yield _line(line, f"{one.seen.distinct} values: {one.values}")
+
+
+def _is_bare(found: Dimensions) -> bool:
+    """Whether the arm stands under our name, so that no line of a source says where."""
+    return any(one.name == VARIANT and one.path == (VARIANT,) for one in found.chosen)
