@@ -107,8 +107,9 @@ def _json_line(dead: Dead, settings: Settings, explainer: Explainer) -> bytes:
     A line that belongs to no topic has the topic "", and partition and offset -1.
     Of a line longer than ``limits.MAX_LINE_BYTES`` only that much was read: ``cut`` says so.
     """
+    log = settings.logs.get(dead.topic)
     letter: dict[str, str | int | bool] = {
-        "topic": settings.kafka.topics.by_kind.get(dead.topic, ""),
+        "topic": "" if log is None else log.topic,
         "partition": dead.partition,
         "offset": dead.offset,
         **asdict(explainer.explain(dead.topic, dead.value, dead.reason)),

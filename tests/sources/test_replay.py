@@ -115,6 +115,23 @@ def test_dead_letters_are_unchanged(tmp_path: Path) -> None:
     assert bad[5].startswith(cut["value"].encode())
 
 
+def test_dead_letters_of_sources_name_their_topic(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, letters, config = (tmp_path / name for name in ("web.ndjson", "dead", "streamer.toml"))
+    config.write_text(
+        '[[sources]]\ntopics = ["web"]\n[sources.kind]\nfixed = "click"\n'
+        '[sources.fields]\nitem_id = "sku"\n'
+    )
+    good = b'{"ts":1700000000000,"user_id":"u1","sku":"i1"}'
+    path.write_bytes(b"\n".join([good, b'{"ts":1700000000000}', b"not json"]))
+    assert main.main(["replay", str(path), "-c", str(config), "--dead-letters", str(letters)]) == 1
+    assert "not counted, web: 1 item_id" in capsys.readouterr().err
+    found = [json.loads(line) for line in letters.read_bytes().splitlines()]
+    places = [(x["topic"], x["partition"], x["offset"], x["reason"]) for x in found]
+    assert places == [("web", 0, 1, "item_id"), ("web", 0, 2, "json")]
+
+
 OWN_NAMES = b'{"event":"view","time":"2023-11-14T22:13:20Z","sku":"i1","uid":"u1"}'
 
 
