@@ -143,7 +143,7 @@ def _add_init(add: _Add) -> None:
     init.add_argument("files", nargs="*", metavar="FILE", help=_FILES)
     init.add_argument("--brokers", metavar="HOST:PORT", help="look at topics of this cluster")
     init.add_argument(
-        "--topic", action="append", metavar="NAME", help="look at this topic (default: at all)"
+        "--topic", action="append", metavar="NAME", help="look at this topic (default: all topics)"
     )
     init.add_argument(
         "--registry", metavar="URL", help="schema registry of topics in Avro or Protobuf"

@@ -78,11 +78,13 @@ def _write(proposal: Proposal, out: Path | None) -> None:
 
 def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) -> Iterator[str]:
     """What the records would be, some of them, and what is not sure."""
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in made.accepted.items()) or "none"
+    names = {"sessions": "session events"}
+    kinds = [f"{n:,} {names.get(kind, kind)}" for kind, n in made.accepted.items() if n]
+    counted = ", ".join(kinds) or "none"
     refused = len(made.refused)
     ignored = f", {made.ignored:,} ignored" if made.ignored else ""
     more = f", {refused:,} refused" if refused else ""
-    yield f"of {made.records:,} records {made.total:,} would be counted ({kinds}){ignored}{more}"
+    yield f"of {made.records:,} records {made.total:,} would be counted ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"
     for line in as_counted(proposal.settings, samples, _SHOWN):
@@ -94,9 +96,10 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
 
 def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:
     name = out or "streamer.toml"
-    if args.files:
-        yield f"next: streamer replay {' '.join(args.files)} -c {name}"
-    else:
-        if args.config:
-            yield f"its security is not written: copy [kafka] of {args.config}"
-        yield f"next: streamer check -c {name}"
+    first = "" if out else f"save this as {name}"
+    if not args.files and args.config:
+        yield f"its security is not written: copy [kafka] of {args.config}"
+    command = f"streamer replay {' '.join(args.files)}" if args.files else "streamer check"
+    then = "" if STDIN in args.files else f"{command} -c {name}"
+    if first or then:
+        yield f"next: {', then '.join(step for step in (first, then) if step)}"

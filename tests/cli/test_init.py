@@ -4,6 +4,7 @@ equal the truth that each log was made from."""
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import tomllib
 import uuid
@@ -281,6 +282,25 @@ def test_an_existing_file_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFi
 def test_files_or_topics_are_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", *words]) == 2
     assert "name FILEs, or a cluster with --brokers" in capsys.readouterr().err
+
+
+def test_what_to_do_next_names_files_that_are_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = b'{"event":"page_view","ts":1700000000000,"user_id":"u","session_id":"s"}\n'
+    path, out = tmp_path / "log.ndjson", tmp_path / "mine.toml"
+    _, _, err = init(path, line * 3, capsys)
+    assert "of 3 records 3 would be counted (3 session events)" in err
+    replay = f"streamer replay {path} -c"
+    assert f"next: save this as streamer.toml, then {replay} streamer.toml\n" in err
+    assert main(["init", str(path), "-o", str(out)]) == 0
+    assert f"next: {replay} {out}\n" in capsys.readouterr().err
+    for more, said in (([], "next: save this as streamer.toml\n"), (["-o", f"{out}2"], "")):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(line * 3)))
+        assert main(["init", "-", *more]) == 0
+        err = capsys.readouterr().err
+        assert said in err
+        assert "replay" not in err
 
 
 def test_where_nothing_would_count_the_exit_code_says_so(
