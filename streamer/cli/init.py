@@ -84,7 +84,8 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     refused = len(made.refused)
     ignored = f", {made.ignored:,} ignored" if made.ignored else ""
     more = f", {refused:,} refused" if refused else ""
-    yield f"of {made.records:,} records {made.total:,} would be counted ({counted}){ignored}{more}"
+    head = f"of {made.records:,} records looked at {made.total:,} would be counted"
+    yield f"{head} ({counted}){ignored}{more}"
     for reason, n in made.reasons.most_common(_REASONS):
         yield f"refused: {n:,} {reason}"
     for line in as_counted(proposal.settings, samples, _SHOWN):

@@ -179,7 +179,7 @@ def test_encoded_topics_are_proposed_by_their_schemas(
         (source,) = parse(tomllib.loads(said.out)).sources
         assert source.format == data_format
         assert (source.schemas is None) == (data_format == "json-schema")
-    assert "of 60 records 60 would be counted" in said.err
+    assert "of 60 records looked at 60 would be counted" in said.err
     assert main(["init", str(path)]) == 0
     plain = tomllib.loads(capsys.readouterr().out)["sources"][0]
     found = tomllib.loads(said.out)["sources"][0]
@@ -290,7 +290,7 @@ def test_what_to_do_next_names_files_that_are_there(
     line = b'{"event":"page_view","ts":1700000000000,"user_id":"u","session_id":"s"}\n'
     path, out = tmp_path / "log.ndjson", tmp_path / "mine.toml"
     _, _, err = init(path, line * 3, capsys)
-    assert "of 3 records 3 would be counted (3 session events)" in err
+    assert "of 3 records looked at 3 would be counted (3 session events)" in err
     replay = f"streamer replay {path} -c"
     assert f"next: save this as streamer.toml, then {replay} streamer.toml\n" in err
     assert main(["init", str(path), "-o", str(out)]) == 0
@@ -309,7 +309,7 @@ def test_where_nothing_would_count_the_exit_code_says_so(
     code, out, err = init(tmp_path / "a.ndjson", b'{"colour":"red"}\n' * 9, capsys)
     assert code == 1
     parse(tomllib.loads(out))
-    assert "of 9 records 0 would be counted (none), 9 refused" in err
+    assert "of 9 records looked at 0 would be counted (none), 9 refused" in err
     assert "not sure: ts: no field looks like the time of the event" in err
     code, out, err = init(tmp_path / "b.ndjson", b"no json\n", capsys)
     assert (code, out) == (2, "")
