@@ -15,7 +15,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 
 use crate::columns::Columns;
 use crate::counting::panes;
@@ -28,7 +28,7 @@ use arrays::{as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
 use given::{Beside, GivenRecords};
-use names::{RejectedRecord, log_of, overflow, table_of};
+use names::{RejectedRecord, handed_over, log_of, overflow, table_of};
 use state::{labels_of, panes_mut, panes_of};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
@@ -100,10 +100,8 @@ impl Core {
     /// Makes a schema of a log known, or its records rejected. ValueError: it cannot be used.
     fn set_schema(&mut self, log: &str, id: u32, schema: Option<SchemaText>) -> PyResult<()> {
         let source = self.partition.logs[log_of(&self.partition, log)?].source;
-        let format = self.decoder.format(source);
-        format
-            .set(id, schema.as_ref())
-            .map_err(PyValueError::new_err)
+        let set = self.decoder.format(source).set(id, schema.as_ref());
+        set.map_err(PyValueError::new_err)
     }
 
     /// What was fed is taken in; `at_end`: logs of which everything was read.
@@ -132,13 +130,10 @@ impl Core {
     /// headers; and how many more there were, for which there was no room.
     fn take_rejected<'py>(&mut self, py: Python<'py>) -> (Vec<RejectedRecord<'py>>, u64) {
         let (rejected, omitted) = self.partition.rejected.take();
-        let kept = rejected.iter().map(|x| {
-            let bytes = |of: Option<&[u8]>| of.map(|bytes| PyBytes::new(py, bytes));
-            let (value, key) = (bytes(x.value.as_deref()), bytes(x.key.as_deref()));
-            let log = self.partition.logs[x.log].name.clone();
-            let headers = PyBytes::new(py, &x.headers);
-            (log, x.offset, x.timestamp_ms, x.reason, value, key, headers)
-        });
+        let logs = &self.partition.logs;
+        let kept = rejected
+            .iter()
+            .map(|x| handed_over(py, &logs[x.log].name, x));
         (kept.collect(), omitted)
     }
 
@@ -348,7 +343,8 @@ impl Core {
         Ok(self.partition.horizon_ms(table_of(&self.partition, table)?))
     }
 
-    /// What is stored of the rows with numbers (or epochs) in [first, end), and their latest time.
+    /// What is stored of the rows with numbers (or epochs) in [first, end), and the time by which a
+    /// blob of them leaves.
     fn rows<'py>(
         &self,
         py: Python<'py>,
@@ -358,8 +354,9 @@ impl Core {
     ) -> PyResult<(Bound<'py, PyDict>, i64)> {
         let (table, partition) = (table_of(&self.partition, table)?, &self.partition);
         let columns = py.detach(|| partition.rows(table, first, end));
-        let latest_ms = table.latest_ms(&columns).map_err(PyValueError::new_err)?;
-        Ok((as_arrays(py, columns)?, latest_ms))
+        let leaves_ms = partition.leaves_ms(table, (first, end), &columns);
+        let leaves_ms = leaves_ms.map_err(PyValueError::new_err)?;
+        Ok((as_arrays(py, columns)?, leaves_ms))
     }
 
     /// How many rows last changed from each of these epochs on, before the next; None for logs.

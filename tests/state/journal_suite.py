@@ -157,6 +157,31 @@ class JournalSuite:
             await take_over(store, run, 0)
             assert canonical(run.engines.partitions[0]) == before, i
 
+    @pytest.mark.parametrize("fan_in", [2, 1000])
+    async def test_old_impressions_that_are_clicked_late_leave_no_gap(
+        self, store: Store, fan_in: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A blob of impressions alone that were old when they were clicked stays until the newer
+        ones before them have left, too."""
+        monkeypatch.setattr(limits, "BLOB_FAN_IN", fan_in)
+        settings = parse(
+            {"attribution": {"click": "10m", "conversion": "10m"}, "time": {"max_lateness": "1m"}}
+        )
+        run = await start(store, settings, 1)
+        for number in range(130):
+            at = 10**12 + 20_000 * number
+            clicked = number - 26 * (number % 2)  # this one, and the next time an old one
+            events = (("impressions", number), ("conversions", "nobody"), ("clicks", clicked))
+            for kind, user in events:
+                partition = run.engines.partitions[0]
+                value = b'{"ts":%d,"user_id":"%b","item_id":"i"}' % (at, str(user).encode())
+                record = LogRecord(kind, 0, partition.logs[kind].next_offset, at, value)
+                run.engines.feed(Chunk(kind, 0, [record]))
+            await commit(store, run, 0)
+            before = canonical(run.engines.partitions[0])
+            await take_over(store, run, 0)
+            assert canonical(run.engines.partitions[0]) == before, number
+
     async def test_blobs_merge_and_leave(
         self, store: Store, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -9,6 +9,7 @@ use smallvec::{SmallVec, smallvec};
 use crate::attribution::pair_log::{Age, Link, OfPair, PairLog};
 use crate::columns::LoadError;
 use crate::log::NO_ROW;
+use crate::partition::admission::NEVER;
 use crate::slates::NO_SLATE;
 
 /// The time of the first feedback of an impression that has none.
@@ -56,6 +57,8 @@ pub struct Retained {
     link: Link,
     /// Epoch in which what is stored of it last changed.
     pub epoch: u32,
+    /// The latest time of this row and of those before it, which leave first.
+    leaves_ms: i64,
     /// Feedback of each kind, conversions last; then what is final of it.
     counts: SmallVec<[u32; 4]>,
 }
@@ -83,6 +86,7 @@ impl Retained {
             outcome: Outcome::default(),
             link: Link::default(),
             epoch: 0,
+            leaves_ms: event_ms,
             counts: SmallVec::new(),
         }
     }
@@ -114,6 +118,8 @@ pub struct RetainedImpressions {
     pub epoch: u32,
     /// What is added to the number of a row: those that were loaded keep theirs.
     first_id: u64,
+    /// The latest time of all rows that were added.
+    latest_ms: i64,
 }
 
 impl RetainedImpressions {
@@ -127,14 +133,29 @@ impl RetainedImpressions {
             sealed: None,
             epoch: 1,
             first_id: 0,
+            latest_ms: NEVER,
         }
     }
 
     pub fn push(&mut self, mut row: Retained) -> u32 {
         row.counts = smallvec![0; 2 * self.kinds];
-        let added = self.rows.push(row);
+        let added = self.add(row);
         self.touch(added);
         added
+    }
+
+    fn add(&mut self, mut row: Retained) -> u32 {
+        self.latest_ms = self.latest_ms.max(row.event_ms);
+        row.leaves_ms = self.latest_ms;
+        self.rows.push(row)
+    }
+
+    /// When rows that last changed in the epochs [first, end) have all left, as a time of theirs:
+    /// rows leave in the order of their numbers, an old one not before the newer one ahead of it.
+    pub fn leaves_ms(&self, first: u32, end: u32) -> i64 {
+        let rows = self.versions(first, end);
+        let times = rows.iter().map(|(_, _, row)| row.leaves_ms);
+        times.max().unwrap_or(0)
     }
 
     pub fn get(&self, row: u32) -> Option<&Retained> {
@@ -212,7 +233,7 @@ impl RetainedImpressions {
         }
         row.counts = counts.iter().chain(counts).copied().collect();
         row.first_ms = row.final_first_ms;
-        Ok(self.rows.push(row))
+        Ok(self.add(row))
     }
 
     /// Rows that last changed in the epochs [first, end), with their numbers and what refers to

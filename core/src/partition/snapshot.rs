@@ -6,7 +6,7 @@
 
 use crate::attribution::pair_log::OfPair;
 use crate::changes::Kind;
-use crate::columns::{Columns, StoredRow};
+use crate::columns::{Columns, LoadError, StoredRow};
 use crate::counting::intervals::{Row, Summary};
 use crate::counting::viewings::Report;
 use crate::custom::Values;
@@ -104,6 +104,20 @@ impl Partition {
                 users.map_or_else(Columns::default, |users| users.changed(since, until))
             }
             Table::OfExperiments(table) => self.counting.experiments.changed(table, since, until),
+        }
+    }
+
+    /// The time by which a blob of these rows leaves; 0 where it leaves by number.
+    pub fn leaves_ms(
+        &self,
+        table: Table,
+        (first, end): (u64, u64),
+        rows: &Columns,
+    ) -> Result<i64, LoadError> {
+        let (since, until) = (first as u32, end.min(u64::from(u32::MAX)) as u32);
+        match table {
+            Table::Retained => Ok(self.attribution.retained.leaves_ms(since, until)),
+            _ => table.latest_ms(rows),
         }
     }
 

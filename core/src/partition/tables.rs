@@ -50,7 +50,7 @@ impl Table {
         }
     }
 
-    /// The latest time of stored rows, by which a blob of them leaves; 0 where it leaves by number.
+    /// The latest time of stored rows; 0 where they leave by number.
     pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
         match self {
             Self::EventIds(_) | Self::Impressions => Ok(0),
