@@ -211,14 +211,14 @@ class Core:
 _Written = tuple[int, bytes | None, bytes]
 _Rekeyed = tuple[
     list[tuple[int, int, list[_Written]]],
-    list[tuple[int, int, str, bytes | None, bytes | None, bytes]],
+    list[tuple[str, int, int, str, bytes | None, bytes | None, bytes]],
     int,
     tuple[int, int] | None,
     int | None,
     list[_Skipped],
 ]
 """What became of some records: by number of the kind of events (in the order of ``KINDS``) and
-partition the timestamp, key and value of what is to be written; offset, timestamp, reason,
+partition the timestamp, key and value of what is to be written; log, offset, timestamp, reason,
 value, key and headers of what is rejected; how many are ignored; offset and timestamp of the first
 record that is newer than wanted, or whose schema is not known; the id of that; and skipped
 ranges."""

@@ -30,7 +30,7 @@ BATCH_BYTES = 512 * 1024
 """Of a record batch that is written; brokers take 1 MB by default."""
 _CLOSE_SECONDS = 10.0
 _Written = tuple[int, int, list[tuple[int, bytes | None, bytes]]]
-_Refused = tuple[int, int, str, bytes | None, bytes | None, bytes]
+_Rejected = tuple[str, int, int, str, bytes | None, bytes | None, bytes]
 _Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
 
 
@@ -94,17 +94,17 @@ class RekeyedPartition:
         if self._unknown_schema is not None and not await self._find_schema(self._unknown_schema):
             return
         found = await asyncio.to_thread(self._rewritten, chunk, until_ms)
-        written, refused, ignored, rest, self._unknown_schema, skipped = found
+        written, rejected, ignored, rest, self._unknown_schema, skipped = found
         if rest is None:
             self.chunk, self.head_ms = None, min(until_ms, self._newest(written))
             end = chunk.end_offset
         else:
             end, self.head_ms = rest
         if end > self.next_offset:
-            await self._commit(end, written, [self._letter(one) for one in refused])
+            await self._commit(end, written, [self._letter(one) for one in rejected])
         self.next_offset = end
         self.written += sum(len(rows) for *_, rows in written)
-        self.rejected += len(refused)
+        self.rejected += len(rejected)
         self.ignored += ignored
         self.skipped += skipped
 
@@ -147,11 +147,10 @@ class RekeyedPartition:
             *(content.values, content.beside, at, until_ms),
         )
 
-    def _letter(self, refused: _Refused) -> Parcel:
-        offset, record_ms, reason, value, key, headers = refused
-        topic, number = self.tp.topic, self.tp.partition
+    def _letter(self, rejected: _Rejected) -> Parcel:
+        topic, offset, record_ms, reason, value, key, headers = rejected
         refusal = self._explainer.explain(topic, value, reason, (key, headers, record_ms))
-        return Parcel(DeadLetter(topic, number, offset, refusal, value)).fitting()
+        return Parcel(DeadLetter(topic, self.tp.partition, offset, refusal, value)).fitting()
 
     async def _commit(
         self, offset: int, written: Iterable[_Written] = (), letters: Sequence[Parcel] = ()

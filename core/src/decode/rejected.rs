@@ -10,7 +10,7 @@ use crate::kafka::Record;
 /// A record that does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
-    /// Place of its log in the partition.
+    /// Place of its log.
     pub log: usize,
     pub offset: i64,
     pub timestamp_ms: i64,
@@ -19,6 +19,21 @@ pub struct Rejected {
     pub value: Option<Box<[u8]>>,
     pub key: Option<Box<[u8]>>,
     pub headers: Box<[u8]>,
+}
+
+impl Rejected {
+    /// A record of a log.
+    pub fn of(log: usize, record: &Record, reason: &'static str) -> Self {
+        Self {
+            log,
+            offset: record.offset,
+            timestamp_ms: record.timestamp_ms,
+            reason,
+            value: record.value.map(Into::into),
+            key: record.key.map(Into::into),
+            headers: record.headers.into(),
+        }
+    }
 }
 
 /// How much of what is fetched may be kept.
@@ -97,15 +112,7 @@ impl RejectedRecords {
         }
         room.records -= 1;
         room.bytes -= bytes;
-        self.kept.push(Rejected {
-            log,
-            offset: record.offset,
-            timestamp_ms: record.timestamp_ms,
-            reason,
-            value: record.value.map(Into::into),
-            key: record.key.map(Into::into),
-            headers: record.headers.into(),
-        });
+        self.kept.push(Rejected::of(log, record, reason));
     }
 
     /// What was kept, and how many records were not.

@@ -63,8 +63,11 @@ impl Schema {
         if levels == 0 {
             return Some((self.0.messages().next()?, rest));
         }
+        if levels > MAX_LEVELS {
+            return None;
+        }
         let mut message: Option<MessageDescriptor> = None;
-        for _ in 0..levels.min(MAX_LEVELS + 1) {
+        for _ in 0..levels {
             let place = usize::try_from(varint(&mut rest)?).ok()?;
             message = match message {
                 None => self.0.messages().nth(place),
@@ -72,7 +75,7 @@ impl Schema {
             };
             message.as_ref()?;
         }
-        (levels <= MAX_LEVELS).then_some((message?, rest))
+        Some((message?, rest))
     }
 }
 

@@ -6,6 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::counting::panes::Overflow;
 use crate::decode::Decoder;
+use crate::decode::rejected::Rejected;
 use crate::partition::Partition;
 use crate::partition::tables::Table;
 
@@ -19,6 +20,21 @@ pub type RejectedRecord<'py> = (
     Option<Bound<'py, PyBytes>>,
     Bound<'py, PyBytes>,
 );
+
+/// A record of a log that does not count, as Python sees it.
+pub fn handed_over<'py>(py: Python<'py>, log: &str, record: &Rejected) -> RejectedRecord<'py> {
+    let bytes = |of: &Option<Box<[u8]>>| of.as_ref().map(|bytes| PyBytes::new(py, bytes));
+    (
+        log.to_owned(),
+        record.offset,
+        record.timestamp_ms,
+        record.reason,
+        bytes(&record.value),
+        bytes(&record.key),
+        PyBytes::new(py, &record.headers),
+    )
+}
+
 pub fn overflow(_: Overflow) -> PyErr {
     PyOverflowError::new_err("a sum would pass 2**62")
 }

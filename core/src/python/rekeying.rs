@@ -8,29 +8,21 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
 use super::given::{Beside, GivenRecords};
-use super::names::LogDecoder;
+use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
+use crate::decode::rejected::Rejected;
 use crate::decode::{EventKind, NativeEvent, Reason};
 use crate::formats::SchemaText;
 use crate::kafka;
 
 /// Timestamp, key, value.
 type Written<'py> = (i64, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
-/// Offset, timestamp, reason, value, key, headers.
-type Refused<'py> = (
-    i64,
-    i64,
-    &'static str,
-    Option<Bound<'py, PyBytes>>,
-    Option<Bound<'py, PyBytes>>,
-    Bound<'py, PyBytes>,
-);
 /// By kind of events and partition what is to be written; what is rejected; how many are ignored;
 /// offset and timestamp of the first record after the time, or whose schema is not known; the id of
 /// that schema; skipped ranges.
 type Rekeyed<'py> = (
     Vec<(usize, usize, Vec<Written<'py>>)>,
-    Vec<Refused<'py>>,
+    Vec<RejectedRecord<'py>>,
     u64,
     Option<(i64, i64)>,
     Option<u32>,
@@ -55,22 +47,12 @@ struct Wanted<'a> {
     until_ms: i64,
 }
 
-/// A record that is no event.
-struct RefusedRecord {
-    offset: i64,
-    timestamp_ms: i64,
-    reason: &'static str,
-    value: Option<Box<[u8]>>,
-    key: Option<Box<[u8]>>,
-    headers: Box<[u8]>,
-}
-
 /// What became of some records.
 #[derive(Default)]
 struct Found {
     /// By kind and partition: timestamp, key ("": none), value.
     written: Vec<Vec<(i64, String, String)>>,
-    refused: Vec<RefusedRecord>,
+    rejected: Vec<Rejected>,
     ignored: u64,
     rest: Option<(i64, i64)>,
     unknown_schema: Option<u32>,
@@ -124,7 +106,7 @@ impl Rekeyer {
             }
             found
         });
-        Ok(self.handed_over(py, found))
+        Ok(self.answer(py, found))
     }
 
     /// Rewrites record batches as Kafka sent them, from an offset on, up to the first record that is
@@ -169,7 +151,7 @@ impl Rekeyer {
         });
         let found =
             found.map_err(|error: kafka::ReadError| PyValueError::new_err(error.to_string()));
-        Ok(self.handed_over(py, found?))
+        Ok(self.answer(py, found?))
     }
 }
 
@@ -224,18 +206,14 @@ impl Rekeyer {
                 }
             }
             Err(Reason::Ignored) => found.ignored += 1,
-            Err(reason) => found.refused.push(RefusedRecord {
-                offset: record.offset,
-                timestamp_ms: record.timestamp_ms,
-                reason: reason.name(),
-                value: record.value.map(Into::into),
-                key: record.key.map(Into::into),
-                headers: record.headers.into(),
-            }),
+            Err(reason) => {
+                let rejected = Rejected::of(from.source, record, reason.name());
+                found.rejected.push(rejected);
+            }
         }
     }
 
-    fn handed_over<'py>(&self, py: Python<'py>, found: Found) -> Rekeyed<'py> {
+    fn answer<'py>(&self, py: Python<'py>, found: Found) -> Rekeyed<'py> {
         let bytes = |text: &str| PyBytes::new(py, text.as_bytes());
         let written = found.written.iter().enumerate();
         let written = written
@@ -248,15 +226,14 @@ impl Rekeyer {
                 let partitions = self.partitions as usize;
                 (at / partitions, at % partitions, some.collect())
             });
-        let refused = found.refused.iter().map(|x| {
-            let bytes = |of: Option<&[u8]>| of.map(|bytes| PyBytes::new(py, bytes));
-            let (value, key) = (bytes(x.value.as_deref()), bytes(x.key.as_deref()));
-            let headers = PyBytes::new(py, &x.headers);
-            (x.offset, x.timestamp_ms, x.reason, value, key, headers)
-        });
+        let names = &self.logs.names;
+        let rejected = found
+            .rejected
+            .iter()
+            .map(|x| handed_over(py, &names[x.log], x));
         (
             written.collect(),
-            refused.collect(),
+            rejected.collect(),
             found.ignored,
             found.rest,
             found.unknown_schema,

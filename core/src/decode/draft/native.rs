@@ -50,6 +50,19 @@ impl NativeEvent {
         }
     }
 
+    /// Finds the fields of an object in a list: their places are in `found`.
+    fn find(
+        &mut self,
+        items: &Items,
+        reader: &mut Reader,
+        reading: &Reading,
+    ) -> Result<(), Reason> {
+        self.found.clear();
+        self.found.resize(items.paths.count, 0);
+        let source = (reading.record, &mut self.unescaped);
+        items.paths.find(reader, 2, source, &mut self.found)
+    }
+
     /// Makes an id that was read the key.
     fn set_key(&mut self, at: usize, reading: &Reading) {
         let mut reader = reader_at(at, reading);
@@ -131,25 +144,20 @@ impl Draft {
         let Some((_, at)) = first(&items.values, &self.found, reading.record) else {
             return Ok(());
         };
-        let mut places = std::mem::take(&mut to.found);
         reader_at(at, reading).list(|reader, _| {
             let at = reader.at();
             if reader.peek() != b'{' {
                 to.copy(",\"item_id\":", at, reading);
                 return reader.skip(2);
             }
-            places.clear();
-            places.resize(items.paths.count, 0);
-            let source = (reading.record, &mut to.unescaped);
-            items.paths.find(reader, 2, source, &mut places)?;
+            to.find(items, reader, reading)?;
             let wanted = items.fields.iter().find(|x| x.field == Field::ItemId);
-            let place = wanted.and_then(|x| first(&x.values, &places, reading.record));
+            let place = wanted.and_then(|x| first(&x.values, &to.found, reading.record));
             if let Some((_, at)) = place {
                 to.copy(",\"item_id\":", at, reading);
             }
             Ok(())
         })?;
-        to.found = places;
         Ok(())
     }
 
@@ -258,14 +266,10 @@ impl Draft {
             };
             return Ok(());
         }
-        let mut found = std::mem::take(&mut to.found);
-        found.clear();
-        found.resize(items.paths.count, 0);
-        let source = (reading.record, &mut to.unescaped);
-        items.paths.find(reader, 2, source, &mut found)?;
+        to.find(items, reader, reading)?;
         to.json.push('{');
         for wanted in &items.fields {
-            let Some((_, at)) = first(&wanted.values, &found, reading.record) else {
+            let Some((_, at)) = first(&wanted.values, &to.found, reading.record) else {
                 continue;
             };
             match wanted.field {
@@ -279,7 +283,6 @@ impl Draft {
                 field => to.copy(&wanted.key, number_at(field, at, reading), reading),
             }
         }
-        to.found = found;
         if let Some(value) = value {
             let _ = write!(to.json, ",\"value\":{value:?}");
         }
