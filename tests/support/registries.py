@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import ssl
+import tarfile
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from tests.support.servers import FRUGAL, _program, _run
 APICURIO_VERSION = "2.6.13.Final"
 """The last that runs on Java 17."""
 CACHE = Path(__file__).parents[2] / ".cache" / "apicurio" / APICURIO_VERSION
+_JAR = f"apicurio-registry-app-{APICURIO_VERSION}-runner.jar"
 _JSON = "application/vnd.schemaregistry.v1+json"
 Reference = dict[str, Any]
 
@@ -130,8 +132,7 @@ class ApicurioRegistry(Server):
 
     def _command(self) -> list[str]:
         at = [f"-Dquarkus.http.host={HOST}", f"-Dquarkus.http.port={self.port}"]
-        jar = f"{self._home}/apicurio-registry-app-{APICURIO_VERSION}-runner.jar"
-        return [self._java, *FRUGAL, *at, "-jar", jar]
+        return [self._java, *FRUGAL, *at, "-jar", f"{self._home / _JAR}"]
 
     def _ready(self) -> bool:
         return answers(self.port)
@@ -139,14 +140,19 @@ class ApicurioRegistry(Server):
 
 def _home() -> Path:
     """Its folder; downloaded by Maven the first time (142 MB)."""
-    if CACHE.exists():
+    if (CACHE / _JAR).exists():
         return CACHE
     build = CACHE.with_name(f"download-{os.getpid()}")
     build.mkdir(parents=True, exist_ok=True)
     artifact = f"io.apicurio:apicurio-registry-app:{APICURIO_VERSION}:tar.gz:all"
-    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:unpack"
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
     to = [f"-Dartifact={artifact}", f"-DoutputDirectory={build}", "-Dproject.basedir=."]
     _run([_program("mvn"), "-q", "-B", goal, *to])
+    (archive,) = build.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(build, filter="data")
+    archive.unlink()
+    shutil.rmtree(CACHE, ignore_errors=True)  # what an interrupted download left
     with contextlib.suppress(OSError):  # another process was faster
         build.rename(CACHE)
     shutil.rmtree(build, ignore_errors=True)
