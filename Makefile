@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requi
 CORE := core/Cargo.toml $(shell find core/src -name '*.rs')
 RUST := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' core/Cargo.toml)
 CARGO_OPTIONS := --quiet --manifest-path core/Cargo.toml
-BUILDING := echo "Building the Rust core (about a minute, once)"
+BUILDING := echo "Building the Rust core (about two minutes, once)"
 GET_RUST := install Rust $(RUST) or newer (https://rustup.rs; or the packages cargo, rustfmt and rust-clippy, where new enough)
 
 .PHONY: demo test test-all check bench docs clean

@@ -28,6 +28,8 @@ class CsvFile(LineFile):
     cells, one that cannot be read the text as it stands: both are no events.
     """
 
+    is_table = True
+
     def __init__(self, path: str | Path, numeric: Container[str]) -> None:
         super().__init__(path)
         self._delimiter = "\t" if ".tsv" in Path(self.path).suffixes else ","

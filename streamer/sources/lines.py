@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from streamer.errors import SourceError
 from streamer.settings import limits
+from streamer.sources.misnamed import check_start
 
 STDIN = "-"
 BLOCK_BYTES = 1 << 18
@@ -25,6 +26,8 @@ class LineFile:
     Iterating gives lists of lines without their newline. Of a line longer than
     ``limits.MAX_LINE_BYTES`` only that many bytes are kept, which is enough to reject it.
     """
+
+    is_table = False
 
     def __init__(self, path: str | Path) -> None:
         self.path = str(path)
@@ -43,10 +46,10 @@ class LineFile:
     def __iter__(self) -> Iterator[list[bytes]]:
         try:
             if self.path == STDIN:
-                yield from self._lines(self._text(sys.stdin.buffer))
+                yield from self._lines(self._checked(self._text(sys.stdin.buffer)))
                 return
             with open(self.path, "rb") as file:
-                yield from self._lines(self._text(file))
+                yield from self._lines(self._checked(self._text(file)))
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise SourceError(f"broken gzip file: {error}; at {self.path}") from error
         except OSError as error:
@@ -54,6 +57,12 @@ class LineFile:
 
     def _lines(self, blocks: Iterator[bytes]) -> Iterator[list[bytes]]:
         return split_lines(blocks)
+
+    def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        first = next(blocks, b"")
+        check_start(first, self.path, is_table=self.is_table)
+        yield first
+        yield from blocks
 
     def _text(self, file: BinaryIO) -> Iterator[bytes]:
         """Blocks of the file's text."""

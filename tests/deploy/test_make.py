@@ -17,7 +17,7 @@ TOOLS = ("sh", "find", "sed", "cut", "sort", "touch", "make")
 CRATE = tomllib.loads((ROOT / "core" / "Cargo.toml").read_text(encoding="utf-8"))
 RUST: str = CRATE["package"]["rust-version"]
 INSTALL = f"install Rust {RUST} or newer (https://rustup.rs; "
-BUILDING = "Building the Rust core (about a minute, once)"
+BUILDING = "Building the Rust core (about two minutes, once)"
 
 
 class Checkout:
