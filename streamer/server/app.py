@@ -15,6 +15,7 @@ from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
 from streamer.server.exporter import Exporter
 from streamer.server.failures import add_headers, errors, gate
+from streamer.server.history import HistoryApi
 from streamer.server.host_names import host_guard
 from streamer.server.scrape import Bodies, form_of
 from streamer.server.web import add_pages
@@ -75,6 +76,7 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/metrics", pages.metrics)
     Api(exporter).add_routes(app)
+    HistoryApi(exporter).add_routes(app)
     app.router.add_get("/healthz", pages.healthz)
     app.router.add_get("/readyz", pages.readyz)
     add_pages(app)

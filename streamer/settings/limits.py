@@ -286,3 +286,11 @@ MAX_HOSTS = 100
 """Names in exporter.hosts."""
 MAX_HOST_CHARS = 253
 """Length of a host name in DNS."""
+
+# History -------------------------------------------------------------------------------------
+HISTORY_POINTS = 60
+"""Points of a metric's course, at most: as many as a window has panes."""
+HISTORY_LINES = 12
+"""Lines of a metric's course, at most: more cannot be told apart."""
+HISTORY_SERIES = 200
+"""Series of one answer of /api/history; a query that gives more has to name labels."""

@@ -1,0 +1,323 @@
+"""The course of a metric: its value in each part of a window, recomputed from stored panes.
+
+A window of length W is kept as panes of W / 60. Neighbouring panes make a point; what a point shows
+is the metric of the events in its panes alone, as a window of their length would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from streamer.encoding.arrays import I64
+from streamer.encoding.packed import pane_number, segment_and_stat
+from streamer.metrics import intervals
+from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.definition import Metric
+from streamer.metrics.item_counts import ItemTable
+from streamer.metrics.rings import Ring, rings_of
+from streamer.query.numbering import ALL, Numbering, Segment
+from streamer.query.since import Times
+from streamer.settings import limits
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
+
+Labels = Mapping[str, str]
+_SIZE = "shown_at"
+"""The statistic by which lines are chosen where there are too many: impressions."""
+
+
+class NotByPaneError(Exception):
+    """A metric needs what a pane does not hold: sums over users, counts of items."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked for. ``window``: its label; ``where``: dimension → value; ``split``: a
+    dimension of which each value gets a line; ``labels``: beyond window and dimensions;
+    ``points``: at most so many."""
+
+    metric: Metric
+    window: str
+    where: Labels = field(default_factory=dict)
+    split: str | None = None
+    labels: Labels = field(default_factory=dict)
+    points: int = limits.HISTORY_POINTS
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series: None where there is no value. ``lower`` and ``upper``: ends of its 95 %
+    intervals, empty where the metric has none."""
+
+    labels: Labels
+    values: list[float | None]
+    lower: list[float | None]
+    upper: list[float | None]
+
+
+@dataclass(frozen=True)
+class History:
+    """Points of ``step_ms`` each, the first from ``starts_ms[0]`` on; the last may not be over.
+    ``counted_since_ms``: points before are empty, for the metric was not counted yet (0: always).
+    ``omitted``: lines beyond ``limits.HISTORY_LINES``, those with the fewest impressions."""
+
+    step_ms: int
+    starts_ms: list[int]
+    lines: list[Line]
+    counted_since_ms: int
+    omitted: int
+
+
+class PaneHistory:
+    """The panes of one reader's commit, by which any metric's course is recomputed."""
+
+    def __init__(self, settings: Settings, catalogue: Catalogue, views: Sequence[View]) -> None:
+        self.settings, self.catalogue, self._views = settings, catalogue, views
+        self.numbering = Numbering(settings, views)
+        self.times = Times(catalogue, views)
+        self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
+        self._by_name = {metric.name: metric for metric in catalogue.metrics}
+
+    def read(self, wanted: Wanted, at_ms: int) -> History:
+        """The course up to a time. NotByPaneError where panes do not hold it."""
+        number, ring = self._rings[wanted.window]
+        spans = _Spans.of(ring, wanted.points, at_ms)
+        rows, segments = self._rows(wanted)
+        sums = _Sums(self, (number, spans, at_ms), rows, len(segments))
+        segments, sums, omitted = self._largest(segments, sums)
+        found = _course(wanted.metric, sums, wanted.labels)
+        since_ms = max(sums.since_ms, self.times.of_ring(number))
+        ends = [
+            _course(self._by_name[name], sums, wanted.labels) if name in self._by_name else {}
+            for name in (intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper"))
+        ]
+        hidden = spans.starts_ms < since_ms
+        lines = [
+            Line(
+                {**self._named(segment), **dict(key)},
+                *(_listed(each.get(key), row, hidden) for each in (found, *ends)),
+            )
+            for key in found
+            for row, segment in enumerate(segments)
+        ]
+        kept = [line for line in lines if any(value is not None for value in line.values)]
+        return History(spans.step_ms, spans.starts_ms.tolist(), kept, since_ms, omitted)
+
+    def step_ms(self, wanted: Wanted) -> int:
+        """Length of a point."""
+        return _Spans.of(self._rings[wanted.window][1], wanted.points, 0).step_ms
+
+    def values_of(self, dimension: str) -> list[str]:
+        """The values of a dimension that events have."""
+        place = self.settings.dimension_names.index(dimension)
+        return sorted({segment[place] for segment in self.numbering.segments} - {ALL})
+
+    def _rows(self, wanted: Wanted) -> tuple[I64, list[Segment]]:
+        """Segment of the numbering → row, -1 for none; and what the rows are."""
+        names, found = self.settings.dimension_names, dict[Segment, int]()
+        rows = np.full(self.numbering.size, -1, np.int64)
+        for number, segment in enumerate(self.numbering.segments[: self.numbering.size]):
+            own = dict(zip(names, segment, strict=True))
+            if all(own[name] == value for name, value in wanted.where.items()):
+                kept = {*wanted.where, wanted.split}
+                key = tuple(own[name] if name in kept else ALL for name in names)
+                rows[number] = found.setdefault(key, len(found))
+        return rows, list(found)
+
+    def _largest(self, segments: list[Segment], sums: _Sums) -> tuple[list[Segment], _Sums, int]:
+        """Those with the most impressions, in that order, and how many are left out."""
+        if len(segments) < 2 or _SIZE not in self.catalogue.layout.at:
+            return segments, sums, 0
+        sizes = sums.of(_SIZE)[0].sum(axis=(0, 2))
+        shown = int(np.count_nonzero(sizes))
+        chosen = np.argsort(-sizes, kind="stable")[: min(shown, limits.HISTORY_LINES)]
+        places = np.full(len(segments) + 1, -1, np.int64)
+        places[chosen] = np.arange(len(chosen))
+        rows = places[sums.rows_of]
+        kept = _Sums(self, sums.place, rows, len(chosen))
+        return [segments[i] for i in chosen.tolist()], kept, shown - len(chosen)
+
+    def _named(self, segment: Segment) -> Labels:
+        return dict(zip(self.settings.dimension_names, segment, strict=True))
+
+    def columns(self, number: int, spans: _Spans) -> tuple[I64, I64, I64, I64]:
+        """Point, segment, statistic and value of all sums in the panes of a ring."""
+        first, last = (pane_number(number, pane) for pane in (spans.first, spans.last))
+        parts = []
+        for view, numbers in zip(self._views, self.numbering.maps, strict=True):
+            panes = [pane for pane in view.panes if first <= pane <= last]
+            if not panes:
+                continue
+            codes = np.concatenate([view.panes[pane][0] for pane in panes])
+            points = (np.array(panes) - first) // spans.panes
+            segment, stat = segment_and_stat(codes)
+            values = np.concatenate([view.panes[pane][1] for pane in panes])
+            lengths = [len(view.panes[pane][0]) for pane in panes]
+            parts.append((np.repeat(points, lengths), numbers[segment], stat, values))
+        if not parts:
+            nothing = np.zeros(0, np.int64)
+            return nothing, nothing, nothing, nothing
+        point, segment, stat, value = (np.concatenate(x) for x in zip(*parts, strict=True))
+        return point, segment, stat, value
+
+
+@dataclass(frozen=True)
+class _Spans:
+    """Points of so many panes each: panes from ``first`` to ``last``."""
+
+    ring: Ring
+    panes: int
+    first: int
+    last: int
+
+    @staticmethod
+    def of(ring: Ring, points: int, at_ms: int) -> _Spans:
+        """As many points as fit into the window, at most so many, from whole steps on."""
+        panes = -(-ring.panes // min(points, ring.panes))
+        first = -(-ring.oldest(at_ms) // panes) * panes
+        return _Spans(ring, panes, first, at_ms // ring.pane_ms)
+
+    @property
+    def step_ms(self) -> int:
+        """Length of a point."""
+        return self.panes * self.ring.pane_ms
+
+    @property
+    def points(self) -> int:
+        """How many there are."""
+        return (self.last - self.first) // self.panes + 1
+
+    @cached_property
+    def starts_ms(self) -> I64:
+        """When each begins."""
+        return (self.first + self.panes * np.arange(self.points)) * self.ring.pane_ms
+
+    def ends_ms(self, point: int) -> int:
+        """When a point ends."""
+        return int(self.starts_ms[point]) + self.step_ms
+
+
+class _Sums:
+    """The sums of one point after another: the metrics' ``Sums``. ``rows``: segment → row."""
+
+    def __init__(
+        self, of: PaneHistory, place: tuple[int, _Spans, int], rows: I64, count: int
+    ) -> None:
+        """``place``: number of the ring, its points, and the time of reading."""
+        self._of, self.place, self.rows_of, self._count = of, place, rows, count
+        self._number, self.spans, self._at_ms = place
+        self._point = 0
+        self.memo: dict[str, Any] = {}
+        self._read: dict[str, tuple[I64, I64]] = {}
+
+    @cached_property
+    def _columns(self) -> tuple[I64, I64, I64, I64]:
+        return self._of.columns(self._number, self.spans)
+
+    def of(self, name: str) -> tuple[I64, I64]:
+        """A statistic: (points, rows, width), and over all segments (points, width)."""
+        if name not in self._read:
+            span = self._of.catalogue.layout.span(name)
+            point, segment, stat, value = self._columns
+            here = np.flatnonzero((stat >= span.start) & (stat < span.stop))
+            point, row, place = point[here], self.rows_of[segment[here]], stat[here] - span.start
+            width, points = span.stop - span.start, self.spans.points
+            whole = np.zeros((points, width), np.int64)
+            np.add.at(whole, (point, place), value[here])
+            sums = np.zeros((points, self._count, width), np.int64)
+            shown = row >= 0
+            np.add.at(sums, (point[shown], row[shown], place[shown]), value[here][shown])
+            self._read[name] = sums, whole
+        return self._read[name]
+
+    @property
+    def since_ms(self) -> int:
+        """From when on all counted that was read."""
+        codes, layout = self._of.times.codes, self._of.catalogue.layout
+        return max((int(codes[layout.span(name)].max()) for name in self._read), default=0)
+
+    def begin(self, point: int) -> None:
+        """The sums are now those of another point."""
+        self._point, self.memo = point, {}
+
+    def __call__(self, name: str) -> I64:
+        found: I64 = self.of(name)[0][self._point]
+        return found[:, 0] if found.shape[1] == 1 else found
+
+    def overall(self, name: str) -> I64:
+        found: I64 = self.of(name)[1][self._point]
+        return found[0] if found.shape[0] == 1 else found
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        late_ms = self.settings.time.max_lateness_ms
+        is_mature = self.spans.ends_ms(self._point) + horizon_ms + late_ms <= self._at_ms
+        return self(name) if is_mature else None
+
+    def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
+        return None
+
+    def by_value(self, name: str, horizon_ms: int | None) -> Mapping[str, I64]:
+        _refuse("all values of a dimension")
+
+    def users(self, stat: int) -> I64:
+        _refuse("users")
+
+    def users_of_longest(self, stat: int) -> I64:
+        _refuse("users")
+
+    def items(self, horizon_ms: int | None = None) -> Mapping[int, ItemTable]:
+        _refuse("items")
+
+    @property
+    def all_items(self) -> ItemTable | None:
+        _refuse("items")
+
+    @property
+    def rows(self) -> Sequence[Any]:
+        return range(self._count)
+
+    @property
+    def user_sample_ratio(self) -> float:
+        return 1.0
+
+    @property
+    def settings(self) -> Settings:
+        return self._of.settings
+
+    @property
+    def composites(self) -> Mapping[str, Sequence[Any]]:
+        return self._of.catalogue.composites
+
+
+def _refuse(what: str) -> NoReturn:
+    raise NotByPaneError(f"it is made of {what} over the whole window, which no pane holds")
+
+
+_Key = frozenset[tuple[str, str]]
+
+
+def _course(metric: Metric, sums: _Sums, labels: Labels) -> dict[_Key, np.ndarray[Any, Any]]:
+    """Labels of a series → its values, (rows, points), NaN where there are none."""
+    found: dict[_Key, np.ndarray[Any, Any]] = {}
+    shape = (len(sums.rows), sums.spans.points)
+    for point in range(sums.spans.points):
+        sums.begin(point)
+        with np.errstate(all="ignore"):
+            for series in metric.series(sums):
+                if labels.items() <= series.labels.items():
+                    key = frozenset(series.labels.items())
+                    values = found.setdefault(key, np.full(shape, np.nan))
+                    values[series.present, point] = np.asarray(series.values)[series.present]
+    return found
+
+
+def _listed(values: np.ndarray[Any, Any] | None, row: int, hidden: Any) -> list[float | None]:
+    if values is None:
+        return []
+    is_there = np.isfinite(values[row]) & ~hidden
+    return [float(x) if there else None for x, there in zip(values[row], is_there, strict=True)]

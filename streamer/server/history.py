@@ -1,0 +1,172 @@
+"""``/api/metrics``: what each metric means; ``/api/history``: its course, from stored panes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from streamer.metrics.catalogue import PREFIX
+from streamer.metrics.definition import Metric
+from streamer.metrics.titles import form_of, title_of
+from streamer.query.numbering import ALL
+from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.server.exporter import Exporter
+from streamer.server.scrape import accepts_gzip
+from streamer.settings import limits
+from streamer.settings.labels import OF_READINGS
+from streamer.settings.nearest import nearest
+
+_MOST_SHOWN = 20
+
+
+class QueryError(Exception):
+    """A query asks for what there is not; the text says what there is."""
+
+    def __init__(self, text: str, status: int = 400) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class HistoryApi:
+    """Documents of the metrics that an exporter shows. Courses are kept until the next commit, or
+    until a new point begins."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.exporter, self.settings = exporter, exporter.settings
+        self._lock = asyncio.Lock()
+        self._panes: tuple[int, PaneHistory] | None = None
+        self._made: dict[tuple[object, ...], bytes] = {}
+
+    def add_routes(self, app: web.Application) -> None:
+        """Answer below ``/api``."""
+        app.router.add_get("/api/metrics", self.metrics)
+        app.router.add_get("/api/history", self.history)
+
+    async def metrics(self, request: web.Request) -> web.Response:
+        """Every metric of a window that the settings switch on, by family."""
+        if request.query:
+            return _refused(f"unknown parameter {min(request.query)!r}: /api/metrics takes none")
+        listed = [
+            {"family": family.name, **_described(metric)}
+            for family in self.exporter.catalogue.families
+            for metric in family.metrics
+            if metric in self._shown.values()
+        ]
+        return _answer(msgspec.json.encode({"metrics": listed}), request)
+
+    async def history(self, request: web.Request) -> web.Response:
+        """The course of one metric over a window, by parts of it."""
+        try:
+            wanted = self._wanted(request.query)
+            async with self._lock:
+                await self.exporter.refresh()
+                body = await asyncio.to_thread(self._body, wanted)
+        except QueryError as error:
+            return _refused(str(error), error.status)
+        return _answer(body, request)
+
+    @property
+    def _shown(self) -> dict[str, Metric]:
+        metrics = self.exporter.catalogue.metrics
+        return {m.name: m for m in metrics if m.scope == "window"}
+
+    def _wanted(self, query: Mapping[str, str]) -> Wanted:
+        windows, dimensions = self.settings.windows.lengths_ms, self.settings.dimension_names
+        own = {"name", "window", "split", "points"}
+        known = [*sorted(own), *dimensions, *OF_READINGS]
+        if unknown := set(query) - set(known):
+            raise QueryError(f"unknown parameter {min(unknown)!r}; there are {', '.join(known)}")
+        window = query.get("window") or max(windows, key=lambda label: windows[label])
+        _require("window", window, tuple(windows))
+        split = query.get("split")
+        if split is not None:
+            _require("split", split, dimensions)
+        where = {name: query[name] for name in dimensions if query.get(name, ALL) != ALL}
+        labels = {k: v for k, v in query.items() if k in OF_READINGS and k not in dimensions}
+        points = query.get("points", str(limits.HISTORY_POINTS))
+        if not points.isascii() or not points.isdigit() or not 0 < int(points) <= 60:
+            raise QueryError(f"points = {points[:20]!r}: from 1 to {limits.HISTORY_POINTS}")
+        return Wanted(self._metric(query.get("name")), window, where, split, labels, int(points))
+
+    def _metric(self, name: str | None) -> Metric:
+        if name is None:
+            raise QueryError("name is missing: the metric, as in /api/metrics")
+        found = self._shown.get(name.removeprefix(PREFIX))
+        if found is None:
+            close = nearest(name.removeprefix(PREFIX), list(self._shown))
+            meant = f"did you mean {close!r}?" if close else "/api/metrics lists what there is"
+            shown = name[: limits.MAX_FOUND_CHARS]
+            raise QueryError(f"no metric {shown!r} of windows: {meant}", 404)
+        return found
+
+    def _body(self, wanted: Wanted) -> bytes:
+        updates, at_ms = self.exporter.reader.updates, self.exporter.at_ms
+        if self._panes is None or self._panes[0] != updates:
+            views, catalogue = self.exporter.reader.views, self.exporter.catalogue
+            self._panes, self._made = (updates, PaneHistory(self.settings, catalogue, views)), {}
+        panes = self._panes[1]
+        for name, value in wanted.where.items():
+            _require(name, value, panes.values_of(name))
+        step_ms = panes.step_ms(wanted)
+        key = (at_ms // step_ms, repr(wanted))
+        if key not in self._made:
+            if len(self._made) >= limits.MAX_DOCUMENTS:
+                self._made.clear()
+            self._made[key] = msgspec.json.encode(_document(wanted, panes, at_ms))
+        return self._made[key]
+
+
+def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
+    try:
+        found = panes.read(wanted, at_ms)
+    except NotByPaneError as error:
+        raise QueryError(f"{wanted.metric.name} has no history: {error}", 404) from error
+    if len(found.lines) > limits.HISTORY_SERIES:
+        names = sorted({name for line in found.lines for name in line.labels} & {*OF_READINGS})
+        text = f"{len(found.lines)} series; at most {limits.HISTORY_SERIES}: choose by "
+        raise QueryError(text + (", ".join(names) or "dimensions"))
+    return {
+        **_described(wanted.metric),
+        "window": wanted.window,
+        "split": wanted.split,
+        "at_ms": at_ms,
+        **asdict(found),
+    }
+
+
+def _described(metric: Metric) -> dict[str, Any]:
+    """What a metric means."""
+    return {
+        "name": PREFIX + metric.name,
+        "title": title_of(metric),
+        "form": form_of(metric),
+        "unit": metric.unit,
+        "formula": metric.formula,
+        "about": metric.doc,
+        "empty": metric.empty,
+        "labels": metric.labels,
+    }
+
+
+def _require(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        more = f" and {len(known) - _MOST_SHOWN} more" * (len(known) > _MOST_SHOWN)
+        shown = value[: limits.MAX_FOUND_CHARS]
+        raise QueryError(f"no {name} {shown!r}; there are {', '.join(known[:_MOST_SHOWN])}{more}")
+
+
+def _answer(body: bytes, request: web.Request) -> web.Response:
+    response = web.Response(body=body, content_type="application/json")
+    response.headers["Vary"] = "Accept-Encoding"
+    if accepts_gzip(request):
+        response.enable_compression(web.ContentCoding.gzip)
+    return response
+
+
+def _refused(text: str, status: int = 400) -> web.Response:
+    return web.json_response({"error": text}, status=status)

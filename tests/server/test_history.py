@@ -1,0 +1,82 @@
+"""What metrics mean, and their course, by the exporter's JSON API over a real Redis."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from streamer.query.pane_history import PaneHistory, Wanted
+from tests.support.exporters import Site, serving
+
+
+@pytest.fixture
+async def site(redis_url: str, redis_prefix: str) -> AsyncIterator[Site]:
+    async with serving(redis_url, redis_prefix) as found:
+        yield found
+
+
+async def test_every_metric_of_windows_is_described(site: Site) -> None:
+    status, text = await site.get("/api/metrics")
+    assert status == 200
+    listed = {each["name"]: each for each in json.loads(text)["metrics"]}
+    shown = {r["name"] for r in await site.readings() if "window" in r["labels"]}
+    assert {name for name in shown if name.endswith("_ratio")} - set(listed) == {
+        "streamer_item_sample_ratio"  # of the processor
+    }
+    assert listed["streamer_ctr_ratio"]["formula"] == "clicks / impressions"
+    assert listed["streamer_ctr_ratio"]["title"] == "Click-through rate"
+    assert listed["streamer_ctr_ratio"]["form"] == "percent"
+
+
+async def test_the_course_is_that_of_the_panes(site: Site) -> None:
+    status, text = await site.get(
+        "/api/history?name=ctr_ratio&window=24h&split=variant&points=30&surface=surface-0"
+    )
+    found: dict[str, Any] = json.loads(text)
+    assert status == 200, found
+    assert found["name"] == "streamer_ctr_ratio"
+    assert found["step_ms"] == 48 * 60_000
+    assert len(found["lines"]) > 1
+    assert {line["labels"]["surface"] for line in found["lines"]} == {"surface-0"}
+    for line in found["lines"]:
+        assert len(line["values"]) == len(found["starts_ms"])
+    again, _ = await site.get("/api/history?name=streamer_ctr_ratio")  # the longest window
+    assert again == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "said"),
+    [
+        ("", 400, "name is missing: the metric, as in /api/metrics"),
+        ("?name=ctr_rato", 404, "did you mean 'ctr_ratio'?"),
+        ("?name=impressions_total", 404, "no metric 'impressions_total' of windows"),
+        ("?name=window_users", 404, "window_users has no history: it is made of users"),
+        ("?name=ctr_ratio&window=7w", 400, "no window '7w'; there are 1m, 5m, 1h, 24h"),
+        ("?name=ctr_ratio&split=nothing", 400, "no split 'nothing'; there are variant, surface"),
+        ("?name=ctr_ratio&surface=moon", 400, "no surface 'moon'; there are "),
+        ("?name=ctr_ratio&points=0", 400, "points = '0': from 1 to 60"),
+        ("?name=ctr_ratio&colour=red", 400, "unknown parameter 'colour'; there are "),
+    ],
+)
+async def test_what_there_is_not_is_said(site: Site, query: str, status: int, said: str) -> None:
+    found, text = await site.get(f"/api/history{query}")
+    assert found == status
+    assert said in json.loads(text)["error"]
+
+
+async def test_a_course_is_computed_once_a_commit(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[Wanted] = []
+    read = PaneHistory.read
+
+    def counting(self: PaneHistory, wanted: Wanted, at_ms: int) -> Any:
+        computed.append(wanted)
+        return read(self, wanted, at_ms)
+
+    monkeypatch.setattr(PaneHistory, "read", counting)
+    bodies = {await site.get("/api/history?name=cvr_ratio&window=1h") for _ in range(3)}
+    assert len(bodies) == len(computed) == 1
