@@ -99,6 +99,7 @@ def parser() -> Parser:
     _add_live(command)
     _add_replay(command)
     _add_produce(command)
+    _add_view(command)
     _add_look(command)
     return top
 
@@ -241,6 +242,14 @@ def _add_produce(add: _Add) -> None:
         metavar="DURATION",
         help="how long created topics keep their records, e.g. 7d (default: forever)",
     )
+
+
+def _add_view(add: _Add) -> None:
+    view = add("view", "count events of files, and show them on the page, without Kafka and Redis")
+    view.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    _settings(view)
+    view.add_argument("--host", help="address to listen on (default: exporter.host)")
+    view.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
 
 
 def _add_look(add: _Add) -> None:

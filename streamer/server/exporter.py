@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
@@ -37,8 +37,16 @@ _CLOSE_MS = 60_000
 class Exporter:
     """Reads the store at scrape time; readings are computed in a thread."""
 
-    def __init__(self, settings: Settings, store: Store, ends: LogEnds | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        ends: LogEnds | None = None,
+        files: Sequence[str] = (),
+    ) -> None:
+        """``files``: names of those that the store was filled from, once and for all."""
         self.settings, self.store, self.ends = settings, store, ends or LogEnds()
+        self.files = tuple(files)
         self.catalogue = Catalogue(settings)
         self.reader = Reader(store, contents_of(settings, self.catalogue))
         self.reports: list[WorkerReport] = []

@@ -19,6 +19,8 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import Readout, readout
 from streamer.settings.model import Settings
 from streamer.sources.files import NO_TOPIC, Line
+from streamer.state.journal import Journal
+from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
 
@@ -124,6 +126,18 @@ class Replay:
     def readout(self) -> Readout:
         """The readings at stream time."""
         return readout(self.settings, self.catalogue, self.views())
+
+    async def store(self) -> MemoryStore:
+        """A store that holds the partitions as workers commit them, for readers of stores."""
+        found = MemoryStore()
+        await found.set_partitions(len(self.partitions))
+        await found.set_hash_key(self.partitions[0].key)
+        for number, partition in enumerate(self.partitions):
+            claim, _ = await found.claim(number)
+            partition.refresh_user_sums()
+            await found.commit(number, Journal(partition, claim).prepare())
+            await found.release(number, claim)
+        return found
 
     def _apply_all(self) -> None:
         self._waiting = self._batches = 0

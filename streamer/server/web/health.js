@@ -7,9 +7,11 @@ import * as format from "./format.js";
 const QUIET_SECONDS = 60;
 const OLD_SECONDS = 300;
 
-/** Whole seconds from the newest event to now, by the clock of the store; 0 without events. */
+/** Whole seconds from the newest event to now, by the clock of the store; 0 without events, and of
+ * files, which are as old as they are. */
 export function age(health) {
-  const ms = health.stream_time_ms ? health.now_ms - health.stream_time_ms : 0;
+  const isLive = health.stream_time_ms && !health.files.length;
+  const ms = isLive ? health.now_ms - health.stream_time_ms : 0;
   return Math.max(0, Math.floor(ms / 1000));
 }
 
@@ -22,6 +24,10 @@ export function isOld(health) {
 export function verdict(health) {
   const behind = Object.values(health.lag_records).reduce((sum, lag) => sum + (lag ?? 0), 0);
   const [first, ...others] = health.problems;
+  if (health.files.length) {
+    const [name, ...more] = health.files;
+    return ["live", "File", `: ${name}${more.length ? ` and ${more.length} more` : ""}`];
+  }
   if (health.stream_time_ms && !health.workers.some((worker) => worker.is_present)) {
     return ["bad", "Stopped", ": no worker is running"];
   }
@@ -68,7 +74,8 @@ export class Header {
     const when = isPast ? `as of ${format.clock(health.stream_time_ms)}` : "";
     this.#oldNote = isPast ? `Values ${when}, ${format.span(age(health))} ago.` : "";
     document.body.classList.toggle("past", isPast);
-    setText(byId("live-title"), isPast ? `Windows ${when}` : "Live windows");
+    const live = health.files.length ? "Windows at the end of the file" : "Live windows";
+    setText(byId("live-title"), isPast ? `Windows ${when}` : live);
     setNote(byId("health-note"), remarks(health));
     const time = byId("stream-time");
     if (health.stream_time_ms) {

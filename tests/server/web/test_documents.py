@@ -19,6 +19,7 @@ HEALTH: dict[str, Any] = {
     "now_ms": NOW_MS + 2000,
     "partitions": 1,
     "owned": 1,
+    "files": [],
     "lag_records": {"impressions": 0, "clicks": None},
     "users_behind_seconds": 0.0,
     "identity_exact": True,
