@@ -11,13 +11,15 @@ export const COLUMNS = [
   column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent),
   column("Conversions", "window_conversions", "conversions in the window", format.count),
   column("CVR", "cvr_ratio", "conversion rate: conversions / clicks", format.percent),
-  column("Users", "window_users", "distinct users with an impression", format.count),
-  column(
-    "Positive rate",
-    "positive_rate_ratio",
-    "share of the items seen by a user that the user clicked, averaged over users",
-    format.percent,
-    { feedback: "click", definition: "docs" },
+  ofUsers(column("Users", "window_users", "distinct users with an impression", format.count)),
+  ofUsers(
+    column(
+      "Positive rate",
+      "positive_rate_ratio",
+      "share of the items seen by a user that the user clicked, averaged over users",
+      format.percent,
+      { feedback: "click", definition: "docs" },
+    ),
   ),
   column("Mean dwell", "dwell_mean_seconds", "mean time spent on an item", format.seconds),
   column(
@@ -28,6 +30,17 @@ export const COLUMNS = [
     { k: "10", over: "all", maturity: "provisional" },
   ),
 ];
+
+/** Users are counted over whole windows: there is no course of them. */
+function ofUsers(found) {
+  return { ...found, isOfUsers: true };
+}
+
+/** The address of a metric's own page. */
+export function hrefOf(name, labels = {}, choice = {}) {
+  const query = new URLSearchParams({ metric: name.replace(PREFIX, ""), ...choice, ...labels });
+  return `?${query}`;
+}
 
 function column(title, name, about, write, labels = {}) {
   return { title, name: PREFIX + name, about, write, labels };

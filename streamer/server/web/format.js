@@ -25,6 +25,17 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", {
   timeZoneName: "short",
 });
 const HOURS = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const TIMES = [
+  [60_000, new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" })],
+  [86_400_000, new Intl.DateTimeFormat("en-GB", { timeStyle: "short" })],
+];
+const MOMENT = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const DATE = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
 const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
@@ -112,6 +123,22 @@ export function clock(ms) {
 /** 14:03:05. */
 export function hours(ms) {
   return HOURS.format(ms);
+}
+
+/** A time on an axis whose points are `step` apart and that is `long` in all (ms). */
+export function instant(ms, step, long) {
+  if (long > 2 * 86_400_000) {
+    return DATE.format(ms);
+  }
+  return (TIMES.find(([most]) => step < most) ?? TIMES[1])[1].format(ms);
+}
+
+/** From when to when: 22 Nov, 14:05 to 14:10. */
+export function period(start, end) {
+  const write = (end - start < 60_000 ? TIMES[0] : TIMES[1])[1];
+  const isSameDay = DATE.format(start) === DATE.format(end);
+  const from = `${DATE.format(start)}, ${write.format(start)}`;
+  return `${from} to ${isSameDay ? write.format(end) : MOMENT.format(end)}`;
 }
 
 /** A day of UTC, 2026-11-02: 2 Nov 2026. */

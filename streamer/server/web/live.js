@@ -1,30 +1,53 @@
-// Live windows: which window, split by what; the choice is part of the address.
+// Live windows: which window, split by what, of which values; the choice is part of the address.
 
 import { get } from "./api.js";
-import { byId, element, keep, setNote, setOptions } from "./dom.js";
 import { Calibration } from "./calibration.js";
+import { chosen, remember } from "./choice.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
+import { Course } from "./course.js";
+import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
+import { Filters } from "./filters.js";
 import { MoreMetrics } from "./more.js";
-import { queryOf, segmentsOf } from "./segments.js";
+import { ROLLUP, queryOf, segmentsOf } from "./segments.js";
 import { showTable } from "./table.js";
 
 const TOGETHER = "-";
+const COURSE_MS = 15_000; // like alerts: a course moves by a sixtieth of its window
+const POINTS = [60, 30, 20, 12, 6];
+const CLICKS_A_POINT = 10;
+const PLAIN = COLUMNS.find((column) => column.name === `${PREFIX}ctr_ratio`);
 
 /** The section of live windows. `onChange` is called when another window or split is chosen. */
 export class LiveWindows {
   #calibration = new Calibration();
   #more = new MoreMetrics();
-  #wanted = choiceOf(new URLSearchParams(location.search));
-  #shown = "";
+  #course = new Course(byId("course-body"));
+  #courseDueMs = 0;
+  #wanted = chosen();
+  #filters;
+  #onChange;
 
   constructor(onChange) {
-    const choose = (part) => {
-      Object.assign(this.#wanted, part);
-      remember(this.#wanted);
-      byId("segments-panel").classList.add("old");
-      onChange();
-    };
-    byId("windows").addEventListener("change", (event) => choose({ window: event.target.value }));
-    byId("split").addEventListener("change", (event) => choose({ split: event.target.value }));
+    this.#onChange = onChange;
+    this.#filters = new Filters(byId("filters"), (part) => this.#choose(narrowed(part)));
+    for (const id of ["windows", "split", "course-metric"]) {
+      const name = { windows: "window", "course-metric": "course" }[id] ?? id;
+      byId(id).addEventListener("change", (event) => this.#choose({ [name]: event.target.value }));
+    }
+    byId("segments").tHead.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) {
+        this.#choose({ sort: sortAfter(this.#wanted.sort, button.value) });
+      }
+    });
+  }
+
+  #choose(part) {
+    Object.assign(this.#wanted, part);
+    remember(part);
+    this.#courseDueMs = 0;
+    byId("segments-panel").classList.add("old");
+    this.#onChange();
   }
 
   /** Read and show the chosen window. */
@@ -35,10 +58,37 @@ export class LiveWindows {
     const split = splits.find((s) => s.value === this.#wanted.split) ?? splits.at(1) ?? splits[0];
     this.#showControls(windows, window, splits, split);
     setNote(byId("choice-missing"), missing(this.#wanted, window, split));
-    const query = queryOf(window, split.dimensions, dimensions);
-    const { readings } = await get(`api/readings?${query}`, signal);
+    const where = this.#where(dimensions, split);
+    const query = queryOf(window, split.dimensions, dimensions, where);
+    const { readings } = await this.#readings(query, where, signal);
+    await this.#filters.learn(window, dimensions, signal);
+    this.#filters.show(dimensions.filter((name) => !split.dimensions.includes(name)), where);
     const found = segmentsOf(readings, split.dimensions, dimensions);
-    this.#show(found, window, split, health);
+    this.#show(found, window, split, health, where);
+    const startedMs = performance.now();
+    if (found.segments.length && startedMs >= this.#courseDueMs) {
+      await this.#showCourse(found, window, split, where, signal);
+      this.#courseDueMs = startedMs + COURSE_MS - 1000;
+    }
+  }
+
+  /** Readings; none where a value of the address is not there, which is said. */
+  async #readings(query, where, signal) {
+    try {
+      return await get(`api/readings?${query}`, signal);
+    } catch (failure) {
+      if (failure.status !== 400 || !Object.keys(where).length) {
+        throw failure;
+      }
+      setNote(byId("choice-missing"), `${failure.message}.`);
+      return { readings: [] };
+    }
+  }
+
+  #where(dimensions, split) {
+    const names = dimensions.filter((name) => !split.dimensions.includes(name));
+    const pairs = names.map((name) => [name, this.#wanted[name] || ROLLUP]);
+    return Object.fromEntries(pairs.filter(([, value]) => value !== ROLLUP));
   }
 
   #showControls(windows, window, splits, split) {
@@ -48,56 +98,80 @@ export class LiveWindows {
     setOptions(byId("split"), splits, split.value);
   }
 
-  #show(found, window, split, health) {
+  #show(found, window, split, health, where) {
     const isEmpty = !found.segments.length;
     byId("no-events").hidden = health.stream_time_ms > 0;
-    const why = isEmpty && health.stream_time_ms > 0 ? emptiness(found, window, split) : "";
+    const why = isEmpty && health.stream_time_ms > 0 ? emptiness(found, window, split, where) : "";
     setNote(byId("no-segments"), why);
     const panel = byId("segments-panel");
     panel.hidden = isEmpty;
     panel.classList.remove("old");
-    const caption = `The last ${window}${split.dimensions.length ? `, by ${split.text}` : ""}`;
-    showTable(found, split.dimensions.join(", ") || "segment", caption);
+    const of = Object.entries(where).map(([name, value]) => `, ${name} ${value}`).join("");
+    const by = split.dimensions.length ? `, by ${split.text}` : "";
+    const choice = { window, split: split.value, ...where };
+    const options = { caption: `The last ${window}${of}${by}`, sort: this.#wanted.sort, choice };
+    showTable(found, split.dimensions.join(", ") || "segment", options);
     const every = found.whole ? [...found.segments, found.whole] : found.segments;
     this.#calibration.show(every);
-    this.#more.show(every);
-    this.#announce(window, split);
-  }
-
-  /** The title of the page says what is shown, so that links and tabs can be told apart. */
-  #announce(window, split) {
-    const text = `${window} by ${split.text}`;
-    if (text !== this.#shown) {
-      this.#shown = text;
-      document.title = `streamer: ${text}`;
+    this.#more.show(every, choice);
+    const text = `streamer: ${window} by ${split.text}`;
+    if (document.title !== text) {
+      document.title = text; // links and tabs can be told apart
     }
   }
+
+  async #showCourse(found, window, split, where, signal) {
+    const offered = COLUMNS.filter((column) => !column.isOfUsers);
+    const column = offered.find(({ name }) => name === PREFIX + this.#wanted.course) ?? PLAIN;
+    const options = offered.map(({ name, title }) => ({ value: name.replace(PREFIX, ""), text: title }));
+    setOptions(byId("course-metric"), options, column.name.replace(PREFIX, ""));
+    const link = byId("course-link");
+    setAttribute(link, "href", hrefOf(column.name, column.labels, { window, split: split.value, ...where }));
+    const query = new URLSearchParams({ name: column.name, window, ...where, ...column.labels });
+    query.set("points", pointsFor(found.segments));
+    const dimension = split.dimensions.at(0);
+    if (dimension !== undefined) {
+      query.set("split", dimension);
+    }
+    const { alerts } = await get("api/alerts", signal);
+    await this.#course.refresh(query, dimension, alerts, signal);
+  }
+}
+
+/** As many points as the clicks of a middling segment can bear: some ten in each. */
+function pointsFor(segments) {
+  const clicks = segments.map((s) => s.value(`${PREFIX}window_clicks`) ?? 0).sort((a, b) => a - b);
+  const middle = clicks[Math.floor(clicks.length / 2)] ?? 0;
+  return POINTS.find((points) => middle / points >= CLICKS_A_POINT) ?? POINTS.at(-1);
+}
+
+/** A filter, with "" where it is none: it leaves the address. */
+function narrowed(part) {
+  return Object.fromEntries(Object.entries(part).map(([k, v]) => [k, v === ROLLUP ? "" : v]));
+}
+
+/** A column is sorted from its largest value on, then from its smallest, then as before. */
+function sortAfter(sort, name) {
+  if (sort === `-${name}`) {
+    return name;
+  }
+  return sort === name ? "" : `-${name}`;
 }
 
 /** What the address asks for and the settings do not have; "" where all is there. */
 function missing(wanted, window, split) {
   const found = [];
-  if (wanted.window !== null && wanted.window !== window) {
+  if (wanted.window && wanted.window !== window) {
     found.push(`The settings have no window ${wanted.window}; this is ${window}.`);
   }
-  if (wanted.split !== null && wanted.split !== split.value) {
+  if (wanted.split && wanted.split !== split.value) {
     found.push(`There is no split by ${wanted.split}; this is by ${split.text}.`);
   }
-  return found.join(" ");
-}
-
-function choiceOf(query) {
-  return { window: query.get("window"), split: query.get("split") };
-}
-
-function remember(choice) {
-  const url = new URL(location.href);
-  for (const [name, value] of Object.entries(choice)) {
-    if (value !== null) {
-      url.searchParams.set(name, value);
-    }
+  const names = COLUMNS.map((column) => column.name.replace(PREFIX, ""));
+  if (wanted.sort && !names.includes(wanted.sort.replace(/^-/, ""))) {
+    found.push(`There is no column ${wanted.sort} to sort by.`);
   }
-  history.replaceState(null, "", url);
+  return found.join(" ");
 }
 
 /** All together, each dimension by itself, all dimensions at once. */
@@ -111,10 +185,11 @@ function splitsOf(dimensions) {
   ];
 }
 
-function emptiness(found, window, split) {
-  if (found.whole) {
-    const asked = `[${split.dimensions.map((name) => `"${name}"`).join(", ")}]`;
-    return `There is no split by ${split.text}: add ${asked} to metrics.rollups in the settings.`;
+function emptiness(found, window, split, where) {
+  const names = [...split.dimensions, ...Object.keys(where)];
+  if (found.whole || (names.length > 1 && Object.keys(where).length)) {
+    const asked = `[${names.map((name) => `"${name}"`).join(", ")}]`;
+    return `There is no split by ${names.join(" and ")}: add ${asked} to metrics.rollups in the settings.`;
   }
   const longer = "Choose a longer window, or check whether events still arrive.";
   return `No events in the last ${window}. ${longer}`;

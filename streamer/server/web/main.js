@@ -6,11 +6,18 @@ import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
 import { Header } from "./health.js";
 import { LiveWindows } from "./live.js";
+import { MetricPage } from "./metric.js";
 
 const EVERY_MS = 5000;
 
 const header = new Header();
-const sections = [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments()];
+const isOfMetric = new URLSearchParams(location.search).has("metric");
+const sections = isOfMetric
+  ? [new MetricPage(() => look())]
+  : [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments()];
+for (const section of byId("main").querySelectorAll("section")) {
+  section.hidden = (section.id === "metric") !== isOfMetric;
+}
 let isPaused = false;
 let timer = 0;
 let running = new AbortController();
@@ -52,6 +59,7 @@ byId("pause").addEventListener("click", () => {
     rest();
     header.pause(true);
   } else {
+    header.pause(false);
     look();
   }
 });

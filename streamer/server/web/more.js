@@ -1,17 +1,20 @@
-// All other readings of one segment, with a search.
+// All other readings of one segment by family, with units, help and a search.
 
-import { byId, element, keep, setOptions, setText } from "./dom.js";
+import { get } from "./api.js";
+import { byId, element, keep, setAttribute, setNote, setOptions, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS, PREFIX } from "./columns.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 
 /** The disclosure below the table; it is filled while it is open. */
 export class MoreMetrics {
   #segments = [];
   #chosen = "";
+  #choice = {};
+  #known = null;
 
   constructor() {
     const draw = () => this.#draw();
-    byId("more").addEventListener("toggle", draw);
+    byId("more").addEventListener("toggle", () => this.#learn());
     byId("more-search").addEventListener("input", draw);
     byId("more-segment").addEventListener("change", () => {
       this.#chosen = byId("more-segment").value;
@@ -19,10 +22,22 @@ export class MoreMetrics {
     });
   }
 
-  /** Offer these segments; the chosen one stays chosen while it is there. */
-  show(segments) {
+  /** Offer these segments; the chosen one stays chosen while it is there. `choice`: what links to
+   * metrics carry. */
+  show(segments, choice) {
     this.#segments = segments;
+    this.#choice = choice;
     this.#draw();
+  }
+
+  /** What metrics mean, asked for once. */
+  async #learn() {
+    this.#draw();
+    if (byId("more").open && this.#known === null) {
+      const { metrics } = await get("api/metrics", AbortSignal.timeout(10_000)).catch(() => ({ metrics: [] }));
+      this.#known = new Map(metrics.map((each, at) => [each.name, { ...each, at }]));
+      this.#draw();
+    }
   }
 
   #draw() {
@@ -32,12 +47,24 @@ export class MoreMetrics {
     const segment = this.#segments.find((s) => s.key === this.#chosen) ?? this.#segments[0];
     const options = this.#segments.map((s) => ({ value: s.key, text: s.title }));
     setOptions(byId("more-segment"), options, segment.key);
-    const table = byId("more-table");
     const others = segment.readings.filter((reading) => !isColumn(reading));
-    const found = others.filter(matching(byId("more-search").value));
+    const found = others.filter(matching(byId("more-search").value)).map((r) => this.#described(r));
     const total = format.counted(others.length, "metric");
+    const table = byId("more-table");
     setText(table.caption, `${format.count(found.length)} of ${total} of ${segment.title}`);
-    keep(table.tBodies[0], found, (reading) => reading.key, rowView);
+    const rows = [];
+    for (const reading of found.toSorted((a, b) => a.at - b.at)) {
+      if (rows.at(-1)?.family !== reading.family) {
+        rows.push({ key: `family ${reading.family}`, family: reading.family, isFamily: true });
+      }
+      rows.push(reading);
+    }
+    keep(table.tBodies[0], rows, (row) => row.key, (row) => (row.isFamily ? familyView(row) : rowView(row)));
+  }
+
+  #described(reading) {
+    const { family = "others", unit = "", about = "", at = 0 } = this.#known?.get(reading.name) ?? {};
+    return { ...reading, family, unit, about, at, choice: this.#choice };
   }
 }
 
@@ -62,10 +89,25 @@ function labelsOf({ labels }) {
   return Object.entries(labels).map((pair) => pair.join("=")).join(" ");
 }
 
+function familyView({ family }) {
+  const header = element("th", { scope: "colgroup", colspan: "4" }, family.replace("_", " "));
+  return { root: element("tr", { class: "family" }, header), update() {} };
+}
+
 function rowView(reading) {
   const value = element("td", { class: "number" });
-  const name = reading.name.replace(PREFIX, "");
-  const title = element("th", { scope: "row" }, name);
-  const root = element("tr", {}, title, element("td", {}, labelsOf(reading)), value);
-  return { root, update: (now) => setText(value, format.exact(now.value)) };
+  const link = element("a", {}, reading.name.replace(PREFIX, ""));
+  const about = element("span", { class: "interval", hidden: "" });
+  const title = element("th", { scope: "row" }, link, about);
+  const unit = element("td");
+  const root = element("tr", {}, title, element("td", {}, labelsOf(reading)), value, unit);
+  return {
+    root,
+    update(now) {
+      setText(value, format.exact(now.value));
+      setText(unit, now.unit);
+      setNote(about, now.about);
+      setAttribute(link, "href", hrefOf(now.name, now.labels, now.choice));
+    },
+  };
 }

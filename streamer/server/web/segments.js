@@ -4,12 +4,13 @@ import { COLUMNS } from "./columns.js";
 
 export const ROLLUP = "all";
 
-/** The query for a window, split by some dimensions and rolled up over the others. */
-export function queryOf(window, split, dimensions) {
+/** The query for a window, split by some dimensions, and of the others of one value each: that of
+ * `where`, else all. */
+export function queryOf(window, split, dimensions, where = {}) {
   const query = new URLSearchParams({ window });
   for (const dimension of dimensions) {
     if (!split.includes(dimension)) {
-      query.set(dimension, ROLLUP);
+      query.set(dimension, where[dimension] ?? ROLLUP);
     }
   }
   return query.toString();

@@ -2,20 +2,24 @@
 
 import { byId, element, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
-import { COLUMNS } from "./columns.js";
+import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 
 export const MAX_ROWS = 200;
+const LONG_WORD = /\S{25}/;
 
-/** Show segments; `heading` is of the first column, `caption` says which window it is. */
-export function showTable({ segments, whole }, heading, caption) {
+/**
+ * Show segments; `heading` is of the first column, `caption` says which window it is, `sort` by which
+ * column ("-ctr_ratio": from the largest on), `choice` what links to metrics carry.
+ */
+export function showTable({ segments, whole }, heading, { caption, sort, choice }) {
   const table = byId("segments");
-  const rows = segments.slice(0, MAX_ROWS);
+  const rows = sorted(segments, sort).slice(0, MAX_ROWS);
   const columns = COLUMNS.filter((c) =>
     [...rows, whole].some((segment) => segment?.value(c.name, c.labels) !== undefined),
   );
   const hasIntervals = columns.some((c) => rows.some((segment) => segment.interval(c.name, c.labels)));
   setText(table.caption, hasIntervals ? `${caption}, with 95% intervals below the values` : caption);
-  const head = [{ title: heading, about: "" }, ...columns];
+  const head = [{ title: heading, about: "" }, ...columns].map((c) => ({ ...c, sort, choice }));
   keep(table.tHead.rows[0], head, (c) => c.title, headerView);
   const bodyRows = rows.map((segment) => ({ segment, columns }));
   keep(table.tBodies[0], bodyRows, (row) => row.segment.key, () => rowView("row"));
@@ -26,14 +30,44 @@ export function showTable({ segments, whole }, heading, caption) {
   setNote(byId("segments-cut"), cut > 0 ? text : "");
 }
 
+/** By a column, where one is named: segments without a value last. */
+function sorted(segments, sort = "") {
+  const column = COLUMNS.find(({ name }) => name === PREFIX + sort.replace(/^-/, ""));
+  if (column === undefined) {
+    return segments;
+  }
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const key = (segment) => sign * (segment.value(column.name, column.labels) ?? NaN);
+  return segments.toSorted((a, b) => compared(key(a), key(b)));
+}
+
+function compared(a, b) {
+  if (Number.isNaN(a) || Number.isNaN(b)) {
+    return Number.isNaN(a) - Number.isNaN(b);
+  }
+  return a - b;
+}
+
 function headerView(column) {
   const root = element("th", { scope: "col", role: "columnheader" });
-  if (column.about) {
-    root.className = "number";
-    root.append(element("abbr", { title: column.about }, column.title));
-    return { root, update() {} };
+  if (!column.about) {
+    return { root, update: ({ title }) => setText(root, title) };
   }
-  return { root, update: ({ title }) => setText(root, title) };
+  root.className = "number";
+  const link = element("a", { title: column.about }, column.title);
+  const value = column.name.replace(PREFIX, "");
+  const mark = element("span", { "aria-hidden": "true" });
+  const label = element("span", { class: "hidden-text" }, `Sort by ${column.title}`);
+  root.append(link, " ", element("button", { type: "button", class: "sort", value }, mark, label));
+  return {
+    root,
+    update({ sort, choice }) {
+      const order = { [`-${value}`]: "descending", [value]: "ascending" }[sort];
+      setAttribute(root, "aria-sort", order ?? "none");
+      setText(mark, { descending: "▼", ascending: "▲" }[order] ?? "↕");
+      setAttribute(link, "href", hrefOf(column.name, column.labels, choice));
+    },
+  };
 }
 
 function rowView(kind) {
@@ -49,6 +83,7 @@ function rowView(kind) {
       ];
       keep(root, cells, (cell) => cell.key, (cell) => cell.make(cell));
       setText(title, kind === "row" ? segment.title : "all");
+      title.classList.toggle("long", LONG_WORD.test(segment.title));
     },
   };
 }

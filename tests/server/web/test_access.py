@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -16,8 +17,8 @@ pytestmark = long
 
 STOPS = """
 const shown = (e) => e.checkVisibility() && !e.disabled && (e.type !== "radio" || e.checked);
-window.stops = [...document.querySelectorAll("a[href], button, select, input, summary")]
-  .filter(shown);
+const stops = "a[href], button, select, input, summary, [tabindex='0']";
+window.stops = [...document.querySelectorAll(stops)].filter(shown);
 return window.stops.map((e) => e.id || e.textContent.trim());"""
 FOCUSED = """
 const e = document.activeElement;
@@ -60,7 +61,7 @@ return [...document.querySelectorAll("main *, header *, footer *")]
   .filter((e) => e.getBoundingClientRect().right > arguments[0] + 0.5)
   .map((e) => e.outerHTML.slice(0, 80));"""
 NAMED = {
-    *("button", "combobox", "DisclosureTriangle", "figure", "heading", "image", "link"),
+    *("button", "combobox", "DisclosureTriangle", "heading", "image", "link", "slider"),
     *("navigation", "radio", "radiogroup", "group", "region", "searchbox", "table", "article"),
 }
 SIZES = ((320, 640), (390, 844), (768, 1024), (1280, 800))
@@ -97,16 +98,35 @@ def test_everything_works_by_keyboard(page: Browser, site: Site) -> None:
     page.press(Keys.ARROW_LEFT)
     page.until(lambda: "The last 1h" in page.text("#segments caption"), "the other window")
     assert page.run("return document.activeElement.value") == "1h"
-    page.press(Keys.TAB)
+    tab_to(page, "split")
     page.press("s")  # a select goes to the option that begins so
     page.until(lambda: "by surface" in page.text("#segments caption"), "the other split")
-    page.press(Keys.TAB)
+    page.run("document.querySelector('#segments .sort').focus()")
     page.press(Keys.ENTER)
-    page.until(lambda: page.is_shown("#calibration-table tbody tr"), "the calibration curve")
-    page.press(Keys.TAB)
-    page.press(Keys.TAB)
-    page.press(Keys.ENTER)
-    page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+    page.until(lambda: page.run(SORTED) == ["descending"], "the table is sorted")
+    page.run("document.querySelector('#course .plot').focus()")
+    last = page.run("return document.activeElement.ariaValueText")
+    page.press(Keys.ARROW_LEFT)
+    page.until(
+        lambda: page.run("return document.activeElement.ariaValueText") != last, "another time"
+    )
+    for name in ("calibration", "more"):
+        rows = f"#{name}-table tbody tr"
+        page.run(f"document.querySelector('#{name} summary').focus()")
+        page.press(Keys.ENTER)
+        page.until(functools.partial(page.is_shown, rows), rows)
+
+
+SORTED = """return [...document.querySelectorAll("#segments [aria-sort]")]
+  .map((e) => e.ariaSort).filter((sort) => sort !== "none");"""
+
+
+def tab_to(page: Browser, name: str) -> None:
+    for _ in range(20):
+        if page.run("return document.activeElement.id") == name:
+            return
+        page.press(Keys.TAB)
+    raise AssertionError(f"Tab does not reach #{name}")
 
 
 def test_everything_has_a_name(page: Browser, site: Site) -> None:

@@ -27,6 +27,12 @@ HEALTH: dict[str, Any] = {
     "dimensions": ["variant"],
     "windows": ["5m"],
 }
+HISTORY: dict[str, Any] = {
+    **{"name": "streamer_ctr_ratio", "title": "Click-through rate", "form": "percent"},
+    **{"labels": [], "window": "5m", "at_ms": NOW_MS, "step_ms": 60_000, "omitted": 0},
+    **{"starts_ms": [NOW_MS - 60_000, NOW_MS], "counted_since_ms": 0},
+    "lines": [{"labels": {"variant": ODD}, "values": [0.1, 0.2], "lower": [], "upper": []}],
+}
 LISTED = {"name": ODD, "dimension": "variant", "control": "A", "arms": ["A", ODD, "C"]}
 
 
@@ -104,6 +110,8 @@ def documents(served: Documents) -> Documents:
         "/api/health": (200, copy.deepcopy(HEALTH)),
         "/api/readings": (200, {"stream_time_ms": 1, "readings": readings}),
         "/api/alerts": (200, {"alerts": []}),
+        "/api/metrics": (200, {"metrics": []}),
+        "/api/history": (200, HISTORY),
         "/api/experiments": (200, {"experiments": [LISTED]}),
         f"/api/experiments/{ODD}": (200, experiment(pairs)),
     }
@@ -134,6 +142,7 @@ def test_labels_and_names_are_text(page: Browser, documents: Documents) -> None:
     assert page.text("#segments tbody th") == ODD
     assert page.text("#more-segment option") == ODD
     assert f"odd={ODD}" in page.text("#more-table tbody")
+    assert page.text(".legend .title") == ODD
     assert page.text(".card h3") == ODD
     assert page.text(".card h4") == f"Click-through rate: {ODD}"
     assert page.text(".card .who").startswith(f"{ODD}, C against A (variant)")
@@ -158,8 +167,8 @@ def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents
     rows = page.texts("#segments tbody tr")
     assert "25.0%\n21.0% to 29.5%" in rows[0]
     assert "–" in rows[1]
-    heads = page.texts("#segments thead th")
-    assert heads == ["variant", "Impressions", "CTR"]  # columns that nobody has are left out
+    heads = page.texts("#segments thead th a")
+    assert heads == ["Impressions", "CTR"]  # columns that nobody has are left out
 
 
 def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Documents) -> None:
@@ -186,10 +195,10 @@ def test_without_a_lift_in_percent_the_difference_is_shown(
     assert "+0.0100 between \u22120.0100 and +0.0300" in " ".join(second.split())
     assert "%" not in second
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
-    facts = page.texts(".facts")[0]
+    facts = page.texts(".card .facts")[0]
     assert "Days until a lift would be detected: +1%: not in sight; +10%: already" in facts
     assert "corrected for 2 treatments (Holm)" in facts
-    assert "No lift in percent: too few." in page.texts(".facts")[1]
+    assert "No lift in percent: too few." in page.texts(".card .facts")[1]
     assert "0.0001" in page.texts(".numbers")[0]
 
 

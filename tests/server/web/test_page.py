@@ -117,7 +117,7 @@ def test_rows_are_the_readings(
     readings = site.get(f"/api/readings?{query}")["readings"]
     rows = page.run(ROWS)
     assert len(rows) > 2
-    assert page.texts("#segments thead th")[1:] == list(COLUMNS)
+    assert page.texts("#segments thead th a") == list(COLUMNS)
     assert rows == expected_rows(readings, split)
 
 
@@ -141,7 +141,7 @@ def test_more_metrics_are_all_the_others(shown: Browser, site: Site) -> None:
     in_table = [r for r in readings if _is_column(r)]
     assert len(in_table) == len(COLUMNS)
     assert len(rows) == len(readings) - len(in_table)
-    values = {(name, labels): value for name, labels, value in rows}
+    values = {(name, labels): value for name, labels, value, _ in rows}
     mrr = next(
         r["value"]
         for r in readings
@@ -152,12 +152,33 @@ def test_more_metrics_are_all_the_others(shown: Browser, site: Site) -> None:
     box.send_keys("NDCG k=5 engaged")
     found = page.run(_MORE)
     assert found
-    assert all("ndcg" in name and "k=5" in labels for name, labels, _ in found)
+    assert all("ndcg" in name and "k=5" in labels for name, labels, *_ in found)
     assert page.text("#more-table caption").startswith(f"{len(found)} of {len(rows)} metrics of A")
 
 
-_MORE = """return [...document.querySelectorAll("#more-table tbody tr")].map(
-  (row) => [...row.cells].map((cell) => cell.textContent))"""
+_MORE = """const text = (cell) => cell.querySelector("a")?.textContent ?? cell.textContent;
+return [...document.querySelectorAll("#more-table tbody tr:not(.family)")].map(
+  (row) => [...row.cells].map(text))"""
+
+
+def test_more_metrics_stand_by_family_with_unit_and_meaning(shown: Browser, site: Site) -> None:
+    page = shown
+    page.run(
+        "const s = document.querySelector('#more-search'); s.value = '';"
+        "document.querySelector('#more').open = true; s.dispatchEvent(new Event('input'))"
+    )
+    page.until(lambda: "traffic" in page.texts("#more-table .family"), "families")
+    families = page.texts("#more-table .family")
+    assert families[:3] == ["traffic", "engagement", "ranking"]
+    assert len(set(families)) == len(families)
+    listed = {each["name"]: each for each in site.get("/api/metrics")["metrics"]}
+    row = page.run(
+        "return [...document.querySelectorAll('#more-table tbody tr')].map((r) => r.textContent)"
+        ".find((text) => text.startsWith('conversion_value_per_click'))"
+    )
+    about = listed["streamer_conversion_value_per_click"]
+    assert about["about"] in row
+    assert row.endswith(about["unit"])
 
 
 def test_the_calibration_curve_is_that_of_the_segment(shown: Browser, site: Site) -> None:
@@ -244,7 +265,7 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
         for kind in ("fixed", "anytime"):
             ends = estimate[kind]
             assert f"{lift(ends['low'])} to {lift(ends['high'])}" in numbers
-    facts = page.texts(".facts")[0]
+    facts = page.texts(".card .facts")[0]
     least = pair["detectable"]
     at_any_time, at_one_look = (percent(least[f"relative_{k}"]) for k in ("anytime", "fixed"))
     assert f"{at_any_time} looking at any time, {at_one_look} at a single look" in facts

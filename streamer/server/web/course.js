@@ -1,0 +1,129 @@
+// The course of a metric: lines over time, the alerts on it as marks, and the same as a table.
+
+import { Failure, get } from "./api.js";
+import { ROLLUP } from "./segments.js";
+import { Timeline, moment, reading } from "./timeline.js";
+import { element, keep, setNote, setText } from "./dom.js";
+import * as format from "./format.js";
+
+/** Shows what /api/history says below `parent`. */
+export class Course {
+  #timeline = new Timeline();
+  #note = element("p", { class: "remark", hidden: "" });
+  #head = element("tr");
+  #body = element("tbody");
+  #caption = element("caption");
+  #details = element("details", {}, element("summary", {}, "Point by point"));
+  #item = null;
+  #text = "";
+
+  constructor(parent) {
+    const table = element("table", { class: "plain" }, this.#caption, element("thead", {}, this.#head), this.#body);
+    this.#details.append(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Point by point" }, table));
+    this.#details.addEventListener("toggle", () => this.#fill());
+    parent.replaceChildren(this.#note, this.#timeline.root, this.#details);
+  }
+
+  /** Read and show the course that a query (URLSearchParams) asks for; `alerts` are those of
+   * /api/alerts, `split` the dimension that lines are of, if any. */
+  async refresh(query, split, alerts, signal) {
+    const found = await historyOf(query, signal);
+    const isThere = found.error === undefined && found.lines.length > 0;
+    this.#timeline.root.hidden = !isThere;
+    this.#details.hidden = !isThere;
+    setNote(this.#note, isThere ? remark(found) : found.error ?? "Nothing was counted in this time.");
+    if (!isThere) {
+      [this.#item, this.#text] = [null, ""];
+      return;
+    }
+    const name = `${found.title}, the last ${found.window}`;
+    const { starts_ms: starts, step_ms: step, at_ms: at } = found;
+    const write = format.writer(found.form);
+    const lines = found.lines.map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
+    const marks = alerts.filter((each) => isOn(each, found, query)).map((each) => markOf(each, write));
+    const item = { name, starts, step, at, lines, marks };
+    const text = JSON.stringify({ ...item, at: 0 });
+    if (text !== this.#text) {
+      this.#text = text;
+      this.#item = { ...item, write };
+      this.#timeline.update(this.#item);
+      this.#fill();
+    }
+  }
+
+  #fill() {
+    if (!this.#details.open || this.#item === null) {
+      return;
+    }
+    const { name, starts, lines, write } = this.#item;
+    setText(this.#caption, `${name}, the newest first`);
+    keep(this.#head, ["Time", ...lines.map((line) => line.title)], (text) => text, headerView);
+    const rows = starts.map((start, i) => ({
+      key: start,
+      texts: [moment(this.#item, i), ...lines.map((line) => reading(line, i, write))],
+    }));
+    keep(this.#body, rows.reverse(), (row) => `${row.key} ${row.texts.length}`, rowView);
+  }
+}
+
+async function historyOf(query, signal) {
+  try {
+    return await get(`api/history?${query}`, signal);
+  } catch (failure) {
+    if (failure instanceof Failure && [400, 404].includes(failure.status)) {
+      return { error: capital(`${failure.message}.`), lines: [] };
+    }
+    throw failure;
+  }
+}
+
+function remark({ omitted, counted_since_ms: since, starts_ms: starts }) {
+  const found = [];
+  if (omitted > 0) {
+    found.push(`${format.counted(omitted, "line")} with fewer impressions not shown.`);
+  }
+  if (since > starts[0]) {
+    found.push(`Counted since ${format.clock(since)}.`);
+  }
+  return found.join(" ");
+}
+
+/** What a line is of: its value of the split, and the labels in which lines may differ. */
+function titleOf(labels, split, own) {
+  const texts = split ? [labels[split]] : [];
+  const others = own.filter((name) => name !== "maturity" && labels[name] !== undefined);
+  texts.push(...others.map((name) => `${name} ${labels[name]}`));
+  if (labels.maturity === "mature") {
+    texts.push("mature");
+  }
+  return texts.join(", ") || "all together";
+}
+
+/** Whether an alert is on this metric and all of the segment that is shown. */
+function isOn({ metric, segment, baseline }, found, query) {
+  const name = found.name.replace("streamer_", "");
+  const isSame = Object.entries(segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
+  return baseline !== null && isSame && metric.replace(/[@.].*/, "") === name;
+}
+
+function markOf({ alert, baseline, drop, direction }, write) {
+  const isRise = direction === "lower"; // is better
+  const value = baseline * (isRise ? 1 + drop : 1 - drop);
+  const side = isRise ? "above" : "below";
+  return { value, text: `alert ${alert}: ${side} ${write(value)}` };
+}
+
+function headerView(text) {
+  const root = element("th", { scope: "col", class: text === "Time" ? "" : "number" }, text);
+  return { root, update() {} };
+}
+
+function rowView({ texts }) {
+  const cells = texts.map((_, i) => element(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }));
+  const root = element("tr", {}, ...cells);
+  return { root, update: (row) => row.texts.forEach((text, i) => setText(cells[i], text)) };
+}
+
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,207 @@
+// A metric by itself: what it means, its course, its values by each dimension, the alerts on it.
+
+import { get } from "./api.js";
+import { fillTable } from "./cells.js";
+import { chosen, remember } from "./choice.js";
+import { PREFIX } from "./columns.js";
+import { Course } from "./course.js";
+import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
+import { Filters } from "./filters.js";
+import * as format from "./format.js";
+import { ROLLUP } from "./segments.js";
+
+const NOTHING = "-";
+const FIRST = { maturity: "provisional", over: "all" };
+
+/** The section of one metric, which the address names. `onChange`: another choice was made. */
+export class MetricPage {
+  #wanted = chosen();
+  #course = new Course(byId("metric-course"));
+  #filters;
+  #about = null;
+  #onChange;
+
+  constructor(onChange) {
+    this.#onChange = onChange;
+    const choose = (part) => this.#choose(part);
+    this.#filters = new Filters(byId("metric-filters"), choose);
+    byId("metric-window").addEventListener("change", (event) => choose({ window: event.target.value }));
+    byId("metric-split").addEventListener("change", (event) => choose({ split: event.target.value }));
+    byId("metric-labels").addEventListener("change", ({ target }) => choose({ [target.name]: target.value }));
+  }
+
+  #choose(part) {
+    Object.assign(this.#wanted, part);
+    remember(part);
+    byId("metric").classList.add("old");
+    this.#onChange();
+  }
+
+  async refresh({ dimensions, windows }, signal) {
+    const about = await this.#meaning(signal);
+    byId("metric-panel").hidden = about === null;
+    if (about === null) {
+      return;
+    }
+    const window = windows.includes(this.#wanted.window) ? this.#wanted.window : windows.at(-1);
+    const split = dimensions.includes(this.#wanted.split) ? this.#wanted.split : undefined;
+    setNote(byId("metric-missing"), this.#missing(windows, dimensions));
+    const names = ["", "_lower", "_upper"].map((end) => endOf(about.name, end));
+    const query = new URLSearchParams([["window", window], ...names.map((name) => ["name", name])]);
+    const { readings } = await get(`api/readings?${query}`, signal);
+    await this.#filters.learn(window, dimensions, signal);
+    const labels = this.#showLabels(readings, about);
+    const where = this.#showControls(windows, window, dimensions, split);
+    this.#showSplits(readings, dimensions, about, labels, window);
+    const { alerts } = await get("api/alerts", signal);
+    showAlerts(alerts.filter((each) => each.metric.replace(/[@.].*/, "") === bare(about.name)));
+    const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels });
+    if (split) {
+      asked.set("split", split);
+    }
+    await this.#course.refresh(asked, split, alerts, signal);
+    byId("metric").classList.remove("old");
+  }
+
+  /** What /api/metrics says of it; null where there is no such metric. */
+  async #meaning(signal) {
+    if (this.#about === null) {
+      const { metrics } = await get("api/metrics", signal);
+      const name = PREFIX + this.#wanted.metric.replace(PREFIX, "");
+      this.#about = metrics.find((each) => each.name === name) ?? null;
+    }
+    const about = this.#about;
+    const missing = `The settings show no metric ${this.#wanted.metric}.`;
+    setText(byId("metric-title"), about?.title ?? missing);
+    if (about !== null) {
+      document.title = `streamer: ${about.title}`;
+      setText(byId("metric-about"), about.about);
+      const facts = [["Name", about.name], ["Formula", about.formula], ["Unit", about.unit], ["Empty", about.empty]];
+      keep(byId("metric-facts"), facts, ([title]) => title, factView);
+    }
+    return about;
+  }
+
+  #missing(windows, dimensions) {
+    const found = [];
+    if (this.#wanted.window && !windows.includes(this.#wanted.window)) {
+      found.push(`The settings have no window ${this.#wanted.window}; this is ${windows.at(-1)}.`);
+    }
+    if (this.#wanted.split && ![NOTHING, ...dimensions].includes(this.#wanted.split)) {
+      found.push(`There is no split by ${this.#wanted.split}.`);
+    }
+    return found.join(" ");
+  }
+
+  /** A select for each label beside the dimensions; returns what is chosen of each. */
+  #showLabels(readings, about) {
+    const own = readings.filter((reading) => reading.name === about.name);
+    const items = about.labels
+      .map((name) => ({ name, values: [...new Set(own.map((r) => r.labels[name]))].filter(Boolean) }))
+      .filter(({ values }) => values.length > 0)
+      .map(({ name, values }) => {
+        const known = [this.#wanted[name], FIRST[name], values.at(-1)];
+        return { name, values, value: known.find((each) => values.includes(each)) };
+      });
+    const shown = items.filter(({ values }) => values.length > 1);
+    keep(byId("metric-labels"), shown, (item) => item.name, labelView);
+    return Object.fromEntries(items.map(({ name, value }) => [name, value]));
+  }
+
+  #showControls(windows, window, dimensions, split) {
+    setOptions(byId("metric-window"), windows.map((each) => ({ value: each, text: each })), window);
+    const splits = [NOTHING, ...dimensions].map((each) => ({ value: each, text: each === NOTHING ? "nothing" : each }));
+    setOptions(byId("metric-split"), splits, split ?? NOTHING);
+    const others = dimensions.filter((name) => name !== split);
+    this.#filters.show(others, this.#wanted);
+    const pairs = others.map((name) => [name, this.#wanted[name] || ROLLUP]);
+    return Object.fromEntries(pairs.filter(([, value]) => value !== ROLLUP));
+  }
+
+  /** A table for each dimension: the metric by its values. */
+  #showSplits(readings, dimensions, about, labels, window) {
+    const items = dimensions.map((dimension) => ({
+      dimension,
+      about,
+      window,
+      rows: rowsOf(readings, dimension, dimensions, about, labels),
+    }));
+    keep(byId("metric-splits"), items.filter(({ rows }) => rows.length), (item) => item.dimension, splitView);
+  }
+}
+
+/** The values of a metric by one dimension, all others together, the largest first. */
+function rowsOf(readings, dimension, dimensions, about, labels) {
+  const others = dimensions.filter((name) => name !== dimension);
+  const found = new Map();
+  for (const reading of readings) {
+    const of = reading.labels;
+    const isWanted = others.every((name) => of[name] === ROLLUP) && of[dimension] !== ROLLUP;
+    if (isWanted && Object.entries(labels).every(([k, v]) => (of[k] ?? v) === v)) {
+      const row = found.get(of[dimension]) ?? { title: of[dimension] };
+      row[reading.name] = reading.value;
+      found.set(row.title, row);
+    }
+  }
+  const rows = [...found.values()].filter((row) => row[about.name] !== undefined);
+  return rows.sort((a, b) => b[about.name] - a[about.name]);
+}
+
+function splitView({ dimension }) {
+  const table = element("table", { class: "stacked detailed", role: "table" });
+  table.append(
+    element("caption"),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" })),
+    element("tbody", { role: "rowgroup" }),
+  );
+  return {
+    root: table,
+    update({ about, rows, window }) {
+      const write = format.writer(about.form);
+      const columns = [
+        { title: dimension, isText: true, texts: (row) => [row.title] },
+        { title: about.title, texts: (row) => [write(row[about.name]), rangeOf(row, about, write)] },
+      ];
+      fillTable(table, `${about.title} by ${dimension}, the last ${window}`, columns, rows, (row) => row.title);
+    },
+  };
+}
+
+function rangeOf(row, about, write) {
+  const [low, high] = ["_lower", "_upper"].map((end) => row[endOf(about.name, end)]);
+  return low === undefined || high === undefined ? "" : `${write(low)} to ${write(high)}`;
+}
+
+/** The name of an end of a metric's interval: it stands before the unit. */
+function endOf(name, end) {
+  const [, base, unit] = /^(.*?)(_ratio|_seconds)?$/s.exec(name);
+  return base + end + (unit ?? "");
+}
+
+function bare(name) {
+  return name.replace(PREFIX, "");
+}
+
+function showAlerts(alerts) {
+  const texts = alerts.map(({ alert, segment, status, reason }) => {
+    const values = Object.values(segment).filter((value) => value !== ROLLUP);
+    return `${alert}, ${values.join(", ") || "all together"}: ${status}. ${reason ?? ""}`;
+  });
+  byId("metric-alerts").hidden = !texts.length;
+  keep(byId("metric-alerts").querySelector("ul"), texts, (text) => text, () => textView("li"));
+}
+
+function labelView({ name }) {
+  const select = element("select", { name });
+  const root = element("label", { class: "field" }, `${name} `, select);
+  return {
+    root,
+    update: ({ values, value }) => setOptions(select, values.map((each) => ({ value: each, text: each })), value),
+  };
+}
+
+function factView([title]) {
+  const text = element("dd");
+  const root = element("div", {}, element("dt", {}, `${title}: `), text);
+  return { root, update: ([, value]) => setText(text, value) };
+}

@@ -1,0 +1,141 @@
+"""The course of metrics on the page, sorting and filters, and the page of one metric."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver import Keys
+
+from tests.server.web.conftest import open_page
+from tests.server.web.test_page import count, percent
+from tests.support.browser import Browser
+from tests.support.site import Site
+
+COUNT = "return document.querySelectorAll(`${arguments[0]} polyline`).length"
+READ = "return document.querySelector('{} .plot').ariaValueText"
+
+
+def has_lines(page: Browser, where: str) -> bool:
+    return bool(page.run(COUNT, where))
+
+
+def read(page: Browser, where: str = "#course") -> str:
+    return str(page.run(READ.format(where)))
+
+
+def test_the_course_is_that_of_the_api(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=24h&split=variant")
+    page.until(lambda: has_lines(page, "#course"), "lines")
+    points = int(page.run("return document.querySelector('#course .plot').ariaValueMax")) + 1
+    found = site.get(f"/api/history?name=ctr_ratio&window=24h&split=variant&points={points}")
+    assert len(found["starts_ms"]) == points
+    assert page.texts("#course .legend .title") == [
+        line["labels"]["variant"] for line in found["lines"]
+    ]
+    page.run("document.querySelector('#course .plot').focus()")
+    for at in (points - 1, points - 2):
+        for line in found["lines"]:
+            value = line["values"][at]
+            text = "no data" if value is None else percent(value)
+            assert f"{line['labels']['variant']}: {text}" in read(page)
+        page.press(Keys.ARROW_LEFT)
+    page.run("document.querySelector('#course details').open = true")
+    rows = page.until(lambda: page.texts("#course tbody tr"), "the table")
+    assert len(rows) == points
+    assert page.complaints() == []
+
+
+def test_a_pointer_reads_the_course(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=24h&split=variant")
+    page.until(lambda: has_lines(page, "#course"), "lines")
+    last = read(page)
+    page.run(
+        "const plot = document.querySelector('#course .plot'), box = plot.getBoundingClientRect();"
+        "plot.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + 60}))"
+    )
+    assert read(page) != last
+    page.run(
+        "document.querySelector('#course .plot').dispatchEvent(new PointerEvent('pointerleave'))"
+    )
+    assert read(page) == last
+
+
+def test_the_table_is_sorted_and_filtered_by_the_address(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=24h&split=surface&sort=ctr_ratio")
+    values = [float(t.split("%")[0]) for t in page.texts("#segments tbody td:nth-child(4)")]
+    assert values == sorted(values)
+    page.run("document.querySelectorAll('#segments .sort')[0].click()")
+    page.until(
+        lambda: page.driver.current_url.endswith("sort=-window_impressions"), "sorted otherwise"
+    )
+    page.run(
+        "const s = document.querySelector('#filters select'); s.value = 'A';"
+        "s.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    page.until(lambda: "variant A, by surface" in page.text("#segments caption"), "filtered")
+    assert "variant=A" in page.driver.current_url
+    readings = site.get("/api/readings?window=24h&variant=A&name=window_impressions")["readings"]
+    shown = {r["labels"]["surface"]: r["value"] for r in readings}
+    shown.pop("all")
+    texts = page.texts("#segments tbody td:nth-child(2)")
+    assert texts == [count(value) for value in sorted(shown.values(), reverse=True)]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("sort=colour", "There is no column colour to sort by."),
+        ("variant=Z&split=surface", "no variant 'Z'"),
+    ],
+)
+def test_what_the_address_has_wrong_is_named(
+    page: Browser, site: Site, query: str, said: str
+) -> None:
+    page.open(f"{site.url}/?{query}")
+    page.until(lambda: said in page.text("#choice-missing"), said)
+
+
+def test_a_metric_has_a_page_of_its_own(page: Browser, site: Site) -> None:
+    open_page(page, site, "/?window=24h&split=variant")
+    page.run("document.querySelector('#segments thead th:nth-child(4) a').click()")
+    page.until(lambda: has_lines(page, "#metric-course"), "its course")
+    assert "metric=ctr_ratio" in page.driver.current_url
+    listed = {each["name"]: each for each in site.get("/api/metrics")["metrics"]}
+    about = listed["streamer_ctr_ratio"]
+    assert page.text("#metric-title") == about["title"]
+    assert page.text("#metric-about") == about["about"]
+    assert about["formula"] in page.text("#metric-facts")
+    for dimension in ("variant", "surface"):
+        assert f"Click-through rate by {dimension}, the last 24h" in page.texts(
+            "#metric-splits caption"
+        )
+    assert not page.is_shown("#live")
+    assert not page.is_shown("#experiments")
+    alerts = page.text("#metric-alerts")
+    assert "ctr, all together: " in alerts
+    page.run(
+        "const s = document.querySelector('#metric-split'); s.value = 'surface';"
+        "s.dispatchEvent(new Event('change', { bubbles: true }))"
+    )
+    page.until(
+        lambda: "home" in page.texts("#metric-course .legend .title"), "the course by surface"
+    )
+    assert page.complaints() == []
+
+
+def test_labels_of_a_metric_can_be_chosen(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?metric=ndcg_ratio&k=5")
+    page.until(lambda: has_lines(page, "#metric-course"), "its course")
+    options = page.run(
+        "return [...document.querySelectorAll('#metric-labels select')]"
+        ".map((s) => [s.name, s.value])"
+    )
+    assert ["k", "5"] in options
+    assert ["over", "all"] in options
+
+
+def test_a_metric_without_a_course_says_why(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?metric=positive_rate_ratio")
+    page.until(lambda: "has no history" in page.text("#metric-course"), "why")
+    page.open(f"{site.url}/?metric=colour")
+    said = "The settings show no metric colour."
+    page.until(lambda: page.text("#metric-title") == said, said)
