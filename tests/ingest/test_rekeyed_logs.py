@@ -36,7 +36,7 @@ def one(settings: Settings, log: str, value: bytes | None, offset: int = 7, **mo
     assert len(written) + len(refused) + ignored == 1
     assert rest is None
     if refused:
-        return refused[0][2]
+        return refused[0][3]
     if not written:
         return None
     ((kind, partition, ((_, key, event),)),) = written
