@@ -1,8 +1,8 @@
 """``streamer demo``: the whole system on this machine, on real traffic, with nothing installed.
 
-An embedded broker and Redis, a worker, the exporter, and the Open Bandit log: first once over the
-past day, so that every window has something in it, then again and again from now on, as fast as
-``--rate`` says. Event times are moved; impressions and clicks are as they were.
+An embedded broker and Redis, a worker, the exporter, and the Open Bandit log: first twice over the
+past two weeks, so that every window has something in it, then again and again from now on, as fast
+as ``--rate`` says. Event times are moved; ``sources.story`` plants what is to be found.
 """
 
 from __future__ import annotations
@@ -42,18 +42,49 @@ from streamer.settings.load import load
 from streamer.settings.model import Metrics, Settings
 from streamer.sources import open_bandit
 from streamer.sources.moved import Event, Leg, replay
+from streamer.sources.story import SURFACE, planted
 from streamer.state.redis.store import RedisStore
 from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
 from streamer.worker import garbage_collector
 
-EXPERIMENT = "policies"
-_METRICS = ("ctr_ratio", "clicks_per_user", "conversion_value_per_user", "dwell_mean_seconds")
+EXPERIMENT = "ranker"
+_EXPERIMENTS = """
+[[experiments]]
+name = "ranker"
+dimension = "ranker"
+control = "old"
+split = {{ old = 1, new = 1 }}
+start = {start}
+metrics = [{{ name = "ctr_ratio" }}, {{ name = "dwell_mean_seconds", margin = 0.4 }}]
+[[experiments]]
+name = "policies"
+dimension = "variant"
+control = "random"
+split = {{ random = 1, bts = 1 }}
+start = {start}
+metrics = [{{ name = "ctr_ratio" }}, {{ name = "clicks_per_user" }}]
+[[experiments]]
+name = "layout"
+dimension = "layout"
+control = "narrow"
+split = {{ narrow = 1, wide = 1 }}
+start = {start}
+"""
 PARTITIONS = 2
 DAY_MS = 24 * 3600 * 1000
+OUTAGE_MS = DAY_MS
+"""For how long clicks on a surface are lost when the demo begins."""
+ABOUT = (
+    "60,000 real impressions and their clicks (Open Bandit, ZOZO), moved in time; users, click "
+    "times, dwell, conversions and visits are made up.",
+    f"more clicks by users of ranker new; a fifth of the users of layout wide is lost; all clicks "
+    f"on {SURFACE} are lost since {OUTAGE_MS // 3_600_000} hours before the start.",
+)
+"""What is real in the traffic, and what was planted into it."""
 _REFRESH_SECONDS = 1.0
 _PLAIN_SECONDS = 5.0
 _BURST_SECONDS = 0.1
-_WINDOWS = ("1m", "5m", "1h", "24h")
+_WINDOWS = ("5m", "1h", "24h", "7d")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -66,36 +97,38 @@ def main(args: argparse.Namespace) -> int:
         EmbeddedRedis() as redis,
     ):
         path = Path(directory) / "streamer.toml"
-        path.write_text(_document(broker.brokers, redis.url), encoding="utf-8")
+        text = document(broker.brokers, redis.url, int(time.time() * 1000))
+        path.write_text(text, encoding="utf-8")
         return asyncio.run(_demo(args, load(path), str(path)))
 
 
-def _document(brokers: str, redis_url: str) -> str:
-    """The settings: defaults, all metrics by policy, and the experiment that the log is."""
-    yesterday = datetime.now(UTC).date() - timedelta(days=1)
-    metrics = ", ".join(f'{{ name = "{name}" }}' for name in _METRICS)
-    return f"""[kafka]
+def document(brokers: str, redis_url: str, now_ms: int) -> str:
+    """The settings: all metrics by policy, three experiments, and an alert."""
+    start = datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=14)
+    families = json.dumps([*Metrics().families, "off_policy", "diversity"])
+    dimensions = ("variant", "surface", "ranker", "layout")
+    return f"""dimensions = [{", ".join(f'{{ name = "{name}" }}' for name in dimensions)}]
+[kafka]
 brokers = "{brokers}"
 group = "streamer-demo"
 [redis]
 url = "{redis_url}"
+[windows]
+lengths = {json.dumps(_WINDOWS)}
 [metrics]
+rollups = [[], ["variant"], ["surface"], ["ranker"], ["variant", "surface"]]
 detailed = [[], ["variant"]]
-families = {json.dumps([*Metrics().families, "off_policy", "diversity"])}
+families = {families}
 [[policies]]
 name = "bts"
 propensity = "p_bts"
-[[experiments]]
-name = "{EXPERIMENT}"
-dimension = "variant"
-control = "random"
-split = {{ random = 1, bts = 1 }}
-start = {yesterday}
-metrics = [{metrics}]
+{_EXPERIMENTS.format(start=start)}
 [[alerts]]
 name = "ctr"
-segments = ["variant", "surface"]
-baseline = "before"
+window = "24h"
+segments = ["surface"]
+drop = 0.2
+traffic_rise = 0  # live traffic is faster than the log
 """
 
 
@@ -122,15 +155,13 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
     print(
         f"streamer demo: Kafka (embedded) {settings.kafka.brokers}, "
         f"Redis (embedded) {settings.redis.url}, settings {path}\n"
-        f"  metrics   http://127.0.0.1:{port}/metrics\n"
         f"  page      http://127.0.0.1:{port}/\n"
+        f"  metrics   http://127.0.0.1:{port}/metrics\n"
         f"  readings  http://127.0.0.1:{port}/api/readings?window=5m\n"
         f"  A/B test  streamer readout {EXPERIMENT} -c {path}\n"
-        f"  traffic   Open Bandit (ZOZO, 60,000 real impressions, `random` against `bts`):\n"
-        "            event times are moved to now: once over the past 24 h, then"
-        f" {rate:g} events/s live.\n"
-        "            User ids, click times, dwell, conversions and sessions are synthetic, as\n"
-        f"            are a few slates that test a retrieval (`{open_bandit.RETRIEVAL_TEST}`).",
+        f"  traffic   {ABOUT[0]}\n"
+        f"            twice over the past two weeks, then {rate:g} events/s live\n"
+        f"  planted   {ABOUT[1]}",
         flush=True,
     )
 
@@ -154,7 +185,9 @@ async def _worker(path: str) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Exporter, int]]:
     garbage_collector.calm()
-    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings))
+    about = f"A demo: {ABOUT[0]} Planted: {ABOUT[1]}"
+    store, ends = RedisStore(settings.redis), KafkaLogEnds(settings)
+    exporter = Exporter(settings, store, ends, about=about)
     runner = web.AppRunner(application(exporter), access_log=None)
     await runner.setup()
     try:
@@ -167,14 +200,14 @@ async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Export
 
 
 async def _produce(settings: Settings, rate: float) -> None:
-    """The real log once over the past day, then lap after lap from now on."""
+    """The log twice over the past two weeks, then lap after lap from now on."""
     producer = AIOKafkaProducer(
         bootstrap_servers=settings.kafka.brokers, linger_ms=20, max_batch_size=256 * 1024
     )
     await producer.start()
     now_ms = int(time.time() * 1000)
     try:
-        for event in replay(_legs(now_ms, rate)):
+        for event in replay(legs(now_ms, rate)):
             if event["ts"] > now_ms:
                 await _wait_until(event["ts"])
             kind, value = next(open_bandit.lines([event]))
@@ -184,14 +217,17 @@ async def _produce(settings: Settings, rate: float) -> None:
         await producer.stop()
 
 
-def _legs(now_ms: int, rate: float) -> Iterator[Leg]:
-    """The past day, then laps of ``rate`` events per second, each begun when it is asked for."""
+def legs(now_ms: int, rate: float) -> Iterator[Leg]:
+    """The past two weeks at the log's own speed, then laps of ``rate`` events per second, each
+    begun when it is asked for."""
     log = _log(0)
     span_ms = log[-1]["ts"] - log[0]["ts"]
-    yield Leg(log, now_ms - DAY_MS, span_ms / DAY_MS)
-    for lap in itertools.count(1):
-        speed = span_ms / (len(log) / rate * 1000)
-        yield Leg(_log(lap), int(time.time() * 1000), speed)
+    yield Leg(planted(log, None), now_ms - 2 * span_ms)
+    again = _log(1)
+    yield Leg(planted(again, again[-1]["ts"] - OUTAGE_MS), now_ms - span_ms)
+    for lap in itertools.count(2):
+        log = planted(_log(lap), 0)
+        yield Leg(log, int(time.time() * 1000), span_ms / (len(log) / rate * 1000))
 
 
 def _log(lap: int) -> list[Event]:

@@ -81,6 +81,7 @@ class Api:
                 "is_ready": self.exporter.health.is_ready,
                 "problems": self.exporter.health.problems,
                 "files": list(self.exporter.files),
+                "about": self.exporter.about,
                 "now_ms": self.exporter.now_ms,
                 "stream_time_ms": result.stream_ms,
                 "partitions": self.exporter.reader.count,

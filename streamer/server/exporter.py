@@ -43,10 +43,12 @@ class Exporter:
         store: Store,
         ends: LogEnds | None = None,
         files: Sequence[str] = (),
+        about: str = "",
     ) -> None:
-        """``files``: names of those that the store was filled from, once and for all."""
+        """``files``: names of those that the store was filled from, once and for all; ``about``:
+        what readers of the page should know of its data."""
         self.settings, self.store, self.ends = settings, store, ends or LogEnds()
-        self.files = tuple(files)
+        self.files, self.about = tuple(files), about
         self.catalogue = Catalogue(settings)
         self.reader = Reader(store, contents_of(settings, self.catalogue))
         self.reports: list[WorkerReport] = []

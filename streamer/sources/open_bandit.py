@@ -134,8 +134,8 @@ def _events_of(row: Row, name: str, random: Random) -> list[Event]:
     if row["click"] != "1":
         is_visit = random.random() < VISIT_SHARE
         return [impression, *(_visit(impression, None, random) if is_visit else ())]
-    clicked_ms = shown_ms + _lognormal(random, 15_000, 1.0, CLICK_DELAY_MS)
-    dwell_ms = _lognormal(random, 20_000, 1.2, DWELL_MS)
+    delay_ms, dwell_ms = click_times(random)
+    clicked_ms = shown_ms + delay_ms
     click = {
         "type": "click",
         "ts": clicked_ms,
@@ -155,6 +155,12 @@ def _events_of(row: Row, name: str, random: Random) -> list[Event]:
             }
         )
     return log
+
+
+def click_times(random: Random) -> tuple[int, int]:
+    """How long after its impression a click comes, and the time then spent (ms)."""
+    delay_ms = _lognormal(random, 15_000, 1.0, CLICK_DELAY_MS)
+    return delay_ms, _lognormal(random, 20_000, 1.2, DWELL_MS)
 
 
 def retrieval_tests(lap: int = 0) -> list[Event]:

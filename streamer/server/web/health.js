@@ -76,6 +76,7 @@ export class Header {
     document.body.classList.toggle("past", isPast);
     const live = health.files.length ? "Windows at the end of the file" : "Live windows";
     setText(byId("live-title"), isPast ? `Windows ${when}` : live);
+    setNote(byId("about"), health.about);
     setNote(byId("health-note"), remarks(health));
     const time = byId("stream-time");
     if (health.stream_time_ms) {

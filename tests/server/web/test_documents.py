@@ -20,6 +20,7 @@ HEALTH: dict[str, Any] = {
     "partitions": 1,
     "owned": 1,
     "files": [],
+    "about": "",
     "lag_records": {"impressions": 0, "clicks": None},
     "users_behind_seconds": 0.0,
     "identity_exact": True,
