@@ -38,7 +38,6 @@ export class Alerts {
     }
     byId("alerts-panel").hidden = !alerts.length;
     this.#dueMs = startedMs + EVERY_MS - 1000;
-    this.#follow();
   }
 
   async #explain(alerts, dimensions, signal) {
@@ -63,8 +62,8 @@ export class Alerts {
     byId("why").classList.remove("old");
   }
 
-  /** Go here once there is something to see, where the address says so. */
-  #follow() {
+  /** Go here once all sections are there, where the address says so. */
+  follow() {
     if (!this.#followed && location.hash === HASH) {
       byId("explain").scrollIntoView();
       byId("explain-title").focus({ preventScroll: true });

@@ -35,6 +35,7 @@ async function look() {
     for (const section of sections) {
       await section.refresh(health, mine.signal);
     }
+    sections.forEach((section) => section.follow?.());
     header.fresh();
   } catch (failure) {
     if (mine.signal.aborted) {

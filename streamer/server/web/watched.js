@@ -1,7 +1,7 @@
 // The status of every segment that an alert watches, the most urgent first.
 
 import { fillTable } from "./cells.js";
-import { byId, setNote } from "./dom.js";
+import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 import { ROLLUP } from "./segments.js";
 
@@ -22,16 +22,54 @@ const COLUMNS = [
   { title: "Reference week", isText: true, texts: (w) => verdict(w.reference), kind: (w) => kindOf(w.reference ?? {}) },
 ];
 
+const WORDS = {
+  "too little data": "with too little data",
+  "days differ": "whose days differ too much",
+  "no baseline": "without a baseline yet",
+};
 const CHANGES = ["dropped", "risen"];
 
-/** Show the entries of /api/alerts. */
+/** Show the entries of /api/alerts: those of which nothing can be said yet as a line for each
+ * alert, which unfolds. */
 export function showWatched(entries) {
   const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
-  const rows = sorted.slice(0, MAX_ROWS);
-  const caption = "Every watched segment, with intervals below the values";
-  fillTable(byId("alerts"), caption, COLUMNS, rows, keyOf);
-  const cut = sorted.length - rows.length;
+  const decided = sorted.filter(isDecided);
+  const caption = "Every watched segment of which something can be said, with intervals below the values";
+  fillTable(byId("alerts"), caption, COLUMNS, decided.slice(0, MAX_ROWS), keyOf);
+  byId("alerts").hidden = !decided.length;
+  const cut = decided.length - Math.min(decided.length, MAX_ROWS);
   setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "less urgent segment")} not shown.` : "");
+  const open = Map.groupBy(sorted.filter((each) => !isDecided(each)), (each) => each.alert);
+  const all = Map.groupBy(sorted, (each) => each.alert);
+  const items = [...open].map(([alert, some]) => ({ alert, some, of: all.get(alert).length }));
+  keep(byId("alerts-open"), items, (item) => item.alert, openView);
+}
+
+/** Whether its metric, its traffic or the reference week says anything but that too little is known. */
+function isDecided({ status, traffic, reference }) {
+  const others = [traffic?.status, reference?.status].filter((each) => CHANGES.includes(each));
+  return others.length > 0 || status in KINDS;
+}
+
+/** "ctr: of 7 segments 4 with too little data", with their rows inside. */
+function openView() {
+  const summary = element("summary");
+  const table = element("table", { class: "stacked detailed", role: "table" });
+  table.append(
+    element("caption"),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" })),
+    element("tbody", { role: "rowgroup" }),
+  );
+  return {
+    root: element("details", {}, summary, table),
+    update({ alert, some, of }) {
+      const counts = Map.groupBy(some, (each) => each.status);
+      const texts = [...counts].map(([status, those]) => `${those.length} ${WORDS[status] ?? status}`);
+      setText(summary, `${alert}: of ${format.counted(of, "segment")} ${texts.join(", ")}`);
+      const caption = `Segments of ${alert} of which nothing can be said yet`;
+      fillTable(table, caption, COLUMNS, some.slice(0, MAX_ROWS), keyOf);
+    },
+  };
 }
 
 /** Whether an entry is about everything together. */

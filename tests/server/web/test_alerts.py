@@ -29,8 +29,11 @@ def points(value: float) -> str:
 
 
 def rows(page: Browser, table: str) -> list[list[str]]:
+    """Of a table; of ``#alerts`` with those that are folded, which are unfolded."""
+    page.run("document.querySelectorAll('#alerts-open details').forEach((d) => (d.open = true))")
     found: list[list[str]] = page.run(ROWS, table)
-    return found
+    folded: list[list[str]] = page.run(ROWS, "#alerts-open")
+    return found + (folded if table == "#alerts" else [])
 
 
 # Of an exporter ----------------------------------------------------------------------------------
@@ -45,7 +48,11 @@ def test_rows_are_the_watched_segments(page: Browser, site: Site) -> None:
     found = site.get("/api/alerts")["alerts"]
     assert {entry["status"] for entry in found} <= {"too little data", "days differ"}
     expected = []
-    for entry in sorted(found, key=lambda e: (e["status"] == "days differ", -e["support"])):
+    names = ["ctr", "order"]  # those of which nothing can be said yet stand by alert
+    for entry in sorted(
+        found,
+        key=lambda e: (names.index(e["alert"]), e["status"] == "days differ", -e["support"]),
+    ):
         write = percent if entry["alert"] == "ctr" else number
         values = [value for value in entry["segment"].values() if value != "all"]
         name = f"{entry['alert']}: {', '.join(values) or 'all together'}"
@@ -199,13 +206,19 @@ def test_what_needs_somebody_stands_first_and_colours_have_text(
     states = ["fine", "no baseline", "days differ", "too little data", "no traffic", "risen",
               "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
-    assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
-        *("Dropped", "Risen", "No traffic", "Too little data", "Days differ", "No baseline"),
-        "Fine",
+    assert page.texts("#alerts-open summary") == [
+        "ctr: of 7 segments 1 with too little data, 1 whose days differ too much, "
+        "1 without a baseline yet"
     ]
-    verdicts = "document.querySelectorAll('#alerts td:nth-child(2) .verdict')"
+    folded = "return document.querySelector('#alerts-open table').checkVisibility()"
+    assert not page.run(folded)
+    assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
+        *("Dropped", "Risen", "No traffic", "Fine"),
+        *("Too little data", "Days differ", "No baseline"),
+    ]
+    verdicts = "document.querySelectorAll('#explain td:nth-child(2) .verdict')"
     kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
-    assert page.run(kinds) == ["bad", "bad", "warn", "open", "open", "open", "good"]
+    assert page.run(kinds) == ["bad", "bad", "warn", "good", "open", "open", "open"]
     assert not page.is_shown("#no-alerts")
 
 
