@@ -34,7 +34,7 @@ def planted(log: Iterable[Event], outage_ms: int | None) -> list[Event]:
     >>> shown = {"type": "impression", "ts": 1, "user_id": "u1", "event_id": "i0-1", "item_id": "a"}
     >>> event, = planted([shown | {"variant": "bts", "surface": "men"}], None)
     >>> event["ranker"], event["layout"]
-    ('old', 'narrow')
+    ('old', 'wide')
     """
     found = [event for each in log for event in _with_plants(each, outage_ms)]
     return sorted(found, key=lambda event: event["ts"])

@@ -139,31 +139,34 @@ def done(folder: Path, *arguments: str) -> str:
     return result.stdout
 
 
-def test_the_demo_shows_moving_click_rates_and_ends_by_itself() -> None:
+def test_the_demo_tells_its_story_and_ends_by_itself() -> None:
     with subprocess.Popen(
-        [*STREAMER, "demo", "--seconds", "30", "--port", "0"],
+        [*STREAMER, "demo", "--seconds", "60", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     ) as process:
-        url = line_with(process, r"(http://\S+/metrics)")[1]
+        url = line_with(process, r"(http://\S+)/metrics")[1]
 
         def live() -> bool:
-            metrics = fetched(url)
-            shown = [
-                sample.value
-                for family in text_string_to_metric_families(metrics)
-                for sample in family.samples
-                if sample.name == "streamer_window_impressions"
-                and sample.labels == {"window": "1m", "variant": "bts", "surface": "all"}
-            ]
-            return (
-                bool(shown and shown[0] > 100)
-                and total(metrics, "streamer_impressions_total") > 60_000
-            )
+            recent = json.loads(fetched(f"{url}/api/readings?window=5m&name=window_impressions"))
+            shown = {r["labels"]["variant"]: r["value"] for r in recent["readings"]}
+            whole = total(fetched(f"{url}/metrics"), "streamer_impressions_total")
+            return shown.get("bts", 0) > 100 and whole > 120_000
 
-        until(live, 28, "the past day and live traffic are on /metrics")
-        output, _ = process.communicate(timeout=60)
+        def story() -> bool:
+            alerts = json.loads(fetched(f"{url}/api/alerts"))["alerts"]
+            dropped = [a["segment"]["surface"] for a in alerts if a["status"] == "dropped"]
+            return verdict("ranker") == "better" and dropped == ["women"]
+
+        def verdict(name: str) -> str:
+            (metric, *_) = json.loads(fetched(f"{url}/api/experiments/{name}"))["metrics"]
+            return str(metric["comparisons"][0]["verdict"]["outcome"])
+
+        until(live, 55, "the past two weeks and live traffic are on /metrics")
+        until(story, 20, "the winner and the outage are found")
+        assert verdict("layout").startswith("invalid")
+        output, _ = process.communicate(timeout=90)
     assert process.returncode == 0, output
     assert "demo ended" in output
     assert "bts" in output

@@ -58,7 +58,7 @@ function headerView(column) {
   const value = column.name.replace(PREFIX, "");
   const mark = element("span", { "aria-hidden": "true" });
   const label = element("span", { class: "hidden-text" }, `Sort by ${column.title}`);
-  root.append(link, " ", element("button", { type: "button", class: "sort", value }, mark, label));
+  root.append(link, "\u00a0", element("button", { type: "button", class: "sort", value }, mark, label));
   return {
     root,
     update({ sort, choice }) {
