@@ -33,6 +33,8 @@ def with_servers(arguments: argparse.Namespace) -> bool:
         print(f"an ordinary Faust app: {throughput.rate(ordinary):,.0f} events/s", flush=True)
         scrape = program("benchmarks.scrape", f"--redis={redis.address}")
         print(f"warm scrape, 64 partitions, 4 windows: {json.dumps(scrape)}", flush=True)
+        page = program("benchmarks.page", f"--redis={redis.address}")
+        print(f"the page, 64 partitions, 500 segments: {json.dumps(page)}", flush=True)
     return right
 
 

@@ -173,12 +173,14 @@ async def main(arguments: argparse.Namespace) -> int:
     return 0 if shown == expected else 1
 
 
-def fresh_settings(url: str, values: tuple[int, ...], metrics: dict[str, Any]) -> Settings:
+def fresh_settings(
+    url: str, values: tuple[int, ...], metrics: dict[str, Any], **more: Any
+) -> Settings:
     """Dimensions d0, d1, …, and an own prefix in the given store."""
     prefix = f"bench-{uuid.uuid4().hex[:8]}"
     dimensions = [{"name": f"d{i}"} for i in range(len(values))]
     redis = {"url": url, "prefix": prefix}
-    return parse({"redis": redis, "dimensions": dimensions, "metrics": metrics})
+    return parse({"redis": redis, "dimensions": dimensions, "metrics": metrics, **more})
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from streamer._core import STAT_BITS
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import pane_number, segment_and_stat
 from streamer.metrics import intervals
@@ -87,20 +88,20 @@ class PaneHistory:
         """The course up to a time. NotByPaneError where panes do not hold it."""
         number, ring = self._rings[wanted.window]
         spans = _Spans.of(ring, wanted.points, at_ms)
+        ends = [intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper")]
+        metrics = [wanted.metric, *(self._by_name[name] for name in ends if name in self._by_name)]
+        columns = self._columns(number, spans, self._read_by(metrics, spans))
         rows, segments = self._rows(wanted)
-        sums = _Sums(self, (number, spans, at_ms), rows, len(segments))
-        segments, sums, omitted = self._largest(segments, sums)
-        found = _course(wanted.metric, sums, wanted.labels)
+        rows, segments, omitted = self._largest(rows, segments, columns)
+        sums = _Sums(self, spans, columns, rows, len(segments), at_ms)
+        found, *beside = [_course(metric, sums, wanted.labels) for metric in metrics]
+        beside = beside or [{}, {}]
         since_ms = max(sums.since_ms, self.times.of_ring(number))
-        ends = [
-            _course(self._by_name[name], sums, wanted.labels) if name in self._by_name else {}
-            for name in (intervals.name_of(wanted.metric.name, end) for end in ("lower", "upper"))
-        ]
         hidden = spans.starts_ms < since_ms
         lines = [
             Line(
                 {**self._named(segment), **dict(key)},
-                *(_listed(each.get(key), row, hidden) for each in (found, *ends)),
+                *(_listed(each.get(key), row, hidden) for each in (found, *beside)),
             )
             for key in found
             for row, segment in enumerate(segments)
@@ -129,41 +130,67 @@ class PaneHistory:
                 rows[number] = found.setdefault(key, len(found))
         return rows, list(found)
 
-    def _largest(self, segments: list[Segment], sums: _Sums) -> tuple[list[Segment], _Sums, int]:
-        """Those with the most impressions, in that order, and how many are left out."""
+    def _read_by(self, metrics: Sequence[Metric], spans: _Spans) -> set[str]:
+        """The statistics that metrics read, and the one by which lines are chosen."""
+        nothing = np.zeros(0, np.int64)
+        rows = np.full(self.numbering.size, -1, np.int64)
+        sums = _Sums(self, spans, _Columns(nothing, nothing, nothing, nothing), rows, 0, 0)
+        for metric in metrics:
+            with np.errstate(all="ignore"):
+                list(metric.series(sums))
+        return sums.names | ({_SIZE} & self.catalogue.layout.at.keys())
+
+    def _largest(
+        self, rows: I64, segments: list[Segment], columns: _Columns
+    ) -> tuple[I64, list[Segment], int]:
+        """The rows with the most impressions, in that order, and how many are left out."""
         if len(segments) < 2 or _SIZE not in self.catalogue.layout.at:
-            return segments, sums, 0
-        sizes = sums.of(_SIZE)[0].sum(axis=(0, 2))
-        shown = int(np.count_nonzero(sizes))
-        chosen = np.argsort(-sizes, kind="stable")[: min(shown, limits.HISTORY_LINES)]
+            return rows, segments, 0
+        span = self.catalogue.layout.span(_SIZE)
+        here = (columns.stat >= span.start) & (columns.stat < span.stop)
+        row, sizes = rows[columns.segment[here]], np.zeros(len(segments) + 1, np.int64)
+        np.add.at(sizes, row, columns.value[here])  # the last one is of those in no row
+        shown = int(np.count_nonzero(sizes[:-1]))
+        chosen = np.argsort(-sizes[:-1], kind="stable")[: min(shown, limits.HISTORY_LINES)]
         places = np.full(len(segments) + 1, -1, np.int64)
         places[chosen] = np.arange(len(chosen))
-        rows = places[sums.rows_of]
-        kept = _Sums(self, sums.place, rows, len(chosen))
-        return [segments[i] for i in chosen.tolist()], kept, shown - len(chosen)
+        return places[rows], [segments[i] for i in chosen.tolist()], shown - len(chosen)
 
     def _named(self, segment: Segment) -> Labels:
         return dict(zip(self.settings.dimension_names, segment, strict=True))
 
-    def columns(self, number: int, spans: _Spans) -> tuple[I64, I64, I64, I64]:
-        """Point, segment, statistic and value of all sums in the panes of a ring."""
+    def _columns(self, number: int, spans: _Spans, names: set[str]) -> _Columns:
+        """All sums of some statistics in the panes of a ring."""
+        layout = self.catalogue.layout
+        is_wanted = np.zeros(1 << STAT_BITS, bool)
+        for name in names:
+            is_wanted[layout.span(name)] = True
         first, last = (pane_number(number, pane) for pane in (spans.first, spans.last))
         parts = []
         for view, numbers in zip(self._views, self.numbering.maps, strict=True):
             panes = [pane for pane in view.panes if first <= pane <= last]
             if not panes:
                 continue
-            codes = np.concatenate([view.panes[pane][0] for pane in panes])
+            segment, stat = segment_and_stat(np.concatenate([view.panes[p][0] for p in panes]))
+            here = np.flatnonzero(is_wanted[stat])
+            values = np.concatenate([view.panes[pane][1] for pane in panes])[here]
+            ends = np.cumsum([len(view.panes[pane][0]) for pane in panes])
             points = (np.array(panes) - first) // spans.panes
-            segment, stat = segment_and_stat(codes)
-            values = np.concatenate([view.panes[pane][1] for pane in panes])
-            lengths = [len(view.panes[pane][0]) for pane in panes]
-            parts.append((np.repeat(points, lengths), numbers[segment], stat, values))
-        if not parts:
-            nothing = np.zeros(0, np.int64)
-            return nothing, nothing, nothing, nothing
-        point, segment, stat, value = (np.concatenate(x) for x in zip(*parts, strict=True))
-        return point, segment, stat, value
+            point = points[np.searchsorted(ends, here, side="right")]
+            parts.append((point, numbers[segment[here]], stat[here], values))
+        nothing = np.zeros(0, np.int64)
+        found = zip(*parts, strict=True) if parts else [[nothing]] * 4
+        return _Columns(*(np.concatenate(each) for each in found))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Sums of panes."""
+
+    point: I64
+    segment: I64
+    stat: I64
+    value: I64
 
 
 @dataclass(frozen=True)
@@ -203,35 +230,43 @@ class _Spans:
 
 
 class _Sums:
-    """The sums of one point after another: the metrics' ``Sums``. ``rows``: segment → row."""
+    """The sums of one point after another: the metrics' ``Sums``."""
 
     def __init__(
-        self, of: PaneHistory, place: tuple[int, _Spans, int], rows: I64, count: int
+        self,
+        of: PaneHistory,
+        spans: _Spans,
+        columns: _Columns,
+        rows: I64,
+        count: int,
+        at_ms: int,
     ) -> None:
-        """``place``: number of the ring, its points, and the time of reading."""
-        self._of, self.place, self.rows_of, self._count = of, place, rows, count
-        self._number, self.spans, self._at_ms = place
+        """``rows``: segment → row, -1 for none; ``at_ms``: the time of reading."""
+        self._of, self.spans, self._columns, self._at_ms = of, spans, columns, at_ms
+        self._rows, self._count = rows, count
         self._point = 0
         self.memo: dict[str, Any] = {}
         self._read: dict[str, tuple[I64, I64]] = {}
 
-    @cached_property
-    def _columns(self) -> tuple[I64, I64, I64, I64]:
-        return self._of.columns(self._number, self.spans)
+    @property
+    def names(self) -> set[str]:
+        """The statistics that were read."""
+        return set(self._read)
 
     def of(self, name: str) -> tuple[I64, I64]:
         """A statistic: (points, rows, width), and over all segments (points, width)."""
         if name not in self._read:
             span = self._of.catalogue.layout.span(name)
-            point, segment, stat, value = self._columns
-            here = np.flatnonzero((stat >= span.start) & (stat < span.stop))
-            point, row, place = point[here], self.rows_of[segment[here]], stat[here] - span.start
+            columns = self._columns
+            here = np.flatnonzero((columns.stat >= span.start) & (columns.stat < span.stop))
+            point, place = columns.point[here], columns.stat[here] - span.start
+            row, value = self._rows[columns.segment[here]], columns.value[here]
             width, points = span.stop - span.start, self.spans.points
             whole = np.zeros((points, width), np.int64)
-            np.add.at(whole, (point, place), value[here])
+            np.add.at(whole, (point, place), value)
             sums = np.zeros((points, self._count, width), np.int64)
             shown = row >= 0
-            np.add.at(sums, (point[shown], row[shown], place[shown]), value[here][shown])
+            np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
             self._read[name] = sums, whole
         return self._read[name]
 

@@ -1,0 +1,97 @@
+"""What the page asks an exporter for: 64 partitions, 500 segments, windows up to a week.
+
+    python -m benchmarks.page --redis redis://localhost
+
+Of each call the first answer after a commit, the median of later ones, and its bytes in gzip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from typing import Any
+
+import aiohttp
+from aiohttp import web
+
+from benchmarks.scrape import SHAPES, START_MS, Cluster, fresh_settings
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.state.redis.store import RedisStore
+from streamer.worker import garbage_collector
+
+HOUR_MS = 3_600_000
+WINDOWS = ["1h", "24h", "7d"]
+STEPS = 7 * 24
+CALLS = {
+    "page": "/",
+    "health": "/api/health",
+    "readings by d0, a day": "/api/readings?window=24h&d1=all",
+    "readings by d0 and d1, a day": "/api/readings?window=24h",
+    "metrics": "/api/metrics",
+    "course, a week": "/api/history?name=ctr_ratio&window=7d",
+    "course by d0, a week": "/api/history?name=ctr_ratio&window=7d&split=d0",
+    "course of NDCG by d0, a week": "/api/history?name=ndcg_ratio&window=7d&split=d0&k=10",
+}
+REPEATS = 7
+
+
+async def main(arguments: argparse.Namespace) -> int:
+    values, metrics = SHAPES["wide"]
+    settings = fresh_settings(arguments.redis, values, metrics, windows={"lengths": WINDOWS})
+    store = RedisStore(settings.redis)
+    cluster = Cluster(settings, store, arguments.partitions, values)
+    await cluster.start()
+    now_ms = START_MS
+    for _ in range(STEPS):
+        step_ms = 7 * 24 * HOUR_MS // STEPS
+        await cluster.feed(arguments.impressions, now_ms, now_ms + step_ms, arguments.partitions)
+        now_ms += step_ms
+    garbage_collector.calm()
+    runner = web.AppRunner(application(Exporter(settings, RedisStore(settings.redis))))
+    await runner.setup()
+    url = f"http://127.0.0.1:{await listen(runner, '127.0.0.1', 0)}"
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        figures = {name: await timed(session, url + path) for name, path in CALLS.items()}
+    async with aiohttp.ClientSession() as session:
+        counted = await impressions(session, url)
+    expected = sum(t.offsets["impressions"] for t in cluster.traffic)
+    await runner.cleanup()
+    await store.close()
+    print(json.dumps({**figures, "counted": counted, "expected": expected}), flush=True)
+    return 0 if counted == expected else 1
+
+
+async def timed(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
+    """Milliseconds of the first answer and of the median of others, and bytes over the wire."""
+    seconds, size = [], 0
+    for _ in range(1 + REPEATS):
+        started = time.perf_counter()
+        async with session.get(url, headers={"Accept-Encoding": "gzip"}) as answer:
+            assert answer.status == 200, url
+            size = len(await answer.read())
+        seconds.append(time.perf_counter() - started)
+    first, *others = (1000 * each for each in seconds)
+    median = statistics.median(others)
+    return {"first_ms": round(first, 1), "ms": round(median, 1), "gzip_bytes": size}
+
+
+async def impressions(session: aiohttp.ClientSession, url: str) -> int:
+    """All impressions of the week, as the points of their course add up."""
+    query = "name=window_impressions&window=7d&points=60"
+    async with session.get(f"{url}/api/history?{query}") as answer:
+        (line,) = (await answer.json())["lines"]
+    return int(sum(value or 0 for value in line["values"]))
+
+
+if __name__ == "__main__":
+    flags = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    flags.add_argument("--redis", required=True, help="a redis:// URL")
+    flags.add_argument("--partitions", type=int, default=64)
+    flags.add_argument("--impressions", type=int, default=300, help="a partition, an hour")
+    sys.exit(asyncio.run(main(flags.parse_args())))
