@@ -23,7 +23,6 @@ from streamer.query.experiments import (
     StoredExperiment,
     document,
     history,
-    shown,
     stored_experiments,
 )
 from streamer.settings.experiments import Experiment, date_of, day_of
@@ -108,6 +107,9 @@ def _print(stored: StoredExperiment, found: ExperimentReadout) -> None:
         console.width = _WIDTH
     for line in _heading(stored, found):
         console.print(line, markup=False)
+    if found.recommendation is not None:
+        advice = found.recommendation
+        console.print(f"Recommendation: {advice.words}. {advice.reason}", markup=False)
     for metric in found.metrics:
         console.print(_table(metric))
         for comparison in metric.found.comparisons:
@@ -175,7 +177,7 @@ def _outside(found: ExperimentReadout) -> list[str]:
 
 
 def _table(metric: MetricReadout) -> Table:
-    better = f"{metric.direction} is better"
+    better = f"{metric.role}, {metric.direction} is better"
     margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
     cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
     title = f"{metric.name} ({better}{margin}{cap})"
@@ -199,7 +201,7 @@ def _explained(comparison: Comparison) -> float | None:
 def _lift(comparison: Comparison | None, has_raw: bool) -> list[str]:
     if comparison is None:
         return ["control"]
-    lift, scale = shown(comparison), comparison.verdict.scale
+    lift, scale = comparison.shown, comparison.verdict.scale
     write = "{:+.2%}".format if scale is Scale.RELATIVE else "{:+.4g}".format
     raw = getattr(comparison, scale).value
     cells = ["not defined" if raw is None else write(raw)] if has_raw else []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from streamer.query.counters import Counter, Known, Sample, declaring
-from streamer.query.experiments import ExperimentReadout, deciding
+from streamer.query.experiments import ExperimentReadout
 from streamer.stats.experiments.estimate import Estimate, Inference
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.verdict import Scale
@@ -39,7 +39,7 @@ def _inferences(
 ) -> Iterator[tuple[tuple[str, ...], Estimate, Inference]]:
     """Labels, the lift in that scale, and each kind of its interval."""
     for labels, comparison in _comparisons(known):
-        lifts = deciding(comparison)
+        lifts = comparison.deciding
         lift = lifts.relative if scale is Scale.RELATIVE else lifts.absolute
         for interval, inference in (("fixed", lift.fixed), ("anytime", lift.anytime)):
             if inference is not None:

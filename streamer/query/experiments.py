@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
 from typing import Any
 
 import msgspec
@@ -21,12 +20,11 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments import power, readout
 from streamer.stats.experiments.composite import composite_sums
-from streamer.stats.experiments.estimate import Estimate
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 from streamer.stats.experiments.trials import USERS, Trial, cumulated
-from streamer.stats.experiments.verdict import Scale
 
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
@@ -55,10 +53,12 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class MetricReadout:
-    """One metric of an experiment; ``waits`` has an entry for each comparison. ``capped_at``: what
-    a user counts for at most, in the metric's unit; None where nobody is capped by a quantile."""
+    """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
+    entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit;
+    None where nobody is capped by a quantile."""
 
     name: str
+    role: str
     direction: str
     margin: float | None
     capped_at: float | None
@@ -70,7 +70,8 @@ class MetricReadout:
 class ExperimentReadout:
     """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
     first day has begun. ``counted_since_ms``: where something is counted only since then.
-    ``outside`` is None where outcomes are attributed."""
+    ``outside`` is None where outcomes are attributed, ``recommendation`` before the first day and
+    of ranges that begin later."""
 
     experiment: Experiment
     first: datetime.date
@@ -81,6 +82,7 @@ class ExperimentReadout:
     user_sample_ratio: float
     counted_since_ms: int | None
     metrics: Sequence[MetricReadout]
+    recommendation: Recommendation | None
 
     @property
     def several_arms_ratio(self) -> float:
@@ -134,6 +136,7 @@ class StoredExperiment:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         growth = None if last is None else self._growth(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
+        metrics = self._metrics(sums, growth)
         return ExperimentReadout(
             experiment=self.experiment,
             first=date_of(first),
@@ -143,7 +146,8 @@ class StoredExperiment:
             outside=self._outside(sums[0]),
             user_sample_ratio=2.0**-self.sample_bits,
             counted_since_ms=self.since_ms if self.is_partial else None,
-            metrics=[self._metric(metric, sums, growth) for metric in self.experiment.metrics],
+            metrics=metrics,
+            recommendation=self._recommendation(metrics, first, last, growth),
         )
 
     def _outside(self, sums: Mapping[str, int]) -> Outside | None:
@@ -157,20 +161,67 @@ class StoredExperiment:
         units = sums.get(f"{metric.name} cap")
         return None if units is None else units / self.ratios[metric.name].unit
 
-    def _metric(
-        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]], growth: Growth | None
-    ) -> MetricReadout:
-        plan = plan_of(self.experiment)
-        rule = Rule(higher_is_better=metric.direction == "higher", margin=metric.margin)
-        by_arm = {
+    def _metrics(
+        self, sums: Sequence[Mapping[str, int]], growth: Growth | None
+    ) -> list[MetricReadout]:
+        """The primary metric and each guardrail have alpha for themselves; the others share it."""
+        experiment = self.experiment
+        plan, by_name = plan_of(experiment), {}
+        alone = [(m,) for m in experiment.metrics if m not in experiment.secondary]
+        for family in (*alone, experiment.secondary):
+            judged = [(rule_of(experiment, m), self._by_arm(m, sums)) for m in family]
+            for metric, found in zip(family, readout.compare_family(plan, judged), strict=True):
+                by_name[metric.name] = self._metric(metric, sums, found, growth)
+        return [by_name[metric.name] for metric in experiment.metrics]
+
+    def _by_arm(
+        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]]
+    ) -> dict[str, ArmSums]:
+        return {
             arm: arm_sums(self.trial, self.ratios[metric.name], of_arm)
             for arm, of_arm in zip(self.trial.arms, sums[1:], strict=True)
         }
-        found = readout.compare(plan, rule, by_arm)
-        control = found.arms[0].value
-        waits = [_waits(plan, control, comparison, growth) for comparison in found.comparisons]
-        capped_at = self._capped_at(metric, sums[0])
-        return MetricReadout(metric.name, metric.direction, metric.margin, capped_at, found, waits)
+
+    def _metric(
+        self,
+        metric: ExperimentMetric,
+        sums: Sequence[Mapping[str, int]],
+        found: readout.Readout,
+        growth: Growth | None,
+    ) -> MetricReadout:
+        plan, control = plan_of(self.experiment), found.arms[0].value
+        return MetricReadout(
+            name=metric.name,
+            role=self.experiment.role_of(metric),
+            direction=metric.direction,
+            margin=metric.margin,
+            capped_at=self._capped_at(metric, sums[0]),
+            found=found,
+            waits=[_waits(plan, control, each, growth) for each in found.comparisons],
+        )
+
+    def _recommendation(
+        self, metrics: Sequence[MetricReadout], first: int, last: int | None, growth: Growth | None
+    ) -> Recommendation | None:
+        """None before the first day, and of a range of days: only what counts from the start holds
+        at any look."""
+        if last is None or first != self.trial.days.start:
+            return None
+        experiment = self.experiment
+        judged = {
+            m.name: Judged(m.name, rule_of(experiment, m), its.found)
+            for m, its in zip(experiment.metrics, metrics, strict=True)
+        }
+        return recommend(
+            Decision(
+                plan_of(experiment),
+                judged[experiment.primary.name],
+                [judged[metric.name] for metric in experiment.guardrails],
+                experiment.min_lift,
+                growth,
+                is_over=self.stream_ms >= self.trial.days.stop * DAY_MS,
+            )
+        )
 
     def _growth(self, parts: Sequence[Columns], first: int, last: int) -> Growth | None:
         """How the users of all arms have grown since the first day; None where that is not known
@@ -198,7 +249,14 @@ def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
 def plan_of(experiment: Experiment) -> Plan:
     """The statistical plan that the settings ask for."""
     split = {arm: experiment.split[arm] for arm in experiment.arms}
-    return Plan(experiment.control, split, experiment.alpha, experiment.expected_users)
+    return Plan(
+        experiment.control, split, experiment.alpha, experiment.expected_users, experiment.power
+    )
+
+
+def rule_of(experiment: Experiment, metric: ExperimentMetric) -> Rule:
+    """How the settings want a metric to be judged."""
+    return Rule(metric.direction == "higher", metric.margin, experiment.min_users)
 
 
 def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
@@ -216,18 +274,18 @@ def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums
 def _waits(
     plan: Plan, control: float | None, comparison: readout.Comparison, growth: Growth | None
 ) -> list[Wait]:
-    """``control``: the value of the control. Users of all arms grow alike."""
-    lift = deciding(comparison).absolute
+    """``control``: the value of the control."""
+    lift = comparison.deciding.absolute
     if lift.stderr is None or lift.anytime is None or growth is None or not control or control < 0:
         return []
-    by = power.anytime(lift.anytime.alpha, plan.rho2)
-    waits = []
-    for effect in EFFECTS:
-        users = comparison.users
-        needed = power.users_needed(effect * control, lift.stderr, users, by, plan.power)
-        of_all = None if needed is None else ceil(needed / users * growth.users)
-        waits.append(Wait(effect, None if of_all is None else growth.days_to(of_all)))
-    return waits
+    by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
+    return [
+        Wait(
+            effect,
+            power.days_until(effect * control, lift.stderr, users, by, plan.power, growth),
+        )
+        for effect in EFFECTS
+    ]
 
 
 def stored_experiments(
@@ -275,6 +333,7 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "users_in_several_arms_ratio": found.several_arms_ratio,
         "mixed_users": found.users_in_several_arms,
         "mixed_user_ratio": found.several_arms_ratio,
+        "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
@@ -284,11 +343,16 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
     }
 
 
+def _recommendation_document(found: Recommendation | None) -> dict[str, Any] | None:
+    return None if found is None else msgspec.to_builtins(found) | {"words": found.words}
+
+
 def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
     return {
         "name": metric.name,
         "title": of.title,
         "form": of.form,
+        "role": metric.role,
         "direction": metric.direction,
         "margin": metric.margin,
         "capped_at": metric.capped_at,
@@ -319,7 +383,7 @@ def history(stored: StoredExperiment) -> list[dict[str, Any]]:
         as_of = stored.read(day)
         metrics = {
             metric.name: {
-                c.arm: msgspec.to_builtins(getattr(deciding(c), scales[metric.name, c.arm]))
+                c.arm: msgspec.to_builtins(getattr(c.deciding, scales[metric.name, c.arm]))
                 for c in metric.found.comparisons
             }
             for metric in as_of.metrics
@@ -328,15 +392,3 @@ def history(stored: StoredExperiment) -> list[dict[str, Any]]:
             {"day": date_of(day).isoformat(), "users": dict(as_of.users), "metrics": metrics}
         )
     return found
-
-
-def deciding(comparison: readout.Comparison) -> readout.Comparison | readout.AdjustedLifts:
-    """The lifts that the verdict is about: adjusted by the days before, if there are."""
-    return comparison.adjusted or comparison
-
-
-def shown(comparison: readout.Comparison) -> Estimate:
-    """The one of them that is shown beside the verdict."""
-    lifts = deciding(comparison)
-    is_relative = comparison.verdict.scale is Scale.RELATIVE
-    return lifts.relative if is_relative else lifts.absolute

@@ -35,12 +35,20 @@ class ExperimentMetric(Section, frozen=True):
     `clicks_per_user`, `ndcg_ratio@10`, …; docs/experiments.md lists them."""
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
+    primary: bool = False
+    """Whether the experiment is decided by it; where no metric says so, the first without a margin
+    is the primary one."""
     margin: float | None = None
-    """Of a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
+    """Makes it a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
     cap: float | None = None
     """Of a metric per user: what a user counts for at most. 1 or more is an amount; below 1 it is a
     quantile over the users of all arms whose value is above 0, rounded up to two significant
     digits, e.g. `0.999`."""
+
+    @property
+    def is_guardrail(self) -> bool:
+        """Whether a harm is tolerated up to a margin."""
+        return self.margin is not None
 
 
 class Experiment(Section, frozen=True):
@@ -62,6 +70,13 @@ class Experiment(Section, frozen=True):
     """By what the arms are compared; without it `ctr_ratio`."""
     alpha: float = 0.05
     """Largest share of experiments without an effect in which one is claimed."""
+    power: float = 0.8
+    """Probability with which forecasts want a lift to be found."""
+    min_lift: float | None = None
+    """Least relative lift of the primary metric that is worth shipping, e.g. `0.02`. With it the
+    recommendation may be to stop for want of an effect, and forecasts are about this lift."""
+    min_users: int = limits.MIN_USERS
+    """Users in each arm below which there is no verdict."""
     covariate_days: int = 0
     """Days before the start in which a user's own behaviour is measured, to adjust the
     lift for it (CUPED); 0: none."""
@@ -71,6 +86,29 @@ class Experiment(Section, frozen=True):
     does."""
     expected_users: int = 5000
     """Number of users at which the interval at any time is at its narrowest."""
+
+    @cached_property
+    def primary(self) -> ExperimentMetric:
+        """The metric that the experiment is decided by."""
+        named = [metric for metric in self.metrics if metric.primary]
+        free = [metric for metric in self.metrics if not metric.is_guardrail]
+        return (named or free or self.metrics)[0]
+
+    @cached_property
+    def guardrails(self) -> tuple[ExperimentMetric, ...]:
+        """The metrics that must not be harmed."""
+        return tuple(m for m in self.metrics if m.is_guardrail and m != self.primary)
+
+    @cached_property
+    def secondary(self) -> tuple[ExperimentMetric, ...]:
+        """All others: they share alpha."""
+        return tuple(m for m in self.metrics if m not in (self.primary, *self.guardrails))
+
+    def role_of(self, metric: ExperimentMetric) -> str:
+        """`primary`, `guardrail` or `secondary`."""
+        if metric == self.primary:
+            return "primary"
+        return "guardrail" if metric in self.guardrails else "secondary"
 
     @cached_property
     def arms(self) -> tuple[str, ...]:

@@ -89,6 +89,8 @@ MAX_EXPONENTIAL_GAIN = 30.0
 """The same where gains are exponents of two."""
 MAX_EXPERIMENTS = 64
 MAX_ARMS = 16
+MIN_USERS = 100
+"""Users of an arm below which intervals at any time were not seen to hold."""
 MAX_EXPERIMENT_METRICS = 32
 MAX_ALERTS = 32
 MIN_ALERT_WINDOW_MS, MAX_ALERT_WINDOW_MS = 600_000, 86_400_000

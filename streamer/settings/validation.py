@@ -16,7 +16,7 @@ from streamer.settings.composite_rules import validate_composites
 from streamer.settings.conventions import CONVENTIONS
 from streamer.settings.custom_rules import validate_custom
 from streamer.settings.durations import pane_length_ms
-from streamer.settings.experiments import DAY_MS
+from streamer.settings.experiment_rules import validate_direction, validate_experiments
 from streamer.settings.fields import validate_fields
 from streamer.settings.labels import VALUE_RULE, is_value
 from streamer.settings.policy_rules import validate_policies
@@ -26,7 +26,6 @@ from streamer.settings.source_rules import validate_sources
 if TYPE_CHECKING:
     from streamer.settings.alerts import Alert
     from streamer.settings.bounds import Limits
-    from streamer.settings.experiments import Experiment
     from streamer.settings.model import Exporter, Kafka, Metrics, Settings
 
 _HOST = re.compile(rf"^[A-Za-z0-9_.-]{{1,{limits.MAX_HOST_CHARS}}}\Z")
@@ -71,7 +70,7 @@ def validate(s: Settings) -> None:
         )
     _validate_ranking(s.metrics)
     _validate_items(s)
-    _validate_experiments(s)
+    validate_experiments(s)
     _validate_alerts(s)
     _validate_limits(s.limits)
     _require(
@@ -176,82 +175,6 @@ def _validate_ranking(metrics: Metrics) -> None:
     )
 
 
-def _validate_experiments(s: Settings) -> None:
-    names = [e.name for e in s.experiments]
-    _require(
-        len(names) <= limits.MAX_EXPERIMENTS,
-        f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
-    )
-    for i, e in enumerate(s.experiments):
-        at = f"at experiments[{i}]"
-        _require(
-            re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
-            f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
-        )
-        _require(
-            e.dimension in s.dimension_names,
-            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
-        )
-        _require(
-            1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
-            f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
-            f"them; {at}",
-        )
-        for arm, share in e.split.items():
-            _require(
-                is_value(arm) and 0 < share < math.inf,
-                f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
-            )
-        _validate_experiment_days(e, at)
-        _validate_experiment_metrics(e, at)
-
-
-def _validate_experiment_days(e: Experiment, at: str) -> None:
-    _require(
-        len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
-        f"start = {e.start} and end = {e.end}: must be at least a day apart, and before 2100; {at}",
-    )
-    _require(
-        0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
-        f"covariate_days = {e.covariate_days} before {e.start}: must be 0 to "
-        f"{limits.MAX_COVARIATE_DAYS}, and not reach back before 1970; {at}",
-    )
-    _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
-    _require(
-        e.outcomes in ("exposed", "attributed"),
-        f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
-    )
-    _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
-
-
-def _validate_experiment_metrics(e: Experiment, at: str) -> None:
-    names = [metric.name for metric in e.metrics]
-    _require(
-        0 < len(names) <= limits.MAX_EXPERIMENT_METRICS and len(set(names)) == len(names),
-        f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
-    )
-    for metric in e.metrics:
-        _validate_direction(metric.direction, f"{metric.name}: ", at)
-        _require(
-            metric.margin is None or 0 < metric.margin < 1,
-            f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
-        )
-        _require(
-            metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,
-            f"{metric.name}: cap = {metric.cap}: a quantile below 1, or an amount from 1 to "
-            f"{limits.MAX_VALUE:g}; {at}",
-        )
-        _require(
-            metric.cap is None or metric.name.partition("@")[0].endswith("_per_user"),
-            f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
-        )
-
-
-def _validate_direction(direction: str, whose: str, at: str) -> None:
-    known = direction in ("higher", "lower")
-    _require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")
-
-
 def _validate_alerts(s: Settings) -> None:
     names = [alert.name for alert in s.alerts]
     _require(len(names) <= limits.MAX_ALERTS, f"{len(names)} alerts; at most {limits.MAX_ALERTS}")
@@ -272,7 +195,7 @@ def _validate_alerts(s: Settings) -> None:
             f"segments = {list(a.segments)}: dimensions are {list(s.dimension_names)}; {at}",
         )
         _require(0 < a.drop < 1, f"drop = {a.drop}: above 0 and below 1; {at}")
-        _validate_direction(a.direction, "", at)
+        validate_direction(a.direction, "", at)
         _require(
             a.baseline in ("days", "before"),
             f"baseline = {a.baseline!r}: 'days' or 'before'; {at}",

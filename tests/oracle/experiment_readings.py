@@ -5,13 +5,14 @@ The statistics are held against other libraries elsewhere; here it is what goes 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
-from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric
 from streamer.settings.model import Settings
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import Comparison, Readout, compare
+from streamer.stats.experiments.readout import Comparison, Readout, compare, compare_family
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, scores
@@ -52,31 +53,46 @@ def read_one(
         out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
         out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
-    for number, metric in enumerate(experiment.metrics):
-        has_before = bool(experiment.covariates)
-        sums = {
-            arm: sums_of(truth, (experiment.name, metric.name, arm, day), settings, has_before)
-            for arm in experiment.arms
-        }
-        found = compare(
-            Plan(
-                experiment.control,
-                {arm: experiment.split[arm] for arm in experiment.arms},
-                experiment.alpha,
-                experiment.expected_users,
-            ),
-            Rule(metric.direction == "higher", metric.margin),
-            sums,
-        )
+    for number, (metric, found) in enumerate(compared(truth, experiment, day, settings)):
         if number == 0:
-            for arm, s in sums.items():
-                out.put("experiment_users", {**name, "arm": arm}, s.n)
+            for arm in found.arms:
+                out.put("experiment_users", {**name, "arm": arm.name}, arm.users)
             for interval, p in (
                 ("fixed", found.split.p_value_fixed),
                 ("anytime", found.split.p_value),
             ):
                 out.put("experiment_srm_pvalue", {**name, "interval": interval}, p)
         read_metric(out, {**name, "metric": metric.name}, found)
+
+
+def compared(
+    truth: ExperimentTruth, experiment: Experiment, day: int, settings: Settings
+) -> Iterator[tuple[ExperimentMetric, Readout]]:
+    """Every metric: the primary one and each guardrail for itself, the others together."""
+    metrics, has_before = experiment.metrics, bool(experiment.covariates)
+    free = [m for m in metrics if m.margin is None]
+    (primary,) = [m for m in metrics if m.primary] or (free or metrics)[:1]
+    plan = Plan(
+        experiment.control,
+        {arm: experiment.split[arm] for arm in experiment.arms},
+        experiment.alpha,
+        experiment.expected_users,
+    )
+    judged = {
+        m.name: (
+            Rule(m.direction == "higher", m.margin),
+            {
+                arm: sums_of(truth, (experiment.name, m.name, arm, day), settings, has_before)
+                for arm in experiment.arms
+            },
+        )
+        for m in metrics
+    }
+    others = [m.name for m in free if m != primary]
+    together = compare_family(plan, [judged[name] for name in others])
+    found = dict(zip(others, together, strict=True))
+    for m in metrics:
+        yield m, found[m.name] if m.name in found else compare(plan, *judged[m.name])
 
 
 def sums_of(

@@ -104,3 +104,17 @@ def test_forecasts_go_through_what_was_seen(d: int, users: int, more_d: int, mor
     else:
         assert growth.users_at(d + more_d + days) >= needed * (1 - 1e-9)
         assert growth.users_at(d + more_d + days - 1) < needed * (1 + 1e-9)
+
+
+def test_the_document_recommends_from_the_start_on_only() -> None:
+    shown = [(d, 200 * d + u, "AB"[u % 2]) for d in range(4) for u in range(200)]
+    stored = book_of(shown)
+    start = stored.trial.days.start
+    advice = document(stored, stored.read())["recommendation"]
+    assert (advice["action"], advice["arm"]) == ("keep running", None)
+    assert advice["reason"].startswith("ctr_ratio: There is no interval yet")
+    assert advice["words"] == "keep running"
+    later = stored.of_parts(stored.parts, start + 1, start + 3)
+    assert document(stored, later)["recommendation"] is None
+    assert document(stored, stored.of_parts([], start, None))["recommendation"] is None
+    assert [m["role"] for m in document(stored, later)["metrics"]] == ["primary"]

@@ -111,6 +111,18 @@ def customs(*tables: dict[str, Any]) -> dict[str, Any]:
         (experiment(alpha=1.0), ["alpha = 1.0"]),
         (experiment(covariate_days=91), ["covariate_days = 91", "0 to 90"]),
         (experiment(expected_users=0), ["expected_users = 0"]),
+        (experiment(min_users=99), ["min_users = 99: at least 100", "no interval holds"]),
+        (experiment(power=0.4), ["power = 0.4: 0.5 to below 1", "experiments[0]"]),
+        (experiment(power=1.0), ["power = 1.0"]),
+        (experiment(min_lift=2.0), ["min_lift = 2.0: above 0 and below 1, e.g. 0.02 for 2 %"]),
+        (
+            experiment(metrics=[{"name": n, "primary": True} for n in ("ctr_ratio", "cvr_ratio")]),
+            ["primary = true of ctr_ratio and cvr_ratio: one metric decides", "experiments[0]"],
+        ),
+        (
+            experiment(metrics=[{"name": "ctr_ratio", "primary": True, "margin": 0.1}]),
+            ["ctr_ratio: primary = true and a margin", "remove one of them"],
+        ),
         (experiment(name="a b"), ["'a b'", "A-Za-z0-9_.:-"]),
         (experiment(metrics=[]), ["metrics []"]),
         (experiment(metrics=[{"name": "ctr_ratio", "direction": "up"}]), ["'up'", "'lower'"]),
@@ -379,3 +391,19 @@ def test_arms_are_values_that_are_always_counted() -> None:
     settings = parse(experiment() | {"dimensions": [{"name": "variant", "values": ["B", "X"]}]})
     assert [d.values for d in settings.kept_dimensions] == [("B", "X", "A")]
     assert [d.values for d in settings.dimensions] == [("B", "X")]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "roles"),
+    [
+        ([{}, {}, {}], ["primary", "secondary", "secondary"]),
+        ([{"margin": 0.1}, {}, {}], ["guardrail", "primary", "secondary"]),
+        ([{}, {"margin": 0.1}, {"primary": True}], ["secondary", "guardrail", "primary"]),
+        ([{"margin": 0.1}, {"margin": 0.1}], ["primary", "guardrail"]),
+    ],
+)
+def test_roles_of_metrics(metrics: list[dict[str, Any]], roles: list[str]) -> None:
+    names = ("ctr_ratio", "cvr_ratio", "clicks_per_user")
+    tables = [{"name": name, **rest} for name, rest in zip(names, metrics, strict=False)]
+    (found,) = parse(experiment(metrics=tables)).experiments
+    assert [found.role_of(metric) for metric in found.metrics] == roles

@@ -21,6 +21,7 @@ from streamer.server.listener import listen
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
+from streamer.stats.experiments.recommendation import Action
 from streamer.testing import Engines, chunks_of
 from streamer.testing.embedded import HOST
 from tests.oracle.acceptance import accept
@@ -118,6 +119,8 @@ async def test_command_api_and_gauges_say_the_same(
     assert code == 0
     assert json.loads(out) == document
     assert len(document["history"]) == DAYS
+    assert document["recommendation"]["action"] in list(Action)
+    assert next(metric["role"] for metric in document["metrics"]) == "primary"
     assert document["first"] == FIRST.isoformat()
     _, readings = await site.get("/api/readings?experiment=ranker&at=stream")
     gauges = {}
@@ -152,6 +155,8 @@ async def test_the_table_has_a_verdict_for_each_metric(
     assert "lift and intervals are adjusted (CUPED): what users did in the 1 day before" in words
     assert "B: days until a lift would be detected: 1%: " in words
     _, document = await site.get("/api/experiments/ranker")
+    advice = document["recommendation"]
+    assert f"Recommendation: {advice['words']}. {advice['reason']}" in words
     for metric in document["metrics"]:
         assert metric["name"] in out
         verdict = metric["comparisons"][0]["verdict"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import fsum
 
+from streamer.settings.limits import MIN_USERS
 from streamer.stats.experiments.anytime import rho_squared
 
 
@@ -54,4 +55,4 @@ class Rule:
 
     higher_is_better: bool = True
     margin: float | None = None
-    min_users: int = 100
+    min_users: int = MIN_USERS

@@ -81,6 +81,17 @@ class Comparison:
     detectable: Detectable
     verdict: Verdict
 
+    @property
+    def deciding(self) -> Comparison | AdjustedLifts:
+        """The lifts that the verdict is about: adjusted by the days before, if there are."""
+        return self.adjusted or self
+
+    @property
+    def shown(self) -> Estimate:
+        """The one of them that is shown beside the verdict."""
+        is_relative = self.verdict.scale is Scale.RELATIVE
+        return self.deciding.relative if is_relative else self.deciding.absolute
+
 
 @dataclass(frozen=True, slots=True)
 class Readout:
@@ -93,25 +104,70 @@ class Readout:
 
 
 def compare(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> Readout:
-    """Compare all arms of the plan: their sums of one metric."""
+    """Compare all arms of the plan: their sums of one metric, which has alpha for itself."""
+    (found,) = compare_family(plan, [(rule, sums)])
+    return found
+
+
+def compare_family(
+    plan: Plan, metrics: Sequence[tuple[Rule, Mapping[str, ArmSums]]]
+) -> list[Readout]:
+    """Compare all arms by several metrics whose lifts share alpha: Holm over arms and metrics.
+    Guardrails, by their margin, have it for themselves."""
+    measured = [_measured(plan, rule, sums) for rule, sums in metrics]
+    pairs = [pair for its in measured for pair in its.pairs]
+    chosen = [pair for its in measured for pair in its.chosen]
+    raw = estimates(plan, pairs)
+    decides = estimates(plan, chosen) if any(its.adjusted for its in measured) else raw
+    count = len(plan.treatments)
+    return [
+        _readout(plan, its, raw[i * count :], decides[i * count :])
+        for i, its in enumerate(measured)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """One metric: a pair for each treatment, and what CUPED makes of it; nothing without sums of
+    the time before."""
+
+    rule: Rule
+    arms: dict[str, Arm]
+    pairs: list[Pair]
+    adjusted: list[Adjusted]
+
+    @property
+    def chosen(self) -> list[Pair]:
+        """The pairs that decide."""
+        return [its.pair for its in self.adjusted] or self.pairs
+
+
+def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     arms = {name: _arm(name, sums[name]) for name in plan.split}
-    split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
     sums_of = [(sums[name], sums[plan.control]) for name in plan.treatments]
     pairs = [_pair(rule, *both) for both in sums_of]
-    raw, sharper = estimates(plan, pairs), _adjusted(plan, pairs, sums_of)
-    decides = [its.lifts for its in sharper] or raw
-    chosen = [its.made.pair for its in sharper] or pairs
-    limits = _guardrails(plan, rule, chosen)
+    if any(control.before is None for _, control in sums_of):
+        return _Measured(rule, arms, pairs, [])
+    made = [adjusted(pair, *both) for pair, both in zip(pairs, sums_of, strict=True)]
+    return _Measured(rule, arms, pairs, made)
+
+
+def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]) -> Readout:
+    """Of one metric; ``raw`` and ``decides`` begin with the lifts of its treatments."""
+    arms = its.arms
+    split = srm.split({name: max(0, arm.users) for name, arm in arms.items()}, plan.shares)
+    limits = _guardrails(plan, its.rule, its.chosen)
     comparisons = []
     for i, name in enumerate(plan.treatments):
-        its_arms = arms[name], arms[plan.control]
-        least, its_verdict = _judged(plan, rule, split, its_arms, decides[i], limits[i])
-        users = sum(arm.users for arm in its_arms)
-        adjustment = sharper[i].shown if sharper else None
-        lifts = raw[i].absolute, raw[i].relative
-        comparisons.append(
-            Comparison(name, users, *lifts, adjustment, limits[i], least, its_verdict)
-        )
+        both = arms[name], arms[plan.control]
+        least, its_verdict = _judged(plan, its.rule, split, both, decides[i], limits[i])
+        users = sum(arm.users for arm in both)
+        shown = None
+        if its.adjusted:
+            lifts, made = decides[i], its.adjusted[i]
+            shown = AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
+        plain = raw[i].absolute, raw[i].relative
+        comparisons.append(Comparison(name, users, *plain, shown, limits[i], least, its_verdict))
     return Readout(plan.control, split, list(arms.values()), comparisons)
 
 
@@ -131,31 +187,6 @@ def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
         no_anytime=support.no_anytime(treatment, control, rule.min_users),
         no_relative=support.no_relative(treatment, control),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Sharper:
-    """A pair with its time before, and its lifts."""
-
-    made: Adjusted
-    lifts: Lifts
-
-    @property
-    def shown(self) -> AdjustedLifts:
-        """The adjusted lifts as a readout shows them."""
-        lifts, made = self.lifts, self.made
-        return AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
-
-
-def _adjusted(
-    plan: Plan, pairs: Sequence[Pair], sums_of: Sequence[tuple[ArmSums, ArmSums]]
-) -> list[_Sharper]:
-    """Of all treatments; none without sums of the time before."""
-    if any(control.before is None for _, control in sums_of):
-        return []
-    made = [adjusted(pair, *both) for pair, both in zip(pairs, sums_of, strict=True)]
-    lifts = estimates(plan, [its.pair for its in made])
-    return [_Sharper(*both) for both in zip(made, lifts, strict=True)]
 
 
 def _guardrails(plan: Plan, rule: Rule, pairs: Sequence[Pair]) -> Sequence[Inference | None]:

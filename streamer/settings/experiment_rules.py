@@ -1,0 +1,115 @@
+"""Rules of ``[[experiments]]`` that types cannot say."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING
+
+from streamer.errors import SettingsError
+from streamer.settings import limits
+from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.labels import is_value
+
+if TYPE_CHECKING:
+    from streamer.settings.model import Settings
+
+
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise SettingsError(message)
+
+
+def validate_experiments(s: Settings) -> None:
+    """Raise SettingsError at the first experiment that cannot be run."""
+    names = [e.name for e in s.experiments]
+    _require(
+        len(names) <= limits.MAX_EXPERIMENTS,
+        f"{len(names)} experiments; at most {limits.MAX_EXPERIMENTS}",
+    )
+    for i, e in enumerate(s.experiments):
+        at = f"at experiments[{i}]"
+        _require(
+            re.match(limits.LABEL_PATTERN, e.name) is not None and names.count(e.name) == 1,
+            f"name = {e.name!r}: 1 to 64 of A-Za-z0-9_.:-, and no other's name; {at}",
+        )
+        _require(
+            e.dimension in s.dimension_names,
+            f"dimension = {e.dimension!r}; dimensions are {list(s.dimension_names)}; {at}",
+        )
+        _require(
+            1 < len(e.split) <= limits.MAX_ARMS and e.control in e.split,
+            f"split = {e.split}: 2 to {limits.MAX_ARMS} arms, control = {e.control!r} one of "
+            f"them; {at}",
+        )
+        for arm, share in e.split.items():
+            _require(
+                is_value(arm) and 0 < share < math.inf,
+                f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
+            )
+        _validate_experiment_days(e, at)
+        _validate_experiment_metrics(e, at)
+
+
+def _validate_experiment_days(e: Experiment, at: str) -> None:
+    _require(
+        len(e.days) > 0 and e.days.stop * DAY_MS <= limits.MAX_EVENT_MS,
+        f"start = {e.start} and end = {e.end}: must be at least a day apart, and before 2100; {at}",
+    )
+    _require(
+        0 <= e.covariate_days <= limits.MAX_COVARIATE_DAYS and e.covariates.start >= 0,
+        f"covariate_days = {e.covariate_days} before {e.start}: must be 0 to "
+        f"{limits.MAX_COVARIATE_DAYS}, and not reach back before 1970; {at}",
+    )
+    _require(0 < e.alpha < 1, f"alpha = {e.alpha}: above 0 and below 1; {at}")
+    _require(
+        e.outcomes in ("exposed", "attributed"),
+        f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
+    )
+    _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
+    _require(
+        e.min_users >= limits.MIN_USERS,
+        f"min_users = {e.min_users}: at least {limits.MIN_USERS}, for with fewer users in an arm "
+        f"no interval holds at any time; {at}",
+    )
+    _require(0.5 <= e.power < 1, f"power = {e.power}: 0.5 to below 1; {at}")
+    _require(
+        e.min_lift is None or 0 < e.min_lift < 1,
+        f"min_lift = {e.min_lift}: above 0 and below 1, e.g. 0.02 for 2 %; {at}",
+    )
+
+
+def _validate_experiment_metrics(e: Experiment, at: str) -> None:
+    names = [metric.name for metric in e.metrics]
+    _require(
+        0 < len(names) <= limits.MAX_EXPERIMENT_METRICS and len(set(names)) == len(names),
+        f"metrics {names}: 1 to {limits.MAX_EXPERIMENT_METRICS}, each once; {at}",
+    )
+    named = [metric.name for metric in e.metrics if metric.primary]
+    _require(len(named) < 2, f"primary = true of {' and '.join(named)}: one metric decides; {at}")
+    for metric in e.metrics:
+        _require(
+            not (metric.primary and metric.is_guardrail),
+            f"{metric.name}: primary = true and a margin: a metric with a margin is a guardrail, "
+            f"which forbids a harm but decides nothing; remove one of them; {at}",
+        )
+        validate_direction(metric.direction, f"{metric.name}: ", at)
+        _require(
+            metric.margin is None or 0 < metric.margin < 1,
+            f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
+        )
+        _require(
+            metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,
+            f"{metric.name}: cap = {metric.cap}: a quantile below 1, or an amount from 1 to "
+            f"{limits.MAX_VALUE:g}; {at}",
+        )
+        _require(
+            metric.cap is None or metric.name.partition("@")[0].endswith("_per_user"),
+            f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
+        )
+
+
+def validate_direction(direction: str, whose: str, at: str) -> None:
+    """SettingsError where it is none; ``whose`` and ``at`` say where it stands."""
+    known = direction in ("higher", "lower")
+    _require(known, f"{whose}direction = {direction!r}: 'higher' or 'lower'; {at}")

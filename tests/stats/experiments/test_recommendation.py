@@ -1,0 +1,187 @@
+"""What an experiment is advised to do: each rule, its words, and how often it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+import pytest
+
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.plan import Plan, Rule
+from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.recommendation import (
+    Action,
+    Decision,
+    Judged,
+    Recommendation,
+    recommend,
+)
+from streamer.stats.experiments.sums import ArmSums
+from tests.stats.experiments.arms import GUARD, HALVES, MANY, clicks
+from tests.support.lanes import long, sized
+
+ABC = Plan("A", {"A": 1, "B": 1, "C": 1})
+SIX_DAYS = Growth(3, 15_000, 6, 30_000)
+"""Everybody is new."""
+
+
+def advice(
+    *shares: Sequence[int],
+    users: int = MANY,
+    rule: Rule | None = None,
+    min_lift: float | None = None,
+    growth: Growth | None = SIX_DAYS,
+    is_over: bool = False,
+) -> Recommendation:
+    """Of the users in a thousand who do it, by arm: by the primary metric, and each guardrail."""
+    plan = HALVES if len(shares[0]) == 2 else ABC
+    judged = [
+        Judged(name, its, compare(plan, its, dict(zip(plan.split, arms, strict=True))))
+        for name, its, arms in zip(
+            ("primary", "first", "second"),
+            (rule or Rule(), GUARD, GUARD),
+            [[clicks(users, each) for each in its] for its in shares],
+            strict=False,
+        )
+    ]
+    primary, *guardrails = judged
+    return recommend(Decision(plan, primary, guardrails, min_lift, growth, is_over))
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "said"),
+    [
+        (advice((100, 110)), "ship B", "primary: The lift of B over A is +10.00%, between "),
+        (advice((100, 110), (100, 100)), "ship B", "harmed beyond its margin (first)."),
+        (advice((100, 110), (100, 98), (100, 103)), "ship B", "margin (first, second)."),
+        (advice((100, 110), (100, 90)), "stop: harm", "B does harm by first. first: The lift"),
+        (advice((100, 90)), "stop: harm", "B does harm by primary. primary: The lift of B"),
+        (advice((100, 90), (100, 90)), "stop: harm", "B does harm by primary and first. "),
+        (advice((110, 100), rule=Rule(higher_is_better=False)), "ship B", "(lower is better)"),
+        (
+            advice((100, 140), (100, 101), users=5000),
+            "keep running, about 157 days more at today's traffic",
+            "B is better by primary, but harm beyond the margin is not excluded: first. It is "
+            "decided in about 157 days with a probability of 80%, if first is not changed.",
+        ),
+        (
+            advice((100, 104), users=5000, min_lift=0.05),
+            "keep running, about 159 days more at today's traffic",
+            "It is decided in about 159 days with a probability of 80%, if the lift of primary is "
+            "5.00%.",
+        ),
+        (
+            advice((100, 110), users=5000),
+            "keep running, about 33 days more at today's traffic",
+            "if the lift of primary stays what it is.",
+        ),
+        (advice((100, 100)), "keep running", "No end is in sight if the lift of primary"),
+        (advice((100, 104), users=5000, growth=None), "keep running", "may be anything from"),
+        (advice((100, 104), users=5000, is_over=True), "ended without a decision", "day is over."),
+        (
+            advice((100, 100), min_lift=0.02),
+            "stop: no effect worth shipping",
+            "so that a gain of 2.00% (min_lift) is excluded.",
+        ),
+        (advice((100, 102), min_lift=0.05), "stop: no effect worth shipping", "B over A is betw"),
+        (
+            advice((100, 100), rule=Rule(higher_is_better=False), min_lift=0.02),
+            "stop: no effect worth shipping",
+            "is excluded",
+        ),
+        (advice((100, 102), min_lift=0.01), "ship B", ""),
+        (advice((10, 10), users=99, min_lift=0.02), "keep running", "no verdict below 100"),
+        (advice((100, 105, 110)), "ship C", "The lift of C over A is +10.00%"),
+        (advice((100, 110, 105), (100, 90, 100)), "ship C", ""),
+        (advice((100, 110, 100)), "ship B", "Not decided yet: C."),
+        (advice((100, 90, 100)), "keep running", "B does harm by primary."),
+        (advice((100, 90, 80)), "stop: harm", "C does harm by primary."),
+        (advice((100, 90, 100), min_lift=0.02), "stop: no effect worth shipping", "B does harm"),
+    ],
+)
+def test_rules_and_words(found: Recommendation, words: str, said: str) -> None:
+    assert found.words == words
+    assert said in found.reason
+    assert (found.arm is not None) == (
+        found.action is Action.SHIP
+        or (found.action is Action.STOP_HARM and "C does" not in found.reason)
+    )
+
+
+def test_a_wrong_split_comes_first() -> None:
+    sums = {"A": clicks(5200, 100), "B": clicks(4600, 200)}
+    primary = Judged("primary", Rule(), compare(HALVES, Rule(), sums))
+    found = recommend(Decision(HALVES, primary, []))
+    assert (found.words, found.arm) == ("do not trust: split", None)
+    assert found.reason.startswith("The split is not the planned one: A has 53.06% of the users")
+
+
+def test_what_may_be_found_any_day_takes_one_more() -> None:
+    """The lift would have been found by now with a probability of 80 %, and was not."""
+    found = advice((100, 106), users=25_000, min_lift=0.13)
+    assert found.days == 1
+    assert found.words == "keep running, about 1 day more at today's traffic"
+
+
+# By simulation -----------------------------------------------------------------------------------
+
+
+def ever(seed: int, by: dict[str, tuple[float, float]], runs: int, a_day: int) -> dict[Action, int]:
+    """In how many experiments something is advised at any of 28 daily looks: arm → by what its
+    primary metric and its guardrail are multiplied."""
+    dice = np.random.default_rng(seed)
+    plan = Plan("A", dict.fromkeys(("A", *by), 1))
+    seen = dict.fromkeys(Action, 0)
+    effects = {"A": (1.0, 1.0), **by}
+    for _ in range(runs):
+        x = {
+            arm: [dice.binomial(a_day, p * e, 28).cumsum() for p, e in zip((0.3, 0.2), its)]  # noqa: B905
+            for arm, its in effects.items()
+        }
+        actions = set()
+        for day in range(28):
+            judged = [
+                Judged(name, rule, compare(plan, rule, _sums(x, which, day, a_day)))
+                for which, (name, rule) in enumerate((("p", Rule()), ("g", GUARD)))
+            ]
+            actions.add(recommend(Decision(plan, judged[0], judged[1:], 0.1)).action)
+        for action in actions:
+            seen[action] += 1
+    return seen
+
+
+def _sums(x: dict[str, list[np.ndarray]], which: int, day: int, a_day: int) -> dict[str, ArmSums]:
+    n = a_day * (day + 1)
+    return {arm: ArmSums(n, k := int(its[which][day]), k, n, n, k, k) for arm, its in x.items()}
+
+
+def at_most(promised: float, runs: int) -> float:
+    """What so many runs may show by chance."""
+    return runs * promised + 3 * sqrt(runs * promised * (1 - promised))
+
+
+CASES = [
+    ({"B": (1.0, 1.0)}, 300),
+    ({"B": (1.0, 1.0), "C": (1.0, 1.0), "D": (1.0, 1.0)}, 300),
+    ({"B": (1.5, 0.95)}, 300),
+    ({"B": (1.5, 0.95)}, 4000),
+    ({"B": (1.5, 0.95), "C": (1.5, 0.95)}, 2000),
+]
+
+
+@pytest.mark.parametrize(("by", "a_day"), CASES)
+def test_what_must_not_be_shipped_rarely_ever_is(
+    by: dict[str, tuple[float, float]], a_day: int
+) -> None:
+    """Neither without a difference, nor where the guardrail loses the whole margin."""
+    runs = sized(60, 600)
+    assert ever(1, by, runs, a_day)[Action.SHIP] <= at_most(0.05, runs)
+
+
+@long
+def test_a_lift_worth_shipping_is_rarely_called_none() -> None:
+    found = ever(2, {"B": (1.1, 1.0)}, 300, 2000)
+    assert found[Action.STOP_NO_EFFECT] <= at_most(0.05, 300)
+    assert found[Action.SHIP] > 200
