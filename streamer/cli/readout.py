@@ -17,9 +17,9 @@ from streamer.errors import UsageError
 from streamer.formatting import counted
 from streamer.ingest.keying import require_users
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiment_metrics import MetricReadout
 from streamer.query.experiments import (
     ExperimentReadout,
-    MetricReadout,
     StoredExperiment,
     document,
     history,
@@ -179,6 +179,8 @@ def _outside(found: ExperimentReadout) -> list[str]:
 def _table(metric: MetricReadout) -> Table:
     better = f"{metric.role}, {metric.direction} is better"
     margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
+    if metric.margin_absolute is not None:
+        margin = f", harm up to {metric.margin_absolute:.6g} (absolute) is tolerated"
     cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
     title = f"{metric.name} ({better}{margin}{cap})"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))

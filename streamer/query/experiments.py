@@ -14,31 +14,17 @@ from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.metrics.per_user import ExperimentMeasures, UserRatio
+from streamer.query.experiment_metrics import MetricReadout, compared, recommended
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
+from streamer.settings.experiments import DAY_MS, Experiment, date_of
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-from streamer.stats.experiments import power, readout
-from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.growth import Growth
-from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
-from streamer.stats.experiments.sums import ArmSums, BeforeSums
+from streamer.stats.experiments.recommendation import Recommendation
 from streamer.stats.experiments.trials import USERS, Trial, cumulated
 
-EFFECTS = (0.01, 0.02, 0.05, 0.1)
-"""Relative lifts for which the days until they would be found are forecast."""
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Whole days from now until a relative lift would be found with the plan's power, looking at
-    any time; None: not in sight."""
-
-    effect: float
-    days: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +35,6 @@ class Outside:
 
     before_exposure: int
     unexposed: int
-
-
-@dataclass(frozen=True, slots=True)
-class MetricReadout:
-    """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
-    entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit;
-    None where nobody is capped by a quantile."""
-
-    name: str
-    role: str
-    direction: str
-    margin: float | None
-    capped_at: float | None
-    found: readout.Readout
-    waits: Sequence[Sequence[Wait]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +107,7 @@ class StoredExperiment:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         growth = None if last is None else self._growth(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
-        metrics = self._metrics(sums, growth)
+        metrics = compared(self.experiment, self.trial, self.ratios, sums, growth)
         return ExperimentReadout(
             experiment=self.experiment,
             first=date_of(first),
@@ -155,51 +126,6 @@ class StoredExperiment:
             return None
         return Outside(sums["early"], sums["unexposed"])
 
-    def _capped_at(self, metric: ExperimentMetric, sums: Mapping[str, int]) -> float | None:
-        if metric.cap is None or metric.cap >= 1:
-            return metric.cap
-        units = sums.get(f"{metric.name} cap")
-        return None if units is None else units / self.ratios[metric.name].unit
-
-    def _metrics(
-        self, sums: Sequence[Mapping[str, int]], growth: Growth | None
-    ) -> list[MetricReadout]:
-        """The primary metric and each guardrail have alpha for themselves; the others share it."""
-        experiment = self.experiment
-        plan, by_name = plan_of(experiment), {}
-        alone = [(m,) for m in experiment.metrics if m not in experiment.secondary]
-        for family in (*alone, experiment.secondary):
-            judged = [(rule_of(experiment, m), self._by_arm(m, sums)) for m in family]
-            for metric, found in zip(family, readout.compare_family(plan, judged), strict=True):
-                by_name[metric.name] = self._metric(metric, sums, found, growth)
-        return [by_name[metric.name] for metric in experiment.metrics]
-
-    def _by_arm(
-        self, metric: ExperimentMetric, sums: Sequence[Mapping[str, int]]
-    ) -> dict[str, ArmSums]:
-        return {
-            arm: arm_sums(self.trial, self.ratios[metric.name], of_arm)
-            for arm, of_arm in zip(self.trial.arms, sums[1:], strict=True)
-        }
-
-    def _metric(
-        self,
-        metric: ExperimentMetric,
-        sums: Sequence[Mapping[str, int]],
-        found: readout.Readout,
-        growth: Growth | None,
-    ) -> MetricReadout:
-        plan, control = plan_of(self.experiment), found.arms[0].value
-        return MetricReadout(
-            name=metric.name,
-            role=self.experiment.role_of(metric),
-            direction=metric.direction,
-            margin=metric.margin,
-            capped_at=self._capped_at(metric, sums[0]),
-            found=found,
-            waits=[_waits(plan, control, each, growth) for each in found.comparisons],
-        )
-
     def _recommendation(
         self, metrics: Sequence[MetricReadout], first: int, last: int | None, growth: Growth | None
     ) -> Recommendation | None:
@@ -207,21 +133,8 @@ class StoredExperiment:
         at any look."""
         if last is None or first != self.trial.days.start:
             return None
-        experiment = self.experiment
-        judged = {
-            m.name: Judged(m.name, rule_of(experiment, m), its.found)
-            for m, its in zip(experiment.metrics, metrics, strict=True)
-        }
-        return recommend(
-            Decision(
-                plan_of(experiment),
-                judged[experiment.primary.name],
-                [judged[metric.name] for metric in experiment.guardrails],
-                experiment.min_lift,
-                growth,
-                is_over=self.stream_ms >= self.trial.days.stop * DAY_MS,
-            )
-        )
+        is_over = self.stream_ms >= self.trial.days.stop * DAY_MS
+        return recommended(self.experiment, metrics, growth, is_over=is_over)
 
     def _growth(self, parts: Sequence[Columns], first: int, last: int) -> Growth | None:
         """How the users of all arms have grown since the first day; None where that is not known
@@ -244,48 +157,6 @@ def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
         rows = np.flatnonzero(is_asked)
         chosen.append((found, rows, np.zeros_like(rows)))
     return limbs.summed(chosen, 1)[0]
-
-
-def plan_of(experiment: Experiment) -> Plan:
-    """The statistical plan that the settings ask for."""
-    split = {arm: experiment.split[arm] for arm in experiment.arms}
-    return Plan(
-        experiment.control, split, experiment.alpha, experiment.expected_users, experiment.power
-    )
-
-
-def rule_of(experiment: Experiment, metric: ExperimentMetric) -> Rule:
-    """How the settings want a metric to be judged."""
-    return Rule(metric.direction == "higher", metric.margin, experiment.min_users)
-
-
-def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
-    """The sums of one arm, as the statistics take them."""
-    (measure,) = (measure for measure in trial.measures if measure.name == ratio.name)
-    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments_of(measure)}
-    if ratio.parts:
-        return composite_sums(sums["users"], held, ratio.factors, len(trial.covariates) > 0)
-    main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
-    nonzero = held.pop("nz")
-    before = BeforeSums(**held) if held else None
-    return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
-
-
-def _waits(
-    plan: Plan, control: float | None, comparison: readout.Comparison, growth: Growth | None
-) -> list[Wait]:
-    """``control``: the value of the control."""
-    lift = comparison.deciding.absolute
-    if lift.stderr is None or lift.anytime is None or growth is None or not control or control < 0:
-        return []
-    by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
-    return [
-        Wait(
-            effect,
-            power.days_until(effect * control, lift.stderr, users, by, plan.power, growth),
-        )
-        for effect in EFFECTS
-    ]
 
 
 def stored_experiments(
@@ -355,6 +226,7 @@ def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
         "role": metric.role,
         "direction": metric.direction,
         "margin": metric.margin,
+        "margin_absolute": metric.margin_absolute,
         "capped_at": metric.capped_at,
         "split_test": msgspec.to_builtins(metric.found.split),
         "arms": msgspec.to_builtins(metric.found.arms),

@@ -96,7 +96,17 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
         validate_direction(metric.direction, f"{metric.name}: ", at)
         _require(
             metric.margin is None or 0 < metric.margin < 1,
-            f"{metric.name}: margin = {metric.margin}: above 0 and below 1; {at}",
+            f"{metric.name}: margin = {metric.margin}: above 0 and below 1, e.g. 0.02 for 2 %; an "
+            f"amount is a margin_absolute; {at}",
+        )
+        _require(
+            metric.margin_absolute is None or 0 < metric.margin_absolute < math.inf,
+            f"{metric.name}: margin_absolute = {metric.margin_absolute}: above 0, in the unit of "
+            f"the metric; {at}",
+        )
+        _require(
+            metric.margin is None or metric.margin_absolute is None,
+            f"{metric.name}: margin and margin_absolute: a guardrail has one of them; {at}",
         )
         _require(
             metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,

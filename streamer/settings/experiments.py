@@ -40,6 +40,8 @@ class ExperimentMetric(Section, frozen=True):
     is the primary one."""
     margin: float | None = None
     """Makes it a guardrail: the relative harm that would be tolerated, e.g. `0.02`."""
+    margin_absolute: float | None = None
+    """The same in the unit of the metric, for one that may be 0 or negative; not both."""
     cap: float | None = None
     """Of a metric per user: what a user counts for at most. 1 or more is an amount; below 1 it is a
     quantile over the users of all arms whose value is above 0, rounded up to two significant
@@ -48,7 +50,7 @@ class ExperimentMetric(Section, frozen=True):
     @property
     def is_guardrail(self) -> bool:
         """Whether a harm is tolerated up to a margin."""
-        return self.margin is not None
+        return self.margin is not None or self.margin_absolute is not None
 
 
 class Experiment(Section, frozen=True):

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from streamer.errors import SettingsError
-from streamer.query.experiments import MetricReadout, stored_experiments
+from streamer.query.experiment_metrics import MetricReadout
+from streamer.query.experiments import stored_experiments
 from streamer.settings.experiments import DAY_MS, date_of, day_of
 from streamer.settings.load import parse
 from streamer.settings.model import Settings

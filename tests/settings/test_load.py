@@ -128,6 +128,14 @@ def customs(*tables: dict[str, Any]) -> dict[str, Any]:
         (experiment(metrics=[{"name": "ctr_ratio", "direction": "up"}]), ["'up'", "'lower'"]),
         (experiment(metrics=[{"name": "ctr_ratio", "margin": 1.5}]), ["margin = 1.5"]),
         (
+            experiment(metrics=[{"name": "ctr_ratio", "margin_absolute": 0.0}]),
+            ["ctr_ratio: margin_absolute = 0.0: above 0, in the unit of the metric"],
+        ),
+        (
+            experiment(metrics=[{"name": "ctr_ratio", "margin": 0.1, "margin_absolute": 0.1}]),
+            ["ctr_ratio: margin and margin_absolute", "experiments[0]"],
+        ),
+        (
             {"experiments": experiment()["experiments"] * 2},
             ["no other's name", "experiments[0]"],
         ),
@@ -398,6 +406,7 @@ def test_arms_are_values_that_are_always_counted() -> None:
     [
         ([{}, {}, {}], ["primary", "secondary", "secondary"]),
         ([{"margin": 0.1}, {}, {}], ["guardrail", "primary", "secondary"]),
+        ([{"margin_absolute": 2.0}, {}, {}], ["guardrail", "primary", "secondary"]),
         ([{}, {"margin": 0.1}, {"primary": True}], ["secondary", "guardrail", "primary"]),
         ([{"margin": 0.1}, {"margin": 0.1}], ["primary", "guardrail"]),
     ],

@@ -79,9 +79,16 @@ def estimates(plan: Plan, pairs: Sequence[Pair]) -> list[Lifts]:
     ]
 
 
-def guardrails(plan: Plan, pairs: Sequence[Pair], weight: float) -> list[Inference | None]:
-    """Intervals at any time of R_t - ``weight`` R_c, corrected over the treatments."""
-    return _inferences(plan, [_sequence(plan, pair, contrast(pair, weight)) for pair in pairs])
+def guardrails(
+    plan: Plan, pairs: Sequence[Pair], weight: float, shift: float
+) -> list[Inference | None]:
+    """Intervals at any time of R_t - ``weight`` R_c + ``shift``, corrected over the treatments."""
+    tests = []
+    for pair in pairs:
+        lift = contrast(pair, weight)
+        moved = lift if lift.value is None else replace(lift, value=lift.value + shift)
+        tests.append(_sequence(plan, pair, moved))
+    return _inferences(plan, tests)
 
 
 def _welch(plan: Plan, pair: Pair, lift: Lift) -> _Test | None:

@@ -48,11 +48,36 @@ class Plan:
 class Rule:
     """How a metric is judged.
 
-    ``margin`` makes it a guardrail: a relative loss up to it is no harm (0.01: one in a hundred).
+    A margin makes it a guardrail: a loss up to it is no harm; ``margin`` is relative (0.01: one in
+    a hundred), ``margin_absolute`` in the unit of the metric, and at most one is set.
     Below ``min_users`` in an arm nothing is said. Where there are sums of the time before, the lift
     adjusted by them decides: the better looking one of the two would be found too often.
     """
 
     higher_is_better: bool = True
     margin: float | None = None
+    margin_absolute: float | None = None
     min_users: int = MIN_USERS
+
+    @property
+    def is_guardrail(self) -> bool:
+        """Whether it has a margin."""
+        return self.margin is not None or self.margin_absolute is not None
+
+    @property
+    def limit(self) -> tuple[float, float]:
+        """(w, s) of the contrast R_t - w R_c + s that is on the good side of 0 where a loss as
+        large as the margin is excluded.
+
+        >>> Rule(margin=0.25).limit, Rule(higher_is_better=False, margin_absolute=3.0).limit
+        ((0.75, 0.0), (1.0, -3.0))
+        """
+        sign = 1 if self.higher_is_better else -1
+        return 1 - sign * (self.margin or 0.0), sign * (self.margin_absolute or 0.0)
+
+    def tolerated(self, control: float | None) -> float | None:
+        """The loss that the margin allows, in the unit of the metric, at this value of the control;
+        None where that is not known."""
+        if self.margin is None or control is None:
+            return self.margin_absolute
+        return self.margin * control

@@ -67,9 +67,9 @@ class Comparison:
     otherwise it is what ``guardrail``, ``detectable`` and ``verdict``
     speak of.
 
-    ``guardrail``, with a margin: R_t - (1 - margin) R_c at any time, in the unit of the metric;
-    above 0 a loss as large as the margin is excluded. Where lower is better it is
-    R_t - (1 + margin) R_c, and excluded below 0.
+    ``guardrail``, with a margin: R_t - (1 - margin) R_c, or R_t - R_c + margin of an absolute one,
+    at any time, in the unit of the metric; above 0 a loss as large as the margin is excluded. Where
+    lower is better the margin has the other sign, and the loss is excluded below 0.
     """
 
     arm: str
@@ -190,10 +190,7 @@ def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
 
 
 def _guardrails(plan: Plan, rule: Rule, pairs: Sequence[Pair]) -> Sequence[Inference | None]:
-    if rule.margin is None:
-        return [None] * len(pairs)
-    weight = 1 - rule.margin if rule.higher_is_better else 1 + rule.margin
-    return guardrails(plan, pairs, weight)
+    return guardrails(plan, pairs, *rule.limit) if rule.is_guardrail else [None] * len(pairs)
 
 
 def _judged(

@@ -185,10 +185,11 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     said = []
     if arm.primary.verdict.outcome is not Outcome.BETTER:
         effect, if_so = _hoped(decision, arm)
-        waits.append(_until(decision, decision.primary, arm.primary, effect))
+        waits.append(_until(decision, arm.primary, effect))
         said.append(if_so)
     for judged, comparison in arm.open_guardrails:
-        waits.append(_until(decision, judged, comparison, _margin(judged)))
+        margin = judged.rule.tolerated(judged.found.arms[0].value)
+        waits.append(_until(decision, comparison, margin))
         said.append(f"{judged.name} is not changed")
     if None in waits:
         return None, f"No end is in sight if {' and '.join(said)}."
@@ -210,17 +211,7 @@ def _hoped(decision: Decision, arm: _Arm) -> tuple[float | None, str]:
     return effect, f"the lift of {name} is {decision.min_lift:.2%}"
 
 
-def _margin(judged: Judged) -> float | None:
-    """The harm that is to be excluded, in the unit of the metric."""
-    control = judged.found.arms[0].value
-    if judged.rule.margin is None or control is None:
-        return None
-    return judged.rule.margin * control
-
-
-def _until(
-    decision: Decision, judged: Judged, comparison: Comparison, effect: float | None
-) -> int | None:
+def _until(decision: Decision, comparison: Comparison, effect: float | None) -> int | None:
     lift = comparison.deciding.absolute
     if lift.stderr is None or lift.anytime is None or effect is None or decision.growth is None:
         return None

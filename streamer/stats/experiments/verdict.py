@@ -45,8 +45,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What is known of one treatment: users of control and treatment, the lifts that decide, the
-    interval at any time of R_t - (1 - margin) R_c (of R_t - (1 + margin) R_c where lower is better;
-    None without a margin), and the least lifts that these users could show, by scale."""
+    interval at any time of the contrast with the margin (``Rule.limit``; None without a margin),
+    and the least lifts that these users could show, by scale."""
 
     arm: str
     users: tuple[int, int]
@@ -86,8 +86,8 @@ def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[O
     best, worst = _sided(rule, shown)
     if worst > 0:
         return Outcome.BETTER, _clear(plan, rule, evidence)
-    if rule.margin is not None and _is_harmless(rule, rule.margin, evidence):
-        return Outcome.NO_HARM, _harmless(plan, rule, rule.margin, evidence)
+    if _is_harmless(rule, evidence):
+        return Outcome.NO_HARM, _harmless(plan, rule, evidence)
     if best < 0:
         return Outcome.WORSE, _clear(plan, rule, evidence)
     return Outcome.KEEP_RUNNING, _open(plan, evidence)
@@ -99,13 +99,16 @@ def _sided(rule: Rule, inference: Inference) -> tuple[float, float]:
     return (high, low) if rule.higher_is_better else (-low, -high)
 
 
-def _is_harmless(rule: Rule, margin: float, evidence: Evidence) -> bool:
+def _is_harmless(rule: Rule, evidence: Evidence) -> bool:
     """By the contrast with the margin. With several treatments its level may be another one than
-    that of the lift: the interval that is shown must not reach beyond the margin, either."""
+    that of the lift: the lift's interval must not reach beyond the margin, either."""
     if evidence.guardrail is None or _sided(rule, evidence.guardrail)[1] <= 0:
         return False
-    shown = evidence.lifts.relative.anytime
-    return shown is None or _sided(rule, shown)[1] > -margin
+    is_relative = rule.margin is not None
+    lift = evidence.lifts.relative if is_relative else evidence.lifts.absolute
+    margin = rule.margin if is_relative else rule.margin_absolute
+    assert margin is not None
+    return lift.anytime is None or _sided(rule, lift.anytime)[1] > -margin
 
 
 # Words -----------------------------------------------------------------------------------------
@@ -145,8 +148,11 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     )
 
 
-def _harmless(plan: Plan, rule: Rule, margin: float, evidence: Evidence) -> str:
-    shown = evidence.lifts.relative.anytime
+def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
+    is_relative = rule.margin is not None
+    shown = (evidence.lifts.relative if is_relative else evidence.lifts.absolute).anytime
+    margin = rule.margin if is_relative else rule.margin_absolute
+    assert margin is not None
     if shown is None:
         side = (
             f"at least {1 - margin:.2%}" if rule.higher_is_better else f"at most {1 + margin:.2%}"
@@ -155,9 +161,10 @@ def _harmless(plan: Plan, rule: Rule, margin: float, evidence: Evidence) -> str:
             f"{evidence.arm} has {side} of the value of {plan.control}: a loss of {margin:.2%} "
             f"is excluded.{_why_absolute(evidence)}"
         )
+    write = "{:.2%}".format if is_relative else "{:.4g}".format
     loss = -_sided(rule, shown)[1]
-    worst = f"at worst {loss:.2%} worse than" if loss > 0 else "not worse than"
-    return f"{evidence.arm} is {worst} {plan.control}; {margin:.2%} is allowed."
+    worst = f"at worst {write(loss)} worse than" if loss > 0 else "not worse than"
+    return f"{evidence.arm} is {worst} {plan.control}; {write(margin)} is allowed."
 
 
 def _open(plan: Plan, evidence: Evidence) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -29,6 +30,7 @@ from tests.stats.experiments.arms import (
     clicks,
     only,
 )
+from tests.support.lanes import sized
 
 
 @pytest.mark.parametrize(
@@ -227,3 +229,63 @@ def test_it_is_json_without_anything_that_is_no_number(sums: Mapping[str, ArmSum
     found = compare(HALVES, Rule(margin=0.01), sums)
     text = msgspec.json.encode(found)
     assert msgspec.json.decode(text, type=Readout) == found
+
+
+# Absolute margins --------------------------------------------------------------------------------
+
+LOSS, RISE = Rule(margin_absolute=0.02), Rule(higher_is_better=False, margin_absolute=0.02)
+"""In the unit of the metric."""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "rule", "outcome", "said"),
+    [
+        (changes(300, 300), changes(300, 300), LOSS, Outcome.KEEP_RUNNING, "may be anything"),
+        (*[(clicks(MANY, 100, 1))] * 2, LOSS, Outcome.NO_HARM, "at worst 0.00"),
+        (clicks(MANY, 100, 1), clicks(MANY, 95, 1), LOSS, Outcome.NO_HARM, "; 0.02 is allowed."),
+        (clicks(MANY, 100, 1), clicks(MANY, 105, 1), RISE, Outcome.NO_HARM, "; 0.02 is allowed."),
+        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.WORSE, "is -40.00%"),
+        (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is +10.00%"),
+    ],
+)
+def test_absolute_margins(a: ArmSums, b: ArmSums, rule: Rule, outcome: Outcome, said: str) -> None:
+    found = ab(a, b, rule)
+    assert found.verdict.outcome is outcome
+    assert said in found.verdict.reason
+    assert found.guardrail is not None
+    assert found.absolute.anytime is not None
+    shift = 0.02 if rule.higher_is_better else -0.02
+    ends = found.absolute.anytime.low + shift, found.absolute.anytime.high + shift
+    assert (found.guardrail.low, found.guardrail.high) == pytest.approx(ends, rel=1e-9)
+
+
+def test_an_absolute_margin_holds_where_the_control_is_0() -> None:
+    """As many went up as down: no relative loss is defined, an absolute one is excluded."""
+    sums = replace(changes(300, 300), n=MANY, y=MANY, yy=MANY, xx=600_000, nonzero=600_000)
+    found = ab(sums, sums, LOSS)
+    assert found.relative.anytime is None
+    assert found.verdict.outcome is Outcome.NO_HARM
+    assert re.fullmatch(
+        r"B is at worst 0\.00\d+ worse than A; 0\.02 is allowed\.", found.verdict.reason
+    )
+
+
+def test_a_loss_of_the_absolute_margin_is_rarely_ever_called_no_harm() -> None:
+    """Values of -1, 0 and 1 whose mean falls from 0 to -0.1 by the treatment, at 20 looks."""
+    runs, a_look, rule = sized(60, 600), 500, Rule(margin_absolute=0.1)
+    dice, called = np.random.default_rng(4), 0
+    for _ in range(runs):
+        made = []
+        for mean in (0.0, -0.1):
+            shares = [1 / 3 - mean / 2, 1 / 3, 1 / 3 + mean / 2]
+            made.append(dice.multinomial(a_look, shares, 20).cumsum(axis=0).tolist())
+        outcomes = set()
+        for look in range(20):
+            n = a_look * (look + 1)
+            a, b = (
+                ArmSums(n, up - down, up + down, n, n, up - down, up + down)
+                for down, _, up in (its[look] for its in made)
+            )
+            outcomes.add(ab(a, b, rule).verdict.outcome)
+        called += bool(outcomes & {Outcome.NO_HARM, Outcome.BETTER})
+    assert called <= runs * 0.05 + 3 * (runs * 0.05 * 0.95) ** 0.5
