@@ -131,6 +131,15 @@ def _settings(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--file",
+        nargs="+",
+        metavar="FILE",
+        help=f"read these events instead of the state in Redis: {_FILES}",
+    )
+
+
 def _strict(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--strict",
@@ -265,6 +274,7 @@ def _add_look(add: _Add) -> None:
     readout = add("readout", "print an experiment: arms, lifts with their intervals, verdicts")
     _settings(readout)
     readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    _files(readout)
     readout.add_argument(
         "--from", dest="first", type=date, metavar="DATE", help="first day (default: the start)"
     )

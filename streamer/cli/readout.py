@@ -1,4 +1,4 @@
-"""``streamer readout``: an experiment in words and numbers, from the state in Redis."""
+"""``streamer readout``: an experiment in words and numbers, from Redis or from files."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import asyncio
 import datetime
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
+from streamer.cli.files import replayed
+from streamer.cli.readout_text import print_readout
 from streamer.errors import UsageError
-from streamer.formatting import counted
 from streamer.ingest.keying import require_users
+from streamer.ingest.record import of_texts
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.experiment_metrics import MetricReadout
 from streamer.query.experiments import (
     ExperimentReadout,
     StoredExperiment,
@@ -25,60 +25,88 @@ from streamer.query.experiments import (
     history,
     stored_experiments,
 )
-from streamer.settings.experiments import Experiment, date_of, day_of
+from streamer.settings.experiments import date_of, day_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.sources.replay import Replay
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.user_days import sums_of_days
-from streamer.stats.experiments.readout import Comparison
-from streamer.stats.experiments.srm import Split
-from streamer.stats.experiments.verdict import Scale
 
-_WIDTH = 120
-"""Characters of a line, where stdout is no terminal."""
+
+@dataclass(frozen=True)
+class Asked:
+    """An experiment by name, and the days from ``first`` to ``last``; None: all there are."""
+
+    name: str
+    first: datetime.date | None = None
+    last: datetime.date | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all days."""
+        return self.first is None and self.last is None
 
 
 def main(args: argparse.Namespace) -> int:
     """Print one experiment; UsageError where the settings have none of that name."""
     settings = load(args.config, os.environ)
-    names = [e.name for e in settings.experiments]
-    if args.experiment not in names:
-        known = ", ".join(names) or "none"
-        raise UsageError(f"no experiment {args.experiment!r}; the settings have {known}")
-    stored, found = asyncio.run(_read(settings, args.experiment, args.first, args.last))
+    asked = Asked(args.experiment, args.first, args.last)
+    stored, found, code = read_experiment(settings, asked, args.file)
     if args.json:
-        is_whole = args.first is None and args.last is None
-        made = document(stored, found) | ({"history": history(stored)} if is_whole else {})
+        made = document(stored, found) | ({"history": history(stored)} if asked.is_whole else {})
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n")
     else:
-        _print(stored, found)
-    return 0
+        print_readout(stored, found)
+    return code
 
 
-async def _read(
-    settings: Settings, name: str, first: datetime.date | None, last: datetime.date | None
-) -> tuple[StoredExperiment, ExperimentReadout]:
+def read_experiment(
+    settings: Settings, asked: Asked, files: Sequence[str] | None
+) -> tuple[StoredExperiment, ExperimentReadout, int]:
+    """What is known of an experiment, its readout, and an exit code: from files, or without any
+    from the state in Redis."""
+    names = [e.name for e in settings.experiments]
+    if asked.name not in names:
+        known = ", ".join(names) or "none"
+        raise UsageError(f"no experiment {asked.name!r}; the settings have {known}")
+    if not files:
+        return *asyncio.run(_of_state(settings, asked)), 0
+    settings = of_texts(settings)
+    replay, code = replayed(settings, files)
+    return *_of_replay(replay, asked), code
+
+
+async def _of_state(settings: Settings, asked: Asked) -> tuple[StoredExperiment, ExperimentReadout]:
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
         reader = Reader(store, contents_of(settings, catalogue))
         await reader.refresh()
         require_users(settings, reader.keyed)
-        stored = stored_experiments(settings, catalogue.experiment_measures, reader.views)[name]
-        if first is None and last is None:
+        measures = catalogue.experiment_measures
+        stored = stored_experiments(settings, measures, reader.views)[asked.name]
+        if asked.is_whole:
             return stored, stored.read()
-        within = _range(stored, first, last)
+        within = _range(stored, asked)
         parts = await sums_of_days(store, settings, catalogue, stored.trial, within)
         return stored, stored.of_parts(parts, within.start, within.stop - 1)
     finally:
         await store.close()
 
 
-def _range(
-    stored: StoredExperiment, first: datetime.date | None, last: datetime.date | None
-) -> range:
+def _of_replay(replay: Replay, asked: Asked) -> tuple[StoredExperiment, ExperimentReadout]:
+    stored = replay.experiments()[asked.name]
+    if asked.is_whole:
+        return stored, stored.read()
+    within = _range(stored, asked)
+    parts = replay.sums_of_days(stored.trial, within)
+    return stored, stored.of_parts(parts, within.start, within.stop - 1)
+
+
+def _range(stored: StoredExperiment, asked: Asked) -> range:
     """The days that were asked for; UsageError where the experiment has none of them."""
+    first, last = asked.first, asked.last
     days, experiment = stored.trial.days, stored.experiment
     if stored.last_day is None:
         raise UsageError(f"experiment {experiment.name!r} starts only on {experiment.start}")
@@ -90,153 +118,9 @@ def _range(
             f"{date_of(stored.last_day)} so far"
         )
     if not (days.start <= start < stop <= days.stop):
-        asked = " ".join(f"--{n} {d}" for n, d in (("from", first), ("to", last)) if d is not None)
+        flags = " ".join(f"--{n} {d}" for n, d in (("from", first), ("to", last)) if d is not None)
         raise UsageError(
-            f"{asked}: experiment {experiment.name!r} has the days from {experiment.start} to "
+            f"{flags}: experiment {experiment.name!r} has the days from {experiment.start} to "
             f"{min(date_of(stored.last_day), experiment.end or datetime.date.max)} so far"
         )
     return range(start, stop)
-
-
-# Words -----------------------------------------------------------------------------------------
-
-
-def _print(stored: StoredExperiment, found: ExperimentReadout) -> None:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
-    for line in _heading(stored, found):
-        console.print(line, markup=False)
-    if found.recommendation is not None:
-        advice = found.recommendation
-        console.print(f"Recommendation: {advice.words}. {advice.reason}", markup=False)
-    for metric in found.metrics:
-        console.print(_table(metric))
-        for comparison in metric.found.comparisons:
-            verdict = comparison.verdict
-            console.print(f"{comparison.arm}: {verdict.outcome}. {verdict.reason}", markup=False)
-        for line in _notes(stored.experiment, metric):
-            console.print(line, markup=False)
-    if found.metrics and found.last is not None:
-        level = f"{1 - stored.experiment.alpha:.4g}"
-        console.print(
-            f"\nThe interval at any time holds at level {level} however often you look, the one "
-            "at a single look\nonly at an end date set in advance. Lifts in percent are relative "
-            "to the control.",
-            markup=False,
-        )
-
-
-def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
-    experiment = stored.experiment
-    against = ", ".join(arm for arm in stored.trial.arms if arm != experiment.control)
-    lines = [f"{experiment.name}: {against} against {experiment.control} ({experiment.dimension})"]
-    if found.last is None:
-        return [*lines, f"It has not started yet: its first day is {found.first}."]
-    users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
-    lines.append(f"{found.first} to {found.last}: users {users}")
-    if found.users_in_several_arms and not found.warnings:
-        is_one = found.users_in_several_arms == 1
-        several = counted(found.users_in_several_arms, "user")
-        lines.append(f"{several} seen in several arms {'is' if is_one else 'are'} left out.")
-    lines += _outside(found)
-    if found.user_sample_ratio < 1:
-        lines.append(
-            f"All figures are of a sample of {100 * found.user_sample_ratio:.3g} % of the users."
-        )
-    if found.counted_since_ms is not None:
-        since = datetime.datetime.fromtimestamp(found.counted_since_ms / 1000, datetime.UTC)
-        lines.append(
-            f"Counting began at {since:%Y-%m-%d %H:%M} UTC, after the start of the experiment."
-        )
-    lines.append(_split(found.metrics[0].found.split))
-    return [*lines, *(f"Warning: {text}" for text in found.warnings)]
-
-
-def _split(split: Split) -> str:
-    total = sum(split.users.values())
-    shares = ", ".join(
-        f"{arm} {'no users' if not total else f'{users / total:.2%}'} "
-        f"(planned {split.expected[arm]:.2%})"
-        for arm, users in split.users.items()
-    )
-    said = f"Users are {'NOT ' if split.is_wrong else ''}split as planned"
-    return (
-        f"{said}: {shares}; p = {split.p_value:.3g} at any time, {split.p_value_fixed:.3g} at a "
-        "single look (Pearson)."
-    )
-
-
-def _outside(found: ExperimentReadout) -> list[str]:
-    if found.outside is None or not (found.outside.before_exposure or found.outside.unexposed):
-        return []
-    return [
-        f"Outcomes that count towards no arm: {found.outside.before_exposure:,} before the first "
-        f"exposure of their user, {found.outside.unexposed:,} of users who were not exposed."
-    ]
-
-
-def _table(metric: MetricReadout) -> Table:
-    better = f"{metric.role}, {metric.direction} is better"
-    margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
-    if metric.margin_absolute is not None:
-        margin = f", harm up to {metric.margin_absolute:.6g} (absolute) is tolerated"
-    cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
-    title = f"{metric.name} ({better}{margin}{cap})"
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
-    has_raw = any(_explained(c) is not None for c in metric.found.comparisons)
-    headings = ["arm", "value", *(["unadjusted"] if has_raw else [])]
-    headings += ["adjusted lift" if has_raw else "lift", "interval at any time", "p"]
-    for heading in (*headings, "single look", "p"):
-        table.add_column(heading, justify="left" if heading == "arm" else "right")
-    lifts = {c.arm: c for c in metric.found.comparisons}
-    for arm in metric.found.arms:
-        value = "no data" if arm.value is None else f"{arm.value:.5g}"
-        table.add_row(arm.name, value, *_lift(lifts.get(arm.name), has_raw))
-    return table
-
-
-def _explained(comparison: Comparison) -> float | None:
-    return None if comparison.adjusted is None else comparison.adjusted.explained
-
-
-def _lift(comparison: Comparison | None, has_raw: bool) -> list[str]:
-    if comparison is None:
-        return ["control"]
-    lift, scale = comparison.shown, comparison.verdict.scale
-    write = "{:+.2%}".format if scale is Scale.RELATIVE else "{:+.4g}".format
-    raw = getattr(comparison, scale).value
-    cells = ["not defined" if raw is None else write(raw)] if has_raw else []
-    cells.append("not defined" if lift.value is None else write(lift.value))
-    for inference in (lift.anytime, lift.fixed):
-        if inference is None:
-            cells += ["not defined", ""]
-        else:
-            interval = f"{write(inference.low)} to {write(inference.high)}"
-            cells += [interval, f"{inference.p_adjusted:.3g}"]
-    return cells
-
-
-def _notes(experiment: Experiment, metric: MetricReadout) -> list[str]:
-    """What was adjusted, and how long it would take, of every treatment."""
-    lines = []
-    for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True):
-        if comparison.adjusted is not None:
-            explained, why = _explained(comparison), comparison.adjusted.reason
-            before = counted(experiment.covariate_days, "day")
-            lines.append(
-                f"{comparison.arm}: not adjusted (CUPED): {why}."
-                if explained is None
-                else f"{comparison.arm}: lift and intervals are adjusted (CUPED): what users did "
-                f"in the {before} before the start explains {explained:.1%} of the variance."
-            )
-        if waits:
-            effects = "; ".join(f"{wait.effect:.0%}: {_wait(wait.days)}" for wait in waits)
-            lines.append(f"{comparison.arm}: days until a lift would be detected: {effects}.")
-    return lines
-
-
-def _wait(days: int | None) -> str:
-    if days is None:
-        return "not in sight"
-    return f"{days:,} more" if days else "already"

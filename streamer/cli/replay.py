@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import gc
 import json
 import os
 import sys
@@ -14,7 +13,7 @@ from dataclasses import asdict
 
 import msgspec
 
-from streamer.cli.progress import progress
+from streamer.cli.files import feed
 from streamer.cli.refused import Refused
 from streamer.cli.unread import fields_no_event_has
 from streamer.errors import StreamerError, UsageError
@@ -32,8 +31,6 @@ def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
     settings = of_texts(load(args.config, os.environ))
     source = FileSource(args.files, settings)
-    gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
     refused = Refused(settings)
     with _dead_letters(args.dead_letters, settings) as write:
 
@@ -43,20 +40,20 @@ def main(args: argparse.Namespace) -> int:
                 write(dead)
 
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
-        with progress("replay", source) as show:
-            for lines in source:
-                replay.feed(lines)
-                show(len(lines))
-        replay.finish()
+        feed(replay, source)
     result = replay.readout()
     if args.prom:
         sys.stdout.write(render(result))
     elif args.json:
         sys.stdout.write(json.dumps(result.as_json()) + "\n")
     else:
+        from streamer.cli.readout_text import print_readout
         from streamer.cli.summary import summarise
 
         summarise(settings, result)
+        for stored in replay.experiments().values():
+            print()
+            print_readout(stored, stored.read())
     sys.stdout.flush()
     unread = list(fields_no_event_has(settings, result)) if replay.accepted else []
     for line in unread:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from streamer.encoding.limbs import Columns
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.keys import KeyReader, partition_of
 from streamer.ingest.record import reason_of_no_topic
 from streamer.kafka.chunk import Records
 from streamer.metrics.catalogue import Catalogue
+from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.readings import Readout, readout
 from streamer.settings.model import Settings
 from streamer.sources.files import NO_TOPIC, Line
@@ -23,6 +25,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
+from streamer.stats.experiments.trials import Trial
 
 _GATHERS = 4
 """Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
@@ -138,6 +141,17 @@ class Replay:
             await found.commit(number, Journal(partition, claim).prepare())
             await found.release(number, claim)
         return found
+
+    def experiments(self) -> dict[str, StoredExperiment]:
+        """Name → what is known of it, of the experiments of the settings."""
+        return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
+
+    def sums_of_days(self, trial: Trial, within: range) -> list[Columns]:
+        """The sums of an experiment over some of its days, in every partition."""
+        at = self.catalogue.experiment_measures.trials.index(trial)
+        days = (within.start, within.stop)
+        found = [p.core.experiment_sums_of_days(at, days) for p in self.partitions]
+        return [sums for sums in found if sums is not None]
 
     def _apply_all(self) -> None:
         self._waiting = self._batches = 0

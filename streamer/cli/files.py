@@ -1,0 +1,36 @@
+"""Files as commands read them: through the engine, and what was refused is said."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+from streamer.cli.progress import progress
+from streamer.cli.refused import Refused
+from streamer.settings.model import Settings
+from streamer.sources.files import FileSource
+from streamer.sources.replay import Dead, Replay
+
+
+def feed(replay: Replay, source: FileSource) -> None:
+    """Read files to their end."""
+    gc.freeze()
+    gc.set_threshold(200_000, 50, 100)
+    with progress("replay", source) as show:
+        for lines in source:
+            replay.feed(lines)
+            show(len(lines))
+    replay.finish()
+
+
+def replayed(settings: Settings, files: Sequence[str]) -> tuple[Replay, int]:
+    """The engine after these files, and an exit code: 1 where most of their lines are no events.
+    What was refused is said on stderr."""
+    source, refused = FileSource(files, settings), Refused(settings)
+
+    def on_dead(dead: Dead) -> None:
+        refused.add(dead.topic, dead.value, dead.reason)
+
+    replay = Replay(settings, on_dead=on_dead)
+    feed(replay, source)
+    return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=files)

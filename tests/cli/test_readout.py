@@ -1,0 +1,107 @@
+"""Experiments from files: the readout, some days of it, and what `replay` says of them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from streamer.cli.main import main
+from tests.support.visitors import visits
+from tests.support.workers import as_toml
+
+FIRST = datetime.date(2025, 6, 2)
+FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
+EXPERIMENT = {
+    "name": "ranker",
+    "dimension": "variant",
+    "control": "A",
+    "split": {"A": 1, "B": 1},
+    "start": FIRST,
+    "covariate_days": 1,
+    "metrics": [
+        {"name": "ctr_ratio"},
+        {"name": "ndcg_ratio@10", "margin": 0.5},
+        {"name": "clicks_per_user"},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Paths of a log and of settings."""
+    folder = tmp_path_factory.mktemp("experiment")
+    log, config = folder / "events.ndjson", folder / "streamer.toml"
+    log.write_text("".join(json.dumps(e) + "\n" for e in visits(3, 250, FIRST_MS, 4, 0.2, 1)))
+    later = {**EXPERIMENT, "name": "later", "start": FIRST + datetime.timedelta(days=40)}
+    config.write_text(as_toml({"experiments": [EXPERIMENT, later]}))
+    return str(log), str(config)
+
+
+def said(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str, str]:
+    code = main(words)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def readout(site: tuple[str, str], *words: str) -> list[str]:
+    log, config = site
+    return ["readout", *words, "-c", config, "--file", log]
+
+
+def test_files_have_a_readout(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = said(capsys, readout(site, "ranker"))
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert words.startswith("ranker: B against A (variant) 2025-06-02 to 2025-06-05: users A ")
+    assert "Recommendation: keep running" in words
+    assert "ctr_ratio (primary, higher is better)" in words
+    assert "ndcg_ratio@10 (guardrail, higher is better, harm up to 0.5 is tolerated)" in words
+    assert "clicks_per_user (secondary, higher is better)" in words
+    code, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    document = json.loads(out)
+    assert f"Recommendation: {document['recommendation']['words']}. " in words
+    assert len(document["history"]) == 4
+    assert sum(document["users"].values()) > 200
+
+
+def test_some_days_of_files(site: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = said(capsys, readout(site, "ranker", "--from", "2025-06-04", "--json"))
+    some = json.loads(out)
+    assert code == 0
+    assert (some["first"], some["recommendation"]) == ("2025-06-04", None)
+    _, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    shown = [m["arms"][0]["value"] for d in (some, json.loads(out)) for m in d["metrics"]]
+    assert shown[0] != shown[3]
+    code, _, err = said(capsys, readout(site, "later", "--to", "2025-07-13"))
+    assert (code, "starts only on 2025-07-12" in err) == (2, True)
+
+
+def test_what_files_lack(
+    site: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = said(capsys, readout(site, "none"))
+    assert code == 2
+    assert err == "streamer: no experiment 'none'; the settings have ranker, later\n"
+    code, _, err = said(capsys, readout((str(tmp_path / "no"), site[1]), "ranker"))
+    assert (code, "No such file" in err) == (1, True)
+    (tmp_path / "odd").write_text("{}\n" * 3)
+    code, out, err = said(capsys, readout((str(tmp_path / "odd"), site[1]), "ranker"))
+    assert (code, "none of 3 lines were accepted" in err) == (1, True)
+    assert "its first day is 2025-06-02" in out
+
+
+def test_replay_ends_with_the_readouts(
+    site: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, config = site
+    _, alone, _ = said(capsys, readout(site, "ranker"))
+    code, out, _ = said(capsys, ["replay", log, "-c", config])
+    assert code == 0
+    assert alone in out
+    assert out.endswith("It has not started yet: its first day is 2025-07-12.\n")
+    code, out, _ = said(capsys, ["replay", log, "-c", config, "--json"])
+    assert (code, "streamer_experiment_value" in out, "Recommend" in out) == (0, True, False)
