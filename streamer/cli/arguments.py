@@ -35,6 +35,14 @@ def positive(text: str) -> float:
     return number
 
 
+def share(text: str) -> float:
+    """A share between 0 and 1, as ``0.02`` or ``2%``."""
+    number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    if not 0 < number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share like 0.02 or 2%")
+    return number
+
+
 def count(text: str) -> int:
     """A whole number above 0."""
     if not text.isascii() or not text.isdigit() or int(text) < 1:
@@ -261,6 +269,35 @@ def _add_view(add: _Add) -> None:
     view.add_argument("--port", type=port, help="port to listen on (default: exporter.port)")
 
 
+def _add_plan(add: _Add) -> None:
+    plan = add("plan", "print how many users and days an experiment takes to find a lift")
+    _settings(plan)
+    plan.add_argument("metric", metavar="METRIC", help="e.g. ctr_ratio, as experiments have it")
+    plan.add_argument(
+        "--lift", type=share, required=True, metavar="SHARE", help="relative, e.g. 2%% or 0.02"
+    )
+    plan.add_argument(
+        "--experiment",
+        metavar="NAME",
+        help="take the variance from the control of this experiment (default: from all users)",
+    )
+    _files(plan)
+    plan.add_argument(
+        "--power", type=share, metavar="SHARE", help="probability to find it (default 0.8)"
+    )
+    plan.add_argument(
+        "--alpha", type=share, metavar="SHARE", help="false finds that are accepted (default 0.05)"
+    )
+    plan.add_argument(
+        "--arms",
+        type=count,
+        default=2,
+        metavar="N",
+        help="arms of equal size, with the control (default 2)",
+    )
+    plan.add_argument("--json", action="store_true", help="print it as JSON")
+
+
 def _add_look(add: _Add) -> None:
     check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
     _settings(check)
@@ -284,6 +321,8 @@ def _add_look(add: _Add) -> None:
     readout.add_argument(
         "--json", action="store_true", help="print what /api/experiments/NAME returns"
     )
+
+    _add_plan(add)
 
     inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")
     _settings(inspect)

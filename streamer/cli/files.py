@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from streamer.cli.progress import progress
 from streamer.cli.refused import Refused
 from streamer.settings.model import Settings
-from streamer.sources.files import FileSource
+from streamer.sources.files import FileSource, Line
 from streamer.sources.replay import Dead, Replay
 
 
-def feed(replay: Replay, source: FileSource) -> None:
-    """Read files to their end."""
+def feed(replay: Replay, source: FileSource, batches: Iterable[list[Line]] | None = None) -> None:
+    """Read files to their end; ``batches``: what is made of their lines, where it is not they."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
     with progress("replay", source) as show:
-        for lines in source:
+        for lines in source if batches is None else batches:
             replay.feed(lines)
             show(len(lines))
     replay.finish()
 
 
-def replayed(settings: Settings, files: Sequence[str]) -> tuple[Replay, int]:
+def replayed(
+    settings: Settings,
+    files: Sequence[str],
+    change: Callable[[FileSource, Settings], Iterable[list[Line]]] | None = None,
+) -> tuple[Replay, int]:
     """The engine after these files, and an exit code: 1 where most of their lines are no events.
-    What was refused is said on stderr."""
+    What was refused is said on stderr. ``change``: what makes other lines of theirs."""
     source, refused = FileSource(files, settings), Refused(settings)
 
     def on_dead(dead: Dead) -> None:
         refused.add(dead.topic, dead.value, dead.reason)
 
     replay = Replay(settings, on_dead=on_dead)
-    feed(replay, source)
+    feed(replay, source, None if change is None else change(source, settings))
     return replay, refused.report(replay.lines, replay.accepted, is_strict=False, files=files)

@@ -46,11 +46,25 @@ class Growth:
         MAX_DAYS."""
         if needed <= self.users:
             return 0
+        more = self._more(needed)
+        return None if more is None else max(0, ceil(more - 1e-9))
+
+    def day_of(self, needed: int) -> int | None:
+        """Whole days from the start to so many users, likewise.
+
+        >>> Growth(1, 1000, 2, 2000).day_of(5000)
+        5
+        """
+        more = self._more(needed)
+        return None if more is None else max(1, ceil(more + self.days - 1e-9))
+
+    def _more(self, needed: int) -> float | None:
+        """Days from now to so many users, below 0 in the past; None beyond MAX_DAYS."""
         start, fall = self._fitted()
         if needed * fall >= 1:
             return None
         more = needed * start / (1 - needed * fall) - self.days
-        return max(0, ceil(more - 1e-9)) if more <= MAX_DAYS else None
+        return more if more <= MAX_DAYS else None
 
     def _fitted(self) -> tuple[float, float]:
         """β / N and 1 / N, for d / U(d) = β / N + d / N is a straight line."""

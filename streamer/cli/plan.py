@@ -1,0 +1,115 @@
+"""``streamer plan``: what an experiment takes, from the users of another one or of files."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from streamer.cli.files import replayed
+from streamer.cli.readout import Asked, read_experiment
+from streamer.errors import StreamerError, UsageError
+from streamer.formatting import counted
+from streamer.ingest.record import of_texts
+from streamer.query.experiment_plans import Basis, basis_of
+from streamer.settings.limits import MAX_ARMS
+from streamer.settings.load import load
+from streamer.settings.model import Settings
+from streamer.sources.every_user import NAME, lines_of, over_all_users
+from streamer.stats.experiments.sizing import Goal, needed
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print users and days; UsageError where there is nothing to take the variance from."""
+    if not 2 <= args.arms <= MAX_ARMS:
+        raise UsageError(f"--arms {args.arms}: 2 to {MAX_ARMS}, with the control")
+    if args.power is not None and args.power < 0.5:
+        raise UsageError(f"--power {args.power:g}: at least 0.5")
+    goal = Goal(args.lift, args.power or 0.8, args.alpha or 0.05, args.arms)
+    basis, whose, code = _basis(load(args.config, os.environ), args)
+    if basis is None:
+        raise StreamerError(f"nothing is known of {whose}: no impression was counted")
+    plan = _plan(args.metric, basis, whose, goal)
+    if args.json:
+        sys.stdout.write(msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n")
+    else:
+        sys.stdout.write(_text(plan))
+    return code
+
+
+def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+    """What the plan is made from, whose it is, and an exit code."""
+    if args.experiment is not None:
+        stored, _, code = read_experiment(settings, Asked(args.experiment), args.file)
+        experiment = stored.experiment
+        names = [metric.name for metric in experiment.metrics]
+        if args.metric not in names:
+            raise UsageError(
+                f"no metric {args.metric!r} in experiment {args.experiment!r}; it has "
+                f"{', '.join(names)}"
+            )
+        whose = f"the users of {experiment.control}, the control of {experiment.name}"
+        return basis_of(stored, args.metric), whose, code
+    if not args.file:
+        raise UsageError(
+            "plan needs users to learn from: --experiment NAME, or --file FILE with events"
+        )
+    everybody = over_all_users(of_texts(settings), args.metric)
+    replay, code = replayed(everybody, args.file, lines_of)
+    return basis_of(replay.experiments()[NAME], args.metric), "all users of the files", code
+
+
+def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
+    """All figures; StreamerError where these users do not allow any."""
+    found = needed(basis.users, goal)
+    if isinstance(found, str):
+        raise StreamerError(f"no plan by {metric} of {whose}: {found}")
+    users = basis.users
+    looks = {}
+    for look, in_two in (("fixed", found.fixed), ("anytime", found.anytime)):
+        total = None if in_two is None else -(-in_two * goal.arms // 2)
+        days = None
+        if total is not None and basis.growth is not None:
+            days = basis.growth.day_of(total)
+        looks[look] = {"users": total, "days": days}
+    return {
+        "metric": metric,
+        **msgspec.to_builtins(goal),
+        "of": whose,
+        "first": basis.first.isoformat(),
+        "last": basis.last.isoformat(),
+        "users": users.n,
+        "value": users.x / users.y * users.x_scale,
+        "needed": looks,
+        "expected_users": found.anytime,
+        "days_known": basis.growth is not None,
+    }
+
+
+def _text(plan: dict[str, Any]) -> str:
+    lines = [
+        f"{plan['metric']} of {plan['of']}, {plan['first']} to {plan['last']}: "
+        f"{plan['value']:.5g}, {counted(plan['users'], 'user')}",
+        f"A lift of {plan['lift']:.2%} is found with a probability of {plan['power']:.0%} "
+        f"(alpha {plan['alpha']:g}, {plan['arms']} arms of equal size):",
+        f"  at a single look  {_said(plan, 'fixed')}",
+        f"  at any time       {_said(plan, 'anytime')}",
+    ]
+    if plan["expected_users"] is not None:
+        lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
+    if not plan["days_known"]:
+        lines.append("For a forecast of days it takes events of two days.")
+    lines.append("Days are at the traffic of these events. CUPED takes fewer users.")
+    return "\n".join(lines) + "\n"
+
+
+def _said(plan: dict[str, Any], look: str) -> str:
+    its = plan["needed"][look]
+    if its["users"] is None:
+        return "not with any number of users"
+    if its["days"] is None:
+        return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
+    return f"{counted(its['users'], 'user')}, {counted(its['days'], 'day')}"

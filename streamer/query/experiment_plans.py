@@ -1,0 +1,55 @@
+"""What the users of today say of an experiment that has not begun: their metric, their number."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamer.query.experiment_metrics import arm_sums
+from streamer.query.experiments import StoredExperiment, users_of
+from streamer.settings.experiments import DAY_MS, date_of
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.trials import USERS, cumulated
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """Sums of a metric over the users of a control arm, the days that they were seen on, and how
+    the users of all arms have grown in them; None below two days."""
+
+    users: ArmSums
+    first: datetime.date
+    last: datetime.date
+    growth: Growth | None
+
+
+def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
+    """What is stored of a metric of an experiment; None before the first user came."""
+    last, first = stored.last_day, _first_day(stored)
+    if last is None or first is None:
+        return None
+    control = cumulated(stored.trial, stored.parts, last)[1]
+    users = arm_sums(stored.trial, stored.ratios[metric], control)
+    end = min(stored.stream_ms / DAY_MS, float(stored.trial.days.stop))
+    return Basis(users, date_of(first), date_of(last), _growth(stored, first, last, end - first))
+
+
+def _first_day(stored: StoredExperiment) -> int | None:
+    """The first day on which users came."""
+    first: list[int] = []
+    for found in stored.parts:
+        place, stat = np.divmod(found["key"], stored.trial.stats)
+        arm, day = np.divmod(place, len(stored.trial.days))
+        first += day[(stat == USERS) & (arm > 0)].tolist()
+    return stored.trial.days.start + min(first) if first else None
+
+
+def _growth(stored: StoredExperiment, first: int, last: int, days: float) -> Growth | None:
+    half = int(days) // 2
+    if not half:
+        return None
+    then, now = (users_of(stored.trial, stored.parts, day) for day in (first + half - 1, last))
+    return Growth(half, then, days, now) if now else None

@@ -1,0 +1,70 @@
+"""How many users an experiment takes, before it starts: from what users of today do.
+
+With v = n var(R) the variance of one user's part in the metric (ratio.py), two arms of N / 2 users
+each give the lift a variance of 4 v / N. ``power.users_needed`` says which N finds it. The interval
+at any time is tuned to that N, as ``expected_users`` should be; looking before it costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, sqrt
+
+from streamer.stats.experiments.anytime import critical, rho_squared
+from streamer.stats.experiments.plan import Rule
+from streamer.stats.experiments.power import fixed, users_needed
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.support import ANYTIME_NONZERO
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A relative lift that each of ``arms`` - 1 treatments is to be found with, if it has it."""
+
+    lift: float
+    power: float = 0.8
+    alpha: float = 0.05
+    arms: int = 2
+
+    @property
+    def level(self) -> float:
+        """That of Holm's first step."""
+        return self.alpha / (self.arms - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Users of two arms that find a lift: at one look when they are there, and looking at any time,
+    by then. None: more than there are people."""
+
+    fixed: int | None
+    anytime: int | None
+
+
+def needed(users: ArmSums, goal: Goal) -> Needed | str:
+    """What a lift of these users' metric takes; or why that cannot be said.
+
+    >>> found = needed(ArmSums.of([(1, 1)] * 500 + [(0, 1)] * 500), Goal(lift=0.1))
+    >>> found.fixed, found.anytime
+    (3143, 6018)
+    """
+    its = ratio(users)
+    if its.value is None or its.variance is None:
+        return its.reason
+    if its.value <= 0:
+        return "its value is not above 0, so that there is no relative lift"
+    if not its.variance > 0:
+        return "all users have the same value"
+    effect = goal.lift * float(its.value)
+    stderr = sqrt(4 * its.variance)  # with as many users in both arms as there are now
+
+    def by(n: float) -> float:
+        return critical(goal.level, n, rho_squared(goal.alpha, n))
+
+    always = users_needed(effect, stderr, users.n, by, goal.power)
+    least = max(Rule().min_users, ceil(ANYTIME_NONZERO * users.n / max(1, users.nonzero)))
+    return Needed(
+        users_needed(effect, stderr, users.n, fixed(goal.level), goal.power),
+        None if always is None else max(always, 2 * least),
+    )
