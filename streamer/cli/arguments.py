@@ -322,6 +322,12 @@ def _add_look(add: _Add) -> None:
         "--json", action="store_true", help="print what /api/experiments/NAME returns"
     )
 
+    report = add("report", "write an experiment as one HTML file, to be mailed or kept")
+    _settings(report)
+    report.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
+    report.add_argument("--html", required=True, metavar="FILE", help="the file to write")
+    _files(report)
+
     _add_plan(add)
 
     inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")
