@@ -286,6 +286,7 @@ class PerUser:
 
 PER_USER = (
     PerUser("clicks_per_user", "Clicks per user", CLICKS),
+    PerUser("conversions_per_user", "Conversions per user", CONVERSIONS),
     PerUser("conversion_value_per_user", "Conversion value per user", VALUE),
 )
 

@@ -27,7 +27,7 @@ DIFFERENCE = (
     "experiment_difference_upper",
 )
 SCORES = ("calibration_ratio", "log_loss", "mse", "mae", "classifier_")
-EVENTS = ("ctr", "cvr", "clicks_per_user", "positive_rate_ratio")
+EVENTS = ("ctr", "cvr", "clicks_per_user", "conversions_per_user", "positive_rate_ratio")
 """Metrics whose numerators are events; the others' are milliseconds or millionths."""
 
 

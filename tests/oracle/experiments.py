@@ -34,6 +34,7 @@ RATIOS = {
     "cvr_ratio": ("conversions", "clicks"),
     "cvr_attributed_ratio": ("converted", "clicked"),
     "clicks_per_user": ("clicks", ONE),
+    "conversions_per_user": ("conversions", ONE),
     "conversion_value_per_user": ("value", ONE),
     "conversion_value_per_click": ("value", "clicks"),
     "conversion_value_per_impression": ("value", "impressions"),

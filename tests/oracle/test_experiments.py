@@ -379,3 +379,16 @@ def test_names_of_metrics(metric: str, ratio: tuple[str, str]) -> None:
 def test_what_the_settings_do_not_have_is_an_error(metric: str) -> None:
     with pytest.raises(ValueError, match="metric"):
         ratio_of(metric, NAMED)
+
+
+def test_a_cap_of_1_counts_users_who_do_it() -> None:
+    # u converts twice, w once, z never
+    log = Log()
+    for user, times in (("u", 2), ("w", 1), ("z", 0)):
+        log.shown(0, user_id=user, **A)
+        for i in range(times):
+            log.bought(1 + i, user_id=user, **A)
+    for cap, total in ((1, 2), (None, 3)):
+        truth = truth_of(log.records, made("conversions_per_user", cap=cap))
+        found = of(truth, "conversions_per_user", 0)
+        assert (found.n, found.x, found.y, found.nz) == (3, total, 3, 2)

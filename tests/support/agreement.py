@@ -62,6 +62,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "positive_rate_ratio.like", "margin": 0.5},
                     {"name": "dwell_mean_seconds", "direction": "lower"},
                     {"name": "conversion_value_per_user"},
+                    {"name": "conversions_per_user", "cap": 1},
+                    {"name": "clicks_per_user", "cap": 1},
                     {"name": "log_loss", "direction": "lower"},
                     {"name": "calibration_ratio"},
                     {"name": "classifier_precision_ratio@0.1"},
@@ -222,7 +224,7 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "alpha": 0.1,
                 "metrics": [
                     *({"name": "cvr_attributed_ratio"}, {"name": "map_ratio@5"}),
-                    {"name": "composite@value"},
+                    *({"name": "composite@value"}, {"name": "conversions_per_user"}),
                 ],
             },
         ],
