@@ -43,8 +43,8 @@ check: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m streamer.cli.reference --check
-	$(BIN)/python -m grafana.build --check
-	$(BIN)/python -m grafana.rules --check
+	$(BIN)/streamer dashboards grafana -c grafana/streamer.toml --path /etc/streamer/dashboards --prometheus http://prometheus:9090 --check
+	$(BIN)/streamer rules grafana/prometheus -c grafana/streamer.toml --check
 	$(BIN)/python -m tests.conformance --check
 	$(BIN)/python -m tests.deploy.audit
 
@@ -58,7 +58,7 @@ docs: .venv/.docs
 clean:
 	rm -rf .venv .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 	rm -rf core/target core/Cargo.lock streamer/_core*.so
-	find streamer tests benchmarks grafana -name __pycache__ -type d -prune -exec rm -rf {} +
+	find streamer tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps below .venv say what was installed.
 .venv/.demo: pyproject.toml requirements/constraints.txt | .venv/.core

@@ -15,11 +15,11 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FLOORS = (
     *(("_core",), ("errors", "formatting", "notices"), ("encoding",), ("settings",), ("stats",)),
     *(("metrics",), ("kafka",), ("ingest",), ("state",), ("query",), ("worker", "server")),
-    *(("sources",), ("testing",), ("app",), ("cli",), ("__main__",)),
+    *(("monitoring",), ("sources",), ("testing",), ("app",), ("cli",), ("__main__",)),
 )
 """From the ground up: a room may import from itself and from lower floors. Every folder and every
 file of the package's root is named here."""
-BESIDE_THE_PACKAGE = {"core", "deploy", "docs", "grafana"}
+BESIDE_THE_PACKAGE = {"core", "deploy", "docs"}
 WHOLE_SYSTEM = {"conformance", "oracle", "simulation", "system"}
 """Rooms of tests that are about more than one room."""
 PURE = ("encoding", "stats", "metrics", "query")

@@ -109,6 +109,7 @@ def parser() -> Parser:
     _add_produce(command)
     _add_view(command)
     _add_look(command)
+    _add_monitoring(command)
     return top
 
 
@@ -350,3 +351,80 @@ def _add_look(add: _Add) -> None:
 
     completion = add("completion", "print a shell script that completes commands and options")
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def _add_monitoring(add: _Add) -> None:
+    boards = add("dashboards", "write Grafana's dashboards for the settings, or upload them")
+    boards.add_argument(
+        "directory",
+        nargs="?",
+        metavar="DIR",
+        help="write dashboards/*.json, and provisioning/ for the data source and the dashboards",
+    )
+    _settings(boards)
+    _page(boards)
+    boards.add_argument(
+        "--prometheus",
+        default="http://localhost:9090",
+        metavar="URL",
+        help="Prometheus as Grafana reaches it, for provisioning/ (default %(default)s)",
+    )
+    boards.add_argument(
+        "--path",
+        metavar="PATH",
+        help="where Grafana finds the JSON files, for provisioning/ (default: DIR/dashboards)",
+    )
+    _check(boards)
+    boards.add_argument(
+        "--grafana", metavar="URL", help="upload the dashboards; a URL like https://grafana:3000"
+    )
+    boards.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="with --grafana: a file with the token of a service account that may edit dashboards",
+    )
+    boards.add_argument(
+        "--folder",
+        default="streamer",
+        metavar="NAME",
+        help="with --grafana: the folder, created if missing (default %(default)s)",
+    )
+    boards.add_argument(
+        "--plain-http",
+        action="store_true",
+        help="with --grafana: send the token unencrypted to another host",
+    )
+
+    rules = add("rules", "write Prometheus' alert rules for the settings, and routes for them")
+    rules.add_argument(
+        "directory",
+        metavar="DIR",
+        help="write rules/*.yml for Prometheus, and alertmanager.example.yml",
+    )
+    _settings(rules)
+    _page(rules)
+    rules.add_argument(
+        "--runbooks",
+        default="http://localhost:8080/operations.html",
+        metavar="URL",
+        help="docs/operations.md as you publish it; the default, %(default)s, is where `make docs` "
+        "and `python -m http.server 8080 -d build/site` show it",
+    )
+    _check(rules)
+
+
+def _page(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--page",
+        default="http://localhost:8000",
+        metavar="URL",
+        help="an exporter's page, for links to it (default %(default)s)",
+    )
+
+
+def _check(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing, and exit 1 if a file is not what would be written",
+    )

@@ -113,7 +113,7 @@ _PAGE = re.compile(r"(?<![\w/])(docs/[\w/-]+\.md)(?:#([\w-]+))?")
 
 
 def test_pages_that_sources_name_are_there() -> None:
-    folders = ("streamer", "grafana", "benchmarks", "core/src")
+    folders = ("streamer", "benchmarks", "core/src")
     files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     for path in (ROOT / "pyproject.toml", *files):
         if path.suffix in (".py", ".rs", ".yml", ".toml", ".json", ".js"):

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import json
 import re
 import subprocess
 import time
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
 import redis
 
-from grafana.build import DASHBOARDS
-from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.experiments import DAY_MS
-from streamer.sources.synthetic import Traffic, generate
+from streamer.monitoring.dashboards import boards
 from streamer.testing.embedded import HOST
+from tests.support import opened
 from tests.support.compose import (
     ROOT,
     SCRAPE_SECONDS,
@@ -31,98 +24,38 @@ from tests.support.compose import (
     services,
 )
 from tests.support.lanes import long
+from tests.support.past_traffic import everything, stack_with_past
 from tests.support.required import require
-from tests.system.topics import configure
 
 pytestmark = [pytest.mark.integration, long]
 
-TOPICS = ("impressions", "clicks", "conversions", "sessions")
-PAST_SECONDS = 1200
-PAST_RATE, PAST_DAYS_RATE = 60, 2
-PAST_DAYS = 15
-"""A whole week to compare with, and one after it."""
-EVERYTHING = {
-    "STREAMER_METRICS__FAMILIES": json.dumps([family.name for family in FAMILIES]),
-    "STREAMER_POLICIES": '[{ name = "top", positions = [0.9, 0.1] }]',
-    "STREAMER_CUSTOM": '[{ name = "t", kind = "clicks", field = "dwell_ms", quantiles = true }]',
-    "STREAMER_ITEMS__WINDOWS": '["5m"]',
-    "STREAMER_WINDOWS__DAY_BEFORE": '["1h"]',
-    "STREAMER_COMPOSITES": '[{ name = "health", parts = [{ metric = "ctr_ratio" },'
-    ' { metric = "dwell_mean_seconds", against = "target", target = 60 }] }]',
-}
-"""Families that are off by default have panels, too."""
 ARRIVED_SECONDS = 45.0
 """Longest wait for a query to have data; most have it at once."""
 INTERVAL = f"{5 * SCRAPE_SECONDS}s"
-
-
-NEVER_HERE = ("Counted so far, of what was added-A", "Sources-A")
-"""Queries of panels without data: no setting was changed while state was kept, and no topic is of
-another shape."""
+PAGES = boards(everything(), "http://localhost:8000")
+NEVER_HERE = ("What has been counted for a shorter time?-A",)
+"""Queries of panels without data: no setting was changed while state was kept."""
+ONLY_WHAT_IS_WRONG = (
+    *("What is firing?-A", "Which partition stands still?-B"),
+    *(f"What is left out, or counted as other?-{ref}" for ref in "ABCDE"),
+)
+"""Queries that have data only while something is."""
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """All services but Grafana; the topics hold twenty minutes when the workers begin."""
     require("Apache Kafka", "Redis", "Prometheus", "Alertmanager", "wget")
-    found = Stack(tmp_path_factory.mktemp("stack"))
-    for service in found.services.values():
-        if "STREAMER_KAFKA__BROKERS" in (given := service.get("environment", {})):
-            service["environment"] = {**given, **EVERYTHING}
+    found = stack_with_past(tmp_path_factory.mktemp("stack"))
     try:
-        found.start({"topics": lambda: send_past(found)})
-        send_probes(found)
         yield found
     finally:
         found.stop()
 
 
-def send_past(stack: Stack) -> None:
-    """As ``docker compose run -T traffic produce - < past.ndjson``: around this time on past days,
-    and until now. The topics keep two days only."""
-    asyncio.run(configure(f"{HOST}:{stack.ports[9092]}", TOPICS, {"retention.ms": "-1"}))
-    start_ms = int((time.time() - PAST_SECONDS) * 1000)
-    lines: list[bytes] = []
-    for day in range(PAST_DAYS, 0, -1):
-        then_ms = start_ms - day * DAY_MS
-        then = Traffic(start_ms=then_ms, events_per_second=PAST_DAYS_RATE, users=2000)
-        lines += [line for _, line in generate(then, 2 * PAST_SECONDS * PAST_DAYS_RATE)]
-    traffic = Traffic(start_ms=start_ms, events_per_second=PAST_RATE, users=2000)
-    lines += [line for _, line in generate(traffic, PAST_SECONDS * PAST_RATE)]
-    send(stack, lines)
-
-
-def send_probes(stack: Stack) -> None:
-    """Slates with a held-out item, a brute-force list and propensities, one of which makes a weight
-    that is clipped: synthetic traffic has none of it."""
-    slate = {"type": "impression", "ts": int(time.time() * 1000), "surface": "home"}
-    probe = {"held_out": "i2", "reference": ["i1", "i2", "i3"]}
-    chances = {"i1": 0.001, "i2": 0.5}
-    shown = {"items": [{"item_id": item, "propensity": p, "reward_estimate": 0.1, "score": 0.9,
-                        "item_category": item}
-                       for item, p in chances.items()]}  # fmt: skip
-    ids = [{"user_id": f"probe{i}", "request_id": f"probe{i}", "variant": "AB"[i % 2]}
-           for i in range(40)]  # fmt: skip
-    send(stack, [json.dumps(slate | probe | shown | some).encode() for some in ids])
-
-
-def send(stack: Stack, lines: list[bytes]) -> None:
-    log = stack.directory / "some.ndjson"
-    log.write_bytes(b"\n".join(lines))
-    command = [*stack.environment("traffic"), "streamer", "produce", "-"]
-    with log.open("rb") as lines_of_log:
-        done = subprocess.run(command, check=False, capture_output=True, stdin=lines_of_log)
-    assert done.returncode == 0, done.stderr
-
-
 def asked(stack: Stack, path: str, **parameters: str) -> Any:
     """What Prometheus' API answers."""
-    url = f"{stack.url(9090)}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-    try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            return json.load(answer)["data"]
-    except urllib.error.HTTPError as error:
-        raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+    return opened.asked(stack.url(9090), path, **parameters)
 
 
 def is_something(data: Any) -> bool:
@@ -198,88 +131,75 @@ class Asked(NamedTuple):
     text: str
 
 
-def pages() -> dict[str, Any]:
-    return {path.stem: json.loads(path.read_text()) for path in sorted(DASHBOARDS.glob("*.json"))}
-
-
-def variables(page: Any) -> list[Any]:
-    found: list[Any] = page["templating"]["list"]
-    return found
-
-
 def queries() -> Iterator[Asked]:
-    for name, page in pages().items():
-        for panel in page["panels"]:
-            for target in panel.get("targets", ()):
-                yield Asked(name, f"{panel['title']}-{target['refId']}", target["expr"])
+    for name, page in PAGES.items():
+        for target in opened.targets(page):
+            yield Asked(name, f"{target.panel['title']}-{target.ref}", target.expr)
 
 
-def interpolated(stack: Stack, text: str, page: Any) -> str:
-    """As Grafana does it, with the values that are chosen when the page is opened."""
-    chosen = {"__rate_interval": INTERVAL}
-    for variable in variables(page):
-        value = variable["current"]["value"]
-        values = value if isinstance(value, list) else [value]
-        if values == [""]:  # then it is the first there is
-            values = values_of(stack, filled_in(variable["query"], chosen))[:1]
-        everything = values == ["$__all"]
-        chosen[variable["name"]] = variable["allValue"] if everything else "|".join(values)
-    return filled_in(text, chosen)
+def chosen(stack: Stack, name: str, **others: str) -> dict[str, str]:
+    """Variables of a page when it is opened."""
 
+    def values(label: str, series: str) -> list[str]:
+        found: list[str] = arrived(
+            stack, f"label/{label}/values", lambda _: True, **{"match[]": series}
+        )
+        return found
 
-def filled_in(text: str, chosen: dict[str, str]) -> str:
-    return re.sub(r"\$(\w+)", lambda found: chosen[found[1]], text)
-
-
-def values_of(
-    stack: Stack, query: str, enough: Callable[[Any], bool] = lambda found: True
-) -> list[str]:
-    """What a variable can be."""
-    found = re.fullmatch(r"label_values\((.+), (\w+)\)", query)
-    assert found, query
-    values: list[str] = arrived(stack, f"label/{found[2]}/values", enough, **{"match[]": found[1]})
-    return values
+    return opened.opened(PAGES[name], values, __rate_interval=INTERVAL, **others)
 
 
 @pytest.mark.parametrize("query", list(queries()), ids=lambda q: f"{q.page}-{q.title}")
 def test_every_panel_has_data(stack: Stack, query: Asked) -> None:
-    expr = interpolated(stack, query.text, pages()[query.page])
-    assert "$" not in expr
-    if query.title in NEVER_HERE:
-        assert asked(stack, "query", query=expr)["result"] == []
+    expr = opened.filled_in(query.text, chosen(stack, query.page))
+    if query.title in (*NEVER_HERE, *ONLY_WHAT_IS_WRONG):
+        found = asked(stack, "query", query=expr)["result"]
+        assert not found or query.title in ONLY_WHAT_IS_WRONG
         return
     arrived(stack, "query", query=expr)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_annotations_can_be_asked_for(stack: Stack, name: str) -> None:
+    found = chosen(stack, name)
+    for each in PAGES[name]["annotations"]["list"]:
+        asked(stack, "query", query=opened.filled_in(each["expr"], found))
 
 
 @pytest.mark.parametrize(
     "query",
     [
         Asked(name, variable["name"], variable["query"])
-        for name, page in pages().items()
-        for variable in variables(page)
+        for name, page in PAGES.items()
+        for variable in page["templating"]["list"]
         if variable["type"] == "query" and variable["current"]["value"] != ""
     ],
     ids=lambda q: f"{q.page}-{q.title}",
 )
 def test_every_variable_has_values(stack: Stack, query: Asked) -> None:
-    page = pages()[query.page]
-    values = values_of(stack, interpolated(stack, query.text, page), is_something)
-    (variable,) = [v for v in variables(page) if v["name"] == query.title]
-    for value in (
-        variable["current"]["value"] if variable["multi"] else [variable["current"]["value"]]
-    ):
-        assert value in {*values, "$__all"}, f"{query.title}: {value} of {values}"
+    found = chosen(stack, query.page)
+    series, label = opened.series_and_label(opened.filled_in(query.text, found))
+    values = arrived(stack, f"label/{label}/values", is_something, **{"match[]": series})
+    assert found[query.title] in values
 
 
-def test_arms_take_the_variants_one_after_the_other(stack: Stack) -> None:
+@pytest.mark.parametrize(
+    ("dimension", "expected"),
+    [("variant", ["A", "B", "", ""]), ("surface", ["app", "email", "home", "search"])],
+)
+def test_lines_take_the_values_one_after_the_other(
+    stack: Stack, dimension: str, expected: list[str]
+) -> None:
     """Hidden variables: each is the first value that its forerunners are not."""
-    text = "$arm_1 $arm_2 $arm_3 $arm_4"
-    assert interpolated(stack, text, pages()["ranking"]).split(" ") == ["A", "B", "", ""]
-    panel = next(q for q in queries() if "(streamer_ndcg_ratio{" in q.text and "__arm" in q.text)
-    expr = interpolated(stack, panel.text, pages()["ranking"])
-    found = arrived(stack, "query", lambda data: len(data["result"]) == 3, query=expr)["result"]
-    arms = {series["metric"]["__arm"]: series["metric"]["variant"] for series in found}
-    assert arms == {"0": "all", "1": "A", "2": "B"}
+    found = chosen(stack, "overview", by=dimension)
+    values = [found[f"value_{number}"] for number in range(1, 5)]
+    assert values == expected
+    query = next(q for q in queries() if q.title == "Are clicks falling?-A")
+    expr = opened.filled_in(query.text, found)
+    known = {"all": "0"} | {value: f"{i}" for i, value in enumerate(values, 1) if value}
+    data = arrived(stack, "query", lambda data: len(data["result"]) == len(known), query=expr)
+    lines = {s["metric"][dimension]: s["metric"]["__number"] for s in data["result"]}
+    assert lines == known
 
 
 def test_a_second_exporter_doubles_nothing(stack: Stack) -> None:

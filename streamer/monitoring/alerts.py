@@ -1,0 +1,175 @@
+"""Panels of alerts: what fires, each watched metric with its interval and baseline, its traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamer.metrics.catalogue import PREFIX
+from streamer.monitoring.page import Variable, choice
+from streamer.monitoring.panels import (
+    GREEN,
+    JOB,
+    ORANGE,
+    RED,
+    Override,
+    Panel,
+    Query,
+    colored,
+    dashed,
+    graph,
+    on_the_right,
+    over_exporters,
+    table,
+)
+from streamer.monitoring.series import NUMBER, PERCENT
+from streamer.monitoring.windowed import Windowed
+from streamer.stats.alerting.baseline import Status
+
+_COLORS: Mapping[str, str] = {
+    Status.FINE: GREEN,
+    Status.DROPPED: RED,
+    Status.RISEN: RED,
+    Status.NO_TRAFFIC: RED,
+    Status.TOO_LITTLE: ORANGE,
+    Status.DAYS_DIFFER: ORANGE,
+    Status.NO_BASELINE: "text",
+}
+_COLUMNS = {
+    "alert_value": "value",
+    "alert_baseline": "baseline",
+    "alert_change_ratio": "change",
+    "alert_change_lower_ratio": "from",
+    "alert_change_upper_ratio": "to",
+    "alert_support": "support",
+    "alert_expected_support": "usual support",
+    "alert_traffic_change_ratio": "traffic",
+    "alert_reference_change_ratio": "since the reference week",
+}
+_RULE = (
+    "An alert fires when the whole interval is beyond the tolerated change, not the value alone."
+)
+
+
+def variables(windowed: Windowed) -> list[Variable]:
+    """Which alert, and which of its segments; none without alerts."""
+    watched = windowed.settings.alerts
+    if not watched:
+        return []
+    return [choice("alert", f"{PREFIX}alert_support{{{JOB}}}", watched[0].name)]
+
+
+def fired() -> Panel:
+    """Rules of Prometheus that fire now."""
+    where = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
+    labels = ("alertname", "severity", "alert", "topic", "partition")
+    query = Query(over_exporters(f"ALERTS{{{where}}}", *labels))
+    text = (
+        "Alerts of Prometheus, if it has the rules that `streamer rules` writes. Their messages are"
+        " in Alertmanager, with a link to what to do."
+    )
+    colors = {"critical": RED, "warning": ORANGE, "info": "text"}
+    return table(
+        "What is firing?",
+        text,
+        [query],
+        labels=labels,
+        width=16,
+        height=6,
+        overrides=[colored("severity", colors)],
+        empty="nothing",
+    )
+
+
+def statuses(windowed: Windowed) -> Panel:
+    """A row for each watched segment."""
+    labels = ("alert", *windowed.settings.dimension_names)
+    status = over_exporters(f"{PREFIX}alert_status{{{JOB}}}", *labels, "status")
+    queries = [
+        Query(
+            f"{over_exporters(f'{PREFIX}{name}{{{JOB}}}', *labels)}"
+            f" * on ({', '.join(labels)}) group_left (status) {status}",
+            text,
+        )
+        for name, text in _COLUMNS.items()
+    ]
+    percents = [text for name, text in _COLUMNS.items() if name.endswith("_ratio")]
+    overrides = [
+        colored("status", _COLORS),
+        Override(f"^({'|'.join(percents)})$", {"unit": PERCENT}),
+    ]
+    text = windowed.texts("alert_status", "alert_change_ratio", "alert_traffic_change_ratio")
+    return table(
+        "Which watched metric has moved?",
+        f"{text}\n\n{_RULE}",
+        queries,
+        labels=(*labels, "status"),
+        overrides=overrides,
+        empty="no alert has a status yet",
+    )
+
+
+def graphs(windowed: Windowed) -> list[Panel]:
+    """The chosen alert over time: its change, and its traffic."""
+    return [_change(windowed), _traffic(windowed)]
+
+
+def _queries(windowed: Windowed, names: Mapping[str, str]) -> list[Query]:
+    """A series for each segment of the chosen alert, of these gauges with the ends of their
+    names."""
+    dimensions = windowed.settings.dimension_names
+    segment = " · ".join(f"{{{{{name}}}}}" for name in dimensions) or "all"
+    return [
+        Query(
+            over_exporters(f'{PREFIX}{name}{{{JOB}, alert="$alert"}}', *dimensions),
+            f"{segment}{end}",
+        )
+        for name, end in names.items()
+    ]
+
+
+def _change(windowed: Windowed) -> Panel:
+    names = {
+        "alert_change_ratio": "",
+        "alert_change_lower_ratio": " low",
+        "alert_change_upper_ratio": " high",
+    }
+    watched = windowed.settings.alerts
+    tolerated = _tolerated({a.name: a.drop if a.direction == "lower" else -a.drop for a in watched})
+    queries = [*_queries(windowed, names), Query(tolerated, "tolerated")]
+    thin = Override(" (low|high)$", {"custom.lineWidth": 1, "custom.hideFrom": _NO_LEGEND})
+    limit = Override("^tolerated$", {"color": {"mode": "fixed", "fixedColor": RED}})
+    text = windowed.of("alert_change_ratio").description
+    return graph(
+        "How far is $alert from its baseline?",
+        f"{text}\n\nDashed: the ends of the interval. {_RULE}",
+        PERCENT,
+        queries,
+        overrides=[dashed(" (low|high)$"), thin, dashed("^tolerated$"), limit],
+    )
+
+
+_NO_LEGEND = {"legend": True, "tooltip": False, "viz": False}
+
+
+def _traffic(windowed: Windowed) -> Panel:
+    support = {"alert_traffic": "", "alert_traffic_usual": " usual"}
+    changed = {"alert_traffic_change_ratio": ": change"}
+    queries = [*_queries(windowed, support), *_queries(windowed, changed)]
+    overrides = [dashed(" usual$"), on_the_right(": change$", PERCENT, "change")]
+    text = windowed.texts("alert_traffic", "alert_traffic_usual", "alert_traffic_change_ratio")
+    return graph("Is the traffic of $alert as usual?", text, NUMBER, queries, overrides=overrides)
+
+
+def _tolerated(by_alert: Mapping[str, float]) -> str:
+    """The tolerated change of the chosen alert: it is in the settings, not in a series.
+
+    >>> _tolerated({"ctr": -0.1})
+    'max(label_replace(vector(-0.1), "alert", "ctr", "", "") and on (alert) \
+label_replace(vector(1), "alert", "$alert", "", ""))'
+    """
+    found: Sequence[str] = [
+        f'label_replace(vector({change:g}), "alert", "{name}", "", "")'
+        for name, change in by_alert.items()
+    ]
+    several = f"({' or '.join(found)})" if len(found) > 1 else found[0]
+    return f'max({several} and on (alert) label_replace(vector(1), "alert", "$alert", "", ""))'

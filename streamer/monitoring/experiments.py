@@ -1,0 +1,215 @@
+"""The dashboard *experiments*: whether arms differ, by how much, and whether to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamer.metrics.catalogue import PREFIX
+from streamer.monitoring.page import annotation, choice, page
+from streamer.monitoring.panels import (
+    GREEN,
+    JOB,
+    ORANGE,
+    RED,
+    Override,
+    Panel,
+    Query,
+    Step,
+    bad_from,
+    colored,
+    graph,
+    on_the_right,
+    over_exporters,
+    table,
+    tiles,
+)
+from streamer.monitoring.series import NUMBER, PERCENT, Declared
+from streamer.settings.model import Settings
+from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
+from streamer.stats.experiments.verdict import Outcome
+
+_CHOSEN = f'{JOB}, experiment="$experiment"'
+_OF_METRIC = f'{_CHOSEN}, metric="$metric"'
+_COLORS: Mapping[str, str] = {
+    Outcome.BETTER: GREEN,
+    Outcome.WORSE: RED,
+    Outcome.NO_HARM: GREEN,
+    Outcome.KEEP_RUNNING: "text",
+    Outcome.INVALID: RED,
+}
+_COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
+_ANYTIME = "The band holds at every look: act on it as soon as it excludes 0."
+_FIXED = (
+    "The band holds for one look at an end date set in advance. Looked at repeatedly it excludes 0"
+    " in one of three experiments without any effect: decide by the other one."
+)
+
+
+class Experiments:
+    """Builds the dashboard."""
+
+    def __init__(self, series: Mapping[str, Declared], settings: Settings) -> None:
+        self._series, self._settings = series, settings
+
+    def build(self, page_url: str) -> dict[str, Any]:
+        """The dashboard; without experiments there is nothing on it."""
+        first = self._settings.experiments[0]
+        rows = {
+            "The decision": [self._verdicts(), self._split(), self._users()],
+            "$metric": [
+                self._lift("anytime", "Can the lift be chance, however often one looks?", _ANYTIME),
+                self._difference(),
+                self._values(),
+                self._lift("fixed", "Can the lift be chance, at a single look?", _FIXED),
+                self._p_values(),
+                self._outside(),
+            ],
+        }
+        users = f"{PREFIX}experiment_users{{{JOB}}}"
+        value = f"{PREFIX}experiment_value{{{_CHOSEN}}}"
+        return page(
+            "experiments",
+            "Is an arm better than the control, and can that be believed?",
+            rows,
+            variables=[
+                choice("experiment", users, first.name),
+                choice("metric", value, first.metrics[0].name),
+            ],
+            annotations=[self._changes()],
+            since="now-24h",
+            links=[
+                ("The exporter's page", page_url),
+                ("Last 90 days", "/d/streamer-experiments?from=now-90d&to=now"),
+            ],
+        )
+
+    def _text(self, *names: str) -> str:
+        return "\n\n".join(self._series[f"experiment_{name}"].description for name in names)
+
+    def _of(self, name: str, where: str, *labels: str) -> str:
+        return over_exporters(f"{PREFIX}experiment_{name}{{{where}}}", *labels)
+
+    def _changes(self) -> dict[str, object]:
+        """Marks of verdicts that were not there an interval before."""
+        now = self._of("verdict", _CHOSEN, "metric", "arm", "verdict")
+        expr = f"{now} unless {now.replace('})', '} offset $__interval)')}"
+        return annotation("Verdicts", expr, "blue", "{{arm}}: {{verdict}}", "by {{metric}}")
+
+    def _verdicts(self) -> Panel:
+        labels = ("metric", "arm")
+        verdict = self._of("verdict", _CHOSEN, *labels, "verdict")
+        anytime = f'{_CHOSEN}, interval="anytime"'
+        joined = f" * on ({', '.join(labels)}) group_left (verdict) {verdict}"
+        queries = [
+            Query(self._of("value", _CHOSEN, *labels) + joined, "value"),
+            *(
+                Query(self._of(f"{name}_ratio", anytime, *labels) + joined, column)
+                for name, column in _COLUMNS.items()
+            ),
+            Query(
+                f"{self._of('users', _CHOSEN, 'arm')}"
+                f" * on (arm) group_right () {self._of('verdict', _CHOSEN, *labels, 'verdict')}",
+                "users",
+            ),
+        ]
+        overrides = [
+            colored("verdict", _COLORS),
+            Override(f"^({'|'.join(_COLUMNS.values())})$", {"unit": PERCENT}),
+        ]
+        return table(
+            "What has been decided?",
+            self._text("verdict", "lift_ratio", "users"),
+            queries,
+            labels=(*labels, "verdict"),
+            overrides=overrides,
+            empty="the first day is not over yet",
+        )
+
+    def _split(self) -> Panel:
+        tests = {"anytime": ("whenever one looks", ALPHA), "fixed": ("at one look", ALPHA_FIXED)}
+        queries, overrides = [], []
+        for interval, (text, least) in tests.items():
+            where = f'{_CHOSEN}, interval="{interval}"'
+            queries.append(Query(self._of("srm_pvalue", where), text))
+            overrides.append(bad_from(f"^{text}$", [Step(None, RED), Step(least, GREEN)]))
+        queries.append(Query(self._of("user_sample_ratio", _CHOSEN), "users looked at"))
+        sampled = [Step(None, ORANGE), Step(1, GREEN)]
+        overrides.append(bad_from("^users looked at$", sampled, unit=PERCENT))
+        text = self._text("srm_pvalue", "user_sample_ratio")
+        title = "Are the users split as planned?"
+        return tiles(title, text, NUMBER, queries, width=12, height=9, overrides=overrides)
+
+    def _users(self) -> Panel:
+        queries = [
+            Query(self._of("users", _CHOSEN, "arm"), "{{arm}}"),
+            Query(self._of("users_in_several_arms", _CHOSEN), "in several arms, left out"),
+        ]
+        text = self._text("users", "users_in_several_arms")
+        return graph("How many users are compared?", text, NUMBER, queries)
+
+    def _bands(self) -> list[Override]:
+        """The arms are in the settings, so bands can go by their names."""
+        hidden = {"legend": True, "tooltip": True, "viz": False}
+        found = [Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
+        for arm in dict.fromkeys(arm for each in self._settings.experiments for arm in each.split):
+            fill = {"custom.fillBelowTo": f"{arm} low", "custom.fillOpacity": 15}
+            found.append(Override(f"^{arm} high$", fill))
+        return [*found, on_the_right(": users$", NUMBER, "users")]
+
+    def _banded(self, names: Mapping[str, str], interval: str) -> list[Query]:
+        where = f'{_OF_METRIC}, interval="{interval}"'
+        queries = [
+            Query(self._of(name, where, "arm"), f"{{{{arm}}}}{end}") for name, end in names.items()
+        ]
+        return [*queries, Query(self._of("users", _CHOSEN, "arm"), "{{arm}}: users")]
+
+    def _lift(self, interval: str, title: str, note: str) -> Panel:
+        names = {"lift_ratio": "", "lower_ratio": " low", "upper_ratio": " high"}
+        return graph(
+            title,
+            f"{self._text('lift_ratio')}\n\n{note}",
+            PERCENT,
+            self._banded(names, interval),
+            overrides=self._bands(),
+        )
+
+    def _difference(self) -> Panel:
+        names = {"difference": "", "difference_lower": " low", "difference_upper": " high"}
+        text = (
+            f"{self._text('difference')}\n\n{_ANYTIME} It exists even where too few users count"
+            " for a lift in percent."
+        )
+        queries = self._banded(names, "anytime")
+        title = "How large is the difference to the control?"
+        return graph(title, text, NUMBER, queries, overrides=self._bands())
+
+    def _values(self) -> Panel:
+        queries = [
+            Query(self._of("value", _OF_METRIC, "arm"), "{{arm}}"),
+            Query(self._of("users", _CHOSEN, "arm"), "{{arm}}: users"),
+        ]
+        return graph(
+            "What is $metric in each arm, since the start?",
+            self._text("value"),
+            NUMBER,
+            queries,
+            overrides=[on_the_right(": users$", NUMBER, "users")],
+            from_zero=False,
+        )
+
+    def _p_values(self) -> Panel:
+        alpha = self._settings.experiments[0].alpha
+        query = Query(self._of("pvalue", _OF_METRIC, "arm", "interval"), "{{arm}} · {{interval}}")
+        return graph(
+            "How often would chance alone do this?",
+            f"{self._text('pvalue')}\n\nDashed: alpha of the first experiment.",
+            NUMBER,
+            [query],
+            steps=(Step(None, GREEN), Step(alpha, "text")),
+        )
+
+    def _outside(self) -> Panel:
+        queries = [Query(self._of("outside_outcomes", _CHOSEN, "reason"), "{{reason}}")]
+        text = self._text("outside_outcomes")
+        return graph("Which outcomes count towards no arm?", text, NUMBER, queries)

@@ -1,0 +1,307 @@
+"""The dashboard *processor*: whether streamer follows its logs and counts all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamer.metrics.catalogue import PREFIX
+from streamer.monitoring import alerts
+from streamer.monitoring.page import firing, page
+from streamer.monitoring.panels import (
+    GREEN,
+    JOB,
+    ORANGE,
+    RED,
+    Override,
+    Panel,
+    Query,
+    Step,
+    bad_from,
+    graph,
+    on_the_right,
+    over_exporters,
+    rate,
+    table,
+    tiles,
+)
+from streamer.monitoring.series import NUMBER, PERCENT, SECONDS, YES_NO, Declared
+from streamer.settings.model import Settings
+
+_QUANTILES = ("0.5", "0.9", "0.99")
+_ONE_PERCENT = (Step(None, GREEN), Step(0.01, RED))
+_LOSSES = {
+    "lost_records_total": "lost records",
+    "log_restarts_total": "restarted logs",
+    "join_gap_total": "join gaps",
+    "settled_moved_total": "settled feedback moved",
+}
+
+
+class Processor:
+    """Builds the dashboard."""
+
+    def __init__(self, series: Mapping[str, Declared], settings: Settings) -> None:
+        self._series, self._settings = series, settings
+
+    def build(self, page_url: str) -> dict[str, Any]:
+        """The dashboard."""
+        rows = {
+            "Is it counting?": [self._state(), alerts.fired()],
+            "Is it keeping up?": [
+                *(self._behind(), self._pace(), self._waiting(), self._commits()),
+                self._owners(),
+            ],
+            "Is everything counted?": [
+                *(self._lost_or_late(), self._reasons(), self._left_out(), self._unattributed()),
+                *(self._inexact(), self._samples(), self._added()),
+                *([self._sources()] if self._settings.sources else []),
+            ],
+            "Can it be read?": [self._readout()],
+        }
+        return page(
+            "processor",
+            "Does streamer read its topics, in time and all of them?",
+            rows,
+            annotations=[firing()],
+            links=[("The exporter's page", page_url)],
+        )
+
+    def _text(self, *names: str) -> str:
+        return "\n\n".join(self._series[name].description for name in names)
+
+    def _gauge(self, name: str, *by: str) -> str:
+        return over_exporters(f"{PREFIX}{name}{{{JOB}}}", *by)
+
+    def _rate(self, name: str, *by: str) -> str:
+        return over_exporters(rate(f"{PREFIX}{name}"), *by)
+
+    def _share(self, *names: str) -> str:
+        """Of the events of each topic."""
+        events = self._rate("events_total", "topic")
+        parts = [
+            f"sum by (topic) ({self._rate(name, 'topic', 'reason')})"
+            if name == "rejected_total"
+            else self._rate(name, "topic")
+            for name in names
+        ]
+        return f"({' + '.join(parts)}) / {events}"
+
+    # Is it counting? ------------------------------------------------------------------------------
+
+    def _state(self) -> Panel:
+        good = [Step(None, RED), Step(1, GREEN)]
+        queries = [
+            Query(self._gauge("ready"), "all partitions"),
+            Query(f"min({self._gauge('topic_keyed_by_user', 'topic')})", "keyed by user"),
+            Query(self._gauge("identity_exact"), "exact"),
+            Query(self._gauge("workers"), "workers"),
+            Query(self._gauge("partitions"), "partitions"),
+        ]
+        overrides = [
+            bad_from("^(all partitions|keyed by user|exact)$", good, unit=YES_NO),
+            bad_from("^workers$", good),
+        ]
+        names = ("ready", "topic_keyed_by_user", "identity_exact", "workers", "partitions")
+        return tiles(
+            "Is streamer counting?", self._text(*names), NUMBER, queries,
+            width=8, height=6, overrides=overrides,
+        )  # fmt: skip
+
+    # Is it keeping up? ----------------------------------------------------------------------------
+
+    def _behind(self) -> Panel:
+        waiting = f"sum({self._gauge('consumer_lag_records', 'topic', 'partition')})"
+        pace = f"sum({over_exporters(f'rate({PREFIX}events_total{{{JOB}}}[10m])', 'topic')})"
+        newest = f"time() - {self._gauge('stream_time_seconds')}"
+        queries = [
+            Query(f"{waiting} / {pace} >= 0", "work waiting"),
+            Query(newest, "newest event's age"),
+            Query(waiting, "records waiting"),
+        ]
+        text = (
+            "Work waiting: the records that wait, at the pace of the last ten minutes."
+            f"\n\n{self._text('consumer_lag_records', 'stream_time_seconds')}"
+        )
+        return graph(
+            "How far behind is it?",
+            text,
+            SECONDS,
+            queries,
+            steps=(Step(None, GREEN), Step(300, RED)),
+            overrides=[on_the_right("^records waiting$", NUMBER, "records")],
+        )
+
+    def _pace(self) -> Panel:
+        queries = [
+            Query(self._rate("events_total", "topic"), "{{topic}}"),
+            Query(self._rate("accepted_total", "topic"), "{{topic}}: accepted"),
+        ]
+        thin = Override(
+            ": accepted$",
+            {"custom.lineWidth": 1, "custom.lineStyle": {"fill": "dash", "dash": [6, 6]}},
+        )
+        text = self._text("events_total", "accepted_total")
+        return graph("How many events come in?", text, "cps", queries, overrides=[thin])
+
+    def _waiting(self) -> Panel:
+        lag = self._gauge("consumer_lag_records", "topic", "partition")
+        queries = [
+            Query(self._gauge("partition_standstill_seconds", "partition"), "{{partition}}"),
+            Query(f"topk(5, {lag} > 0)", "{{partition}} {{topic}}: records"),
+        ]
+        text = self._text("partition_standstill_seconds", "consumer_lag_records")
+        return graph(
+            "Which partition stands still?",
+            text,
+            SECONDS,
+            queries,
+            steps=(Step(None, GREEN), Step(30, RED)),
+            overrides=[on_the_right(": records$", NUMBER, "records waiting")],
+        )
+
+    def _commits(self) -> Panel:
+        name = "commit_seconds"
+        buckets = self._rate(f"{name}_bucket", "le", "worker")
+        queries = [
+            Query(f"histogram_quantile({q}, sum by (le) ({buckets}))", f"p{100 * float(q):g}")
+            for q in _QUANTILES
+        ]
+        queries.append(Query(f"sum({self._rate(f'{name}_count', 'worker')})", "commits per second"))
+        return graph(
+            "How long do commits take, and are any refused?",
+            self._text(name, "fenced_total"),
+            SECONDS,
+            queries,
+            steps=(Step(None, GREEN), Step(1, RED)),
+            overrides=[on_the_right(" per second$", "cps", "commits")],
+        )
+
+    def _owners(self) -> Panel:
+        labels = ("partition", "worker", "phase")
+        queries = [Query(self._gauge("partition_owner_info", *labels))]
+        text = self._text("partition_owner_info")
+        title = "Who counts which partition?"
+        return table(title, text, queries, labels=labels, width=12, height=9, empty="nobody")
+
+    # Is everything counted? -----------------------------------------------------------------------
+
+    def _lost_or_late(self) -> Panel:
+        queries = [
+            Query(self._share("late_total"), "{{topic}}: late"),
+            Query(self._share("rejected_total"), "{{topic}}: rejected"),
+            Query(f"sum({self._gauge('lost_records_total', 'topic')})", "lost so far"),
+            Query(self._gauge("dead_letters_omitted_total"), "not dead-lettered so far"),
+        ]
+        text = self._text(
+            "late_total", "rejected_total", "lost_records_total", "dead_letters_omitted_total"
+        )
+        right = on_the_right("so far$", NUMBER, "records")
+        return graph(
+            "Is anything lost or late?",
+            f"Shares of the events of each topic.\n\n{text}",
+            PERCENT,
+            queries,
+            steps=_ONE_PERCENT,
+            overrides=[right],
+        )
+
+    def _reasons(self) -> Panel:
+        queries = [
+            Query(self._rate("rejected_total", "topic", "reason"), "{{topic}}: {{reason}}"),
+            Query(self._rate("dead_letters_total"), "dead letters"),
+        ]
+        text = self._text("rejected_total", "dead_letters_total")
+        right = on_the_right("^dead letters$", "cps", "dead letters")
+        return graph("Why are records refused?", text, "cps", queries, overrides=[right])
+
+    def _left_out(self) -> Panel:
+        names = {
+            "duplicates_total": "duplicates",
+            "ignored_total": "ignored",
+            "anonymous_total": "without a user",
+            "cut_values_total": "values cut",
+        }
+        queries = [
+            Query(f"{self._rate(name, 'topic')} > 0", f"{{{{topic}}}}: {text}")
+            for name, text in names.items()
+        ]
+        capped = self._rate("label_values_capped_total", "dimension")
+        queries.append(Query(f"{capped} > 0", "{{dimension}}: counted as other"))
+        text = self._text(*names, "label_values_capped_total")
+        return graph("What is left out, or counted as other?", text, "cps", queries)
+
+    def _unattributed(self) -> Panel:
+        queries = [
+            Query(self._share("unattributed_total"), "{{topic}}"),
+            Query(self._gauge("unsettled", "topic"), "{{topic}}: unsettled"),
+        ]
+        text = self._text("unattributed_total", "unsettled")
+        return graph(
+            "Does feedback find its impression?",
+            f"Share of the events of each topic that joined nothing.\n\n{text}",
+            PERCENT,
+            queries,
+            overrides=[on_the_right(": unsettled$", NUMBER, "unsettled")],
+        )
+
+    def _inexact(self) -> Panel:
+        queries = []
+        for name, text in _LOSSES.items():
+            by = ("topic",) if name in ("lost_records_total", "log_restarts_total") else ()
+            queries.append(Query(f"sum({self._gauge(name, *by)})", text))
+        steps = (Step(None, GREEN), Step(1, RED))
+        text = self._text(*_LOSSES)
+        title = "What has made numbers inexact?"
+        return tiles(title, text, NUMBER, queries, width=12, height=9, steps=steps)
+
+    def _samples(self) -> Panel:
+        queries = [
+            Query(self._gauge("user_sample_ratio"), "users"),
+            Query(self._gauge("item_sample_ratio", "window"), "items in {{window}}"),
+            Query(self._gauge("users_behind_seconds"), "metrics of users behind"),
+        ]
+        text = self._text("user_sample_ratio", "item_sample_ratio", "users_behind_seconds")
+        return graph(
+            "Are all users and items counted?",
+            text,
+            PERCENT,
+            queries,
+            steps=(Step(None, ORANGE), Step(1, GREEN)),
+            overrides=[on_the_right("behind$", SECONDS, "behind")],
+        )
+
+    def _added(self) -> Panel:
+        """What was added to the settings while state was kept."""
+        labels = ("setting", "value")
+        query = Query(f"time() - {self._gauge('counted_since_seconds', *labels)}", "for")
+        text = self._text("counted_since_seconds")
+        return table(
+            "What has been counted for a shorter time?", text, [query],
+            labels=labels, width=12, height=9, unit=SECONDS, empty="nothing: all from the start",
+        )  # fmt: skip
+
+    def _sources(self) -> Panel:
+        labels = ("source", "topic", "cluster", "format")
+        query = Query(self._gauge("source_info", *labels))
+        text = self._text("source_info")
+        title = "Where do events come from?"
+        return table(title, text, [query], labels=labels, width=12, height=9)
+
+    # Can it be read? ------------------------------------------------------------------------------
+
+    def _readout(self) -> Panel:
+        queries = [
+            Query(self._gauge("readout_seconds"), "readout"),
+            Query(f"scrape_duration_seconds{{{JOB}}}", "scrape of {{instance}}"),
+            Query(f"scrape_samples_scraped{{{JOB}}}", "{{instance}}: series"),
+        ]
+        text = f"{self._text('readout_seconds')} A scrape fails at scrape_timeout or sample_limit."
+        return graph(
+            "Is the exporter fast enough?",
+            text,
+            SECONDS,
+            queries,
+            steps=(Step(None, GREEN), Step(5, ORANGE), Step(10, RED)),
+            overrides=[on_the_right(": series$", NUMBER, "series")],
+        )

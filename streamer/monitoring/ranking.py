@@ -1,0 +1,104 @@
+"""The dashboard *ranking*: whether lists are in a good order, and scores right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streamer.metrics import ranking as slates
+from streamer.monitoring import lists, scores
+from streamer.monitoring.page import Variable, choice, firing, page
+from streamer.monitoring.panels import JOB, Panel, Query, graph, on_the_right
+from streamer.monitoring.series import NUMBER, PERCENT
+from streamer.monitoring.windowed import Windowed
+
+_WITH_K = ("ndcg_ratio", "catalog_coverage_ratio", "intra_list_diversity_ratio")
+_WITH_MATURITY = (
+    *("window_slates", "window_gauc_slates", "window_scored_impressions", "log_loss"),
+    *("snips_ratio", "serendipity_ratio"),
+)
+"""Metrics on the page, one of each family, by which a variable finds its values."""
+_OVER = (
+    "Over: engaged is slates with a relevant item, as offline evaluation has it; all counts those"
+    " without as 0, and so falls when fewer slates get feedback."
+)
+_MATURITY = (
+    "Maturity: provisional is the whole window, whose young slates still get feedback; mature is"
+    " only what feedback can no longer change, an hour and a half old by default, so shorter"
+    " windows have no mature readings."
+)
+
+
+def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
+    """The dashboard."""
+    rows = {
+        "Order of lists": [
+            *_slates(windowed, "Do the best items come first?", "ndcg_ratio"),
+            *_slates(windowed, "How far up is the first good item?", "mrr"),
+            *_slates(windowed, "How many of the first $k are good?", "precision_ratio"),
+            *_slates(windowed, "Do the first $k hold a good item?", "hit_ratio"),
+            *windowed.split(
+                "Do scores order each list?", "gauc_ratio", "window_gauc_slates", note=_MATURITY
+            ),
+            *_positions(windowed),
+        ],
+        "Scores": scores.panels(windowed),
+        "What is shown": lists.panels(windowed),
+    }
+    return page(
+        "ranking",
+        "Is the order of lists good, and are the scores right?",
+        rows,
+        variables=[*windowed.variables(), *_variables(windowed)],
+        annotations=[firing("StreamerMetric.*|StreamerScoresDrifted")],
+        links=[("The exporter's page", page_url)],
+    )
+
+
+def _variables(windowed: Windowed) -> list[Variable]:
+    """Of the labels that metrics on the page have."""
+    found = []
+    if cut := _first_shown(windowed, _WITH_K):
+        cuts = windowed.settings.metrics.k
+        first = max((k for k in cuts if k <= slates.SAMPLED_CUTOFF), default=min(cuts))
+        found.append(choice("k", cut, str(first)))
+    if windowed.has("window_slates"):
+        series = f"{windowed.of('window_slates').name}{{{JOB}}}"
+        found.append(choice("over", series, "engaged"))
+    if matured := _first_shown(windowed, _WITH_MATURITY):
+        found.append(choice("maturity", matured, "provisional"))
+    return found
+
+
+def _first_shown(windowed: Windowed, names: Sequence[str]) -> str:
+    """The series of the first metric that the settings show; "" if they show none."""
+    name = next((name for name in names if windowed.has(name)), "")
+    return f"{windowed.of(name).name}{{{JOB}}}" if name else ""
+
+
+def _slates(windowed: Windowed, title: str, name: str) -> list[Panel]:
+    return windowed.split(title, name, "window_slates", note=f"{_OVER}\n\n{_MATURITY}")
+
+
+def _positions(windowed: Windowed) -> list[Panel]:
+    """Of all segments, by position; and what positions do not explain."""
+    if not windowed.has("ctr_position_ratio"):
+        return []
+    few = 'position=~"[1-5]"'
+    queries = [Query(windowed.total("ctr_position_ratio", few, by=["position"]), "at {{position}}")]
+    if windowed.has("window_position_impressions"):
+        queries.append(
+            Query(
+                windowed.total("window_position_impressions", few, by=["position"]),
+                "at {{position}}: impressions",
+            )
+        )
+    if windowed.has("coec_ratio"):
+        queries.append(Query(windowed.total("coec_ratio"), "clicks per expected click"))
+    overrides = [
+        on_the_right(": impressions$", NUMBER, "impressions"),
+        on_the_right("^clicks per expected click$", NUMBER, "clicks per expected click"),
+    ]
+    text = windowed.texts("ctr_position_ratio", "coec_ratio")
+    title = "At which positions are the clicks?"
+    return [graph(title, text, PERCENT, queries, overrides=overrides)]

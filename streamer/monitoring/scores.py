@@ -1,0 +1,149 @@
+"""Panels of scores: their order and level, against clicks and against the day before."""
+
+from __future__ import annotations
+
+from streamer.monitoring.panels import (
+    GREEN,
+    ORANGE,
+    RED,
+    Override,
+    Panel,
+    Query,
+    Step,
+    graph,
+    on_the_right,
+    table,
+)
+from streamer.monitoring.series import NUMBER, PERCENT
+from streamer.monitoring.windowed import Windowed
+
+_OFF = (Step(None, ORANGE), Step(0.9, GREEN), Step(1.1, ORANGE))
+"""Predicted clicks per click: a tenth off."""
+_NO_BETTER = (Step(None, GREEN), Step(1, RED))
+"""Normalised entropy: from 1 on the mean click rate would predict as well."""
+_DRIFTED = (Step(None, GREEN), Step(0.1, ORANGE), Step(0.2, RED))
+"""Population stability index; the alert StreamerScoresDrifted has the last one."""
+_BINS = {
+    "calibration_predicted_ratio": "predicted",
+    "calibration_observed_ratio": "clicked",
+    "window_calibration_impressions": "impressions",
+}
+
+
+def panels(windowed: Windowed) -> list[Panel]:
+    """Those whose metrics the settings show."""
+    return [
+        *windowed.split(
+            "How wrong are the scores?",
+            "calibration_ratio",
+            "window_probability_impressions",
+            note="1 is right; above, scores promise more clicks than come.",
+            steps=_OFF,
+        ),
+        *_order(windowed),
+        *_bins(windowed),
+        *windowed.split(
+            "Do scores predict better than the mean?",
+            "normalized_entropy",
+            "window_probability_impressions",
+            note="Below 1 they do. `streamer_log_loss` has an interval.",
+            steps=_NO_BETTER,
+        ),
+        *_drift(windowed),
+        *_policies(windowed),
+    ]
+
+
+def _order(windowed: Windowed) -> list[Panel]:
+    """AUC of all impressions together, with the error that rounding of scores may make."""
+    if not windowed.has("auc_ratio", "auc_error_ratio"):
+        return []
+    value, error = windowed.total("auc_ratio"), windowed.total("auc_error_ratio")
+    queries = [
+        Query(value, "AUC"),
+        Query(f"{value} + {error}", "AUC high"),
+        Query(f"{value} - {error}", "AUC low"),
+        Query(windowed.total("window_scored_impressions"), "impressions"),
+    ]
+    hidden = {"legend": True, "tooltip": True, "viz": False}
+    overrides = [
+        Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden}),
+        Override("^AUC high$", {"custom.fillBelowTo": "AUC low", "custom.fillOpacity": 15}),
+        on_the_right("^impressions$", NUMBER, "impressions"),
+    ]
+    text = windowed.texts("auc_ratio", "auc_error_ratio")
+    return [
+        graph(
+            "Do scores order all impressions?",
+            f"{text}\n\nThe line of 50 % is chance.",
+            PERCENT,
+            queries,
+            steps=(Step(None, RED), Step(0.5, GREEN)),
+            overrides=overrides,
+            from_zero=False,
+        )
+    ]
+
+
+def _bins(windowed: Windowed) -> list[Panel]:
+    """The calibration curve as a table: a row for each bin of scores."""
+    if not windowed.has(*_BINS):
+        return []
+    queries = [Query(windowed.total(name, by=["bin"]), text) for name, text in _BINS.items()]
+    overrides = [Override("^(predicted|clicked)$", {"unit": PERCENT})]
+    text = windowed.texts(*_BINS)
+    return [
+        table(
+            "At which scores are they wrong?", text, queries,
+            labels=["bin"], width=12, height=9, overrides=overrides,
+        )
+    ]  # fmt: skip
+
+
+def _drift(windowed: Windowed) -> list[Panel]:
+    """Of each window whose day before is kept, whichever is chosen."""
+    windows = windowed.settings.windows.day_before
+    if not windows or not windowed.has("score_drift"):
+        return []
+    any_window = 'window=~".+"'
+    queries = [
+        Query(windowed.total("score_drift", by=["window"], window=any_window), "{{window}}"),
+        Query(
+            windowed.total("window_drift_impressions", by=["window"], window=any_window),
+            "{{window}}: impressions",
+        ),
+    ]
+    overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
+    text = windowed.of("score_drift").description
+    title = "Have scores moved since the day before?"
+    return [graph(title, text, NUMBER, queries, steps=_DRIFTED, overrides=overrides)]
+
+
+def _policies(windowed: Windowed) -> list[Panel]:
+    """Clicks that other policies would have had, beside those that there were."""
+    if not windowed.settings.policies or not windowed.has("snips_ratio"):
+        return []
+    queries = [Query(windowed.total("snips_ratio", by=["policy"]), "{{policy}}")]
+    for end, word in (("lower", "low"), ("upper", "high")):
+        if windowed.has(f"snips_{end}_ratio"):
+            name = f"snips_{end}_ratio"
+            queries.append(Query(windowed.total(name, by=["policy"]), f"{{{{policy}}}} {word}"))
+    queries.append(
+        Query(
+            windowed.total("effective_sample_size", by=["policy"]),
+            "{{policy}}: effective impressions",
+        )
+    )
+    if windowed.has("ctr_ratio"):
+        queries.append(Query(windowed.total("ctr_ratio"), "as it is"))
+    hidden = {"legend": True, "tooltip": True, "viz": False}
+    overrides = [
+        Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden}),
+        on_the_right(": effective impressions$", NUMBER, "effective impressions"),
+    ]
+    for policy in windowed.settings.policies:
+        fill = {"custom.fillBelowTo": f"{policy.name} low", "custom.fillOpacity": 15}
+        overrides.append(Override(f"^{policy.name} high$", fill))
+    text = windowed.texts("snips_ratio", "effective_sample_size")
+    title = "Would another policy get more clicks?"
+    return [graph(title, text, PERCENT, queries, overrides=overrides)]

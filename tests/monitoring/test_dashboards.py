@@ -1,0 +1,413 @@
+"""The dashboards: few, valid by Grafana's own types, for the settings, and their queries PromQL."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator
+from msgspec.structs import replace
+
+from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
+from streamer.monitoring import rules
+from streamer.monitoring.dashboards import boards, files
+from streamer.monitoring.panels import SOURCE
+from streamer.monitoring.series import declared
+from streamer.monitoring.windowed import BANDS
+from streamer.settings.load import load, parse
+from streamer.settings.model import Settings
+from tests.monitoring.test_rules import promtool
+from tests.support.compose import ROOT, services
+from tests.support.opened import filled_in, opened, panels_of, series_and_label, targets
+from tests.support.past_traffic import everything
+
+PAGE = "https://numbers"
+SCHEMA: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "data" / "grafana-dashboard.schema.json").read_text()
+)
+SHIPPED = ROOT / "grafana"
+PAGES = boards(everything(), PAGE)
+"""With everything on."""
+MOST_PANELS = 16
+_OF_PROMETHEUS = {"expr", "step", "titleFormat", "textFormat"}
+"""Fields of annotations that Grafana's types leave to the data source."""
+_VALUES = {"value_1": "A", "value_2": "B", "value_3": "", "value_4": ""}
+
+
+def errors(document: Any, definition: str) -> list[str]:
+    validator = Draft7Validator({**SCHEMA, "$ref": f"#/definitions/{definition}"})
+    return [f"{list(e.absolute_path)}: {e.message}" for e in validator.iter_errors(document)]
+
+
+def titled(page: Any, title: str) -> Any:
+    (panel,) = [p for p in panels_of(page) if p["title"] == title]
+    return panel
+
+
+def expressions(page: Any) -> str:
+    return "\n".join(target.expr for target in targets(page))
+
+
+def filled(page: Any, **chosen: str) -> dict[str, str]:
+    return opened(page, lambda label, series: [], **{**_VALUES, **chosen})
+
+
+# Shape --------------------------------------------------------------------------------------------
+
+
+def test_there_are_four_with_few_panels_each() -> None:
+    assert list(PAGES) == ["overview", "ranking", "experiments", "processor"]
+    assert {name: len(panels_of(page)) for name, page in PAGES.items()} == {
+        "overview": 16,
+        "ranking": 15,
+        "experiments": 9,
+        "processor": 15,
+    }
+    for settings in (everything(), parse({}), sourced()):
+        for page in boards(settings, PAGE).values():
+            assert len(panels_of(page)) <= MOST_PANELS
+            for row in (p for p in page["panels"] if p["type"] == "row"):
+                assert (row["collapsed"], row["panels"]) == (False, [])
+
+
+def sourced() -> Settings:
+    return parse(
+        {
+            "sources": [{"topics": ["shown"], "kind": {"fixed": "impression"}}],
+            "metrics": {"conventions": {"ndcg_ratio": ["jurity"]}},
+        }
+    )
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_they_are_valid_by_grafanas_types(name: str) -> None:
+    page = json.loads(json.dumps(PAGES[name]))
+    for each in page["annotations"]["list"]:
+        for field in _OF_PROMETHEUS:
+            assert each.pop(field)
+    assert errors(page, "Dashboard") == []
+    for panel in panels_of(page):
+        kind = panel["type"]
+        assert errors(panel["options"], f"{kind}.Options") == []
+        custom = panel["fieldConfig"]["defaults"].get("custom")
+        assert custom is None or errors(custom, f"{kind}.FieldConfig") == []
+        for override in panel["fieldConfig"]["overrides"]:
+            for value in override["properties"]:
+                room, _, field = value["id"].rpartition(".")
+                given = {field: value["value"]}
+                if (room, kind) == ("custom", "table"):
+                    given |= {"align": "auto", "inspect": False}
+                definition = f"{kind}.FieldConfig" if room == "custom" else "FieldConfig"
+                assert errors(given, definition) == []
+
+
+def test_the_schema_finds_what_is_wrong() -> None:
+    page = json.loads(json.dumps(PAGES["overview"]))
+    page["annotations"]["list"] = []
+    page["panels"][1]["gridPos"]["width"] = 3
+    page["templating"]["list"][0]["auto"] = False
+    assert len(errors(page, "Dashboard")) >= 2
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_titles_are_questions_and_panels_say_what_they_show(name: str) -> None:
+    page = PAGES[name]
+    numbers = [panel["id"] for panel in page["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    for panel in panels_of(page):
+        assert panel["title"].endswith("?")
+        assert panel["description"]
+        assert panel["datasource"] == SOURCE
+        assert panel["fieldConfig"]["defaults"]["unit"]
+        refs = [target["refId"] for target in panel["targets"]]
+        assert len(set(refs)) == len(refs)
+    titles = [panel["title"] for panel in panels_of(page)]
+    assert len(set(titles)) == len(titles)
+
+
+def test_no_two_panels_overlap() -> None:
+    for page in PAGES.values():
+        taken: set[tuple[int, int]] = set()
+        for panel in page["panels"]:
+            at = panel["gridPos"]
+            assert at["x"] + at["w"] <= 24
+            cells = {(at["x"] + i, at["y"] + j) for i in range(at["w"]) for j in range(at["h"])}
+            assert not cells & taken, panel["title"]
+            taken |= cells
+
+
+def test_pages_lead_to_each_other_and_to_the_exporter() -> None:
+    for page in PAGES.values():
+        others, exporter, *_ = page["links"]
+        assert (others["tags"], others["includeVars"], others["keepTime"]) == (
+            page["tags"], True, True,
+        )  # fmt: skip
+        assert exporter["url"] == PAGE
+
+
+def test_alerts_and_changes_of_verdicts_are_marked() -> None:
+    for name in ("overview", "ranking", "processor"):
+        (mark,) = PAGES[name]["annotations"]["list"]
+        assert 'ALERTS{alertstate="firing", alertname=~"Streamer' in mark["expr"]
+    (mark,) = PAGES["experiments"]["annotations"]["list"]
+    assert " unless " in mark["expr"]
+    assert mark["titleFormat"] == "{{arm}}: {{verdict}}"
+
+
+# What is on them ----------------------------------------------------------------------------------
+
+
+def test_support_stands_beside_the_number_in_the_same_panel() -> None:
+    found = 0
+    for panel in panels_of(PAGES["overview"]) + panels_of(PAGES["ranking"]):
+        names = [t["legendFormat"] for t in panel["targets"]]
+        if names[0].startswith("{{__number}}"):
+            found += 1
+            assert names[1:3] in (["{{__number}} high", "{{__number}} low"], names[1:2])
+            assert ": " in names[-1]
+            (right,) = [
+                o for o in panel["fieldConfig"]["overrides"]
+                if {"id": "custom.axisPlacement", "value": "right"} in o["properties"]
+            ]  # fmt: skip
+            assert re.search(right["matcher"]["options"].strip("/"), names[-1])
+    assert found == 14
+
+
+def test_bounds_have_names_by_which_grafana_fills_between_them() -> None:
+    panel = titled(PAGES["overview"], "Are clicks falling?")
+    legends = [target["legendFormat"] for target in panel["targets"]]
+    assert legends[:3] == ["{{__number}} · {{$by}}", "{{__number}} high", "{{__number}} low"]
+    filled_to = {
+        override["matcher"]["options"]: value["value"]
+        for override in panel["fieldConfig"]["overrides"]
+        for value in override["properties"]
+        if value["id"] == "custom.fillBelowTo"
+    }
+    assert filled_to == {f"/^{n} high$/": f"{n} low" for n in range(BANDS + 1)}
+
+
+def test_units_and_descriptions_are_those_of_the_declarations() -> None:
+    series = declared()
+    assert series["ctr_ratio"].unit == "percentunit"
+    assert series["window_dwell_seconds"].unit == "s"
+    assert "clicks / impressions" in series["ctr_ratio"].description
+    panel = titled(PAGES["overview"], "Are clicks falling?")
+    assert panel["description"].startswith(series["ctr_ratio"].description)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_series_that_is_asked_for_is_declared(name: str) -> None:
+    asked = set(re.findall(rf"\b{PREFIX}(\w+)\{{", expressions(PAGES[name])))
+    histogram = re.compile("_(bucket|count|sum)$")
+    assert {n for n in asked if histogram.sub("", n) not in declared()} == set()
+
+
+def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:
+    alerts = [
+        {"name": "up", "metric": "dwell_mean_seconds", "direction": "lower", "drop": 0.25},
+        {"name": "ctr", "drop": 0.05},
+    ]
+    page = boards(parse({"alerts": alerts, "dimensions": []}), PAGE)["overview"]
+    panel = titled(page, "How far is $alert from its baseline?")
+    tolerated = panel["targets"][-1]
+    assert tolerated["legendFormat"] == "tolerated"
+    for value in ('vector(0.25), "alert", "up"', 'vector(-0.05), "alert", "ctr"'):
+        assert value in tolerated["expr"]
+
+
+# Settings -----------------------------------------------------------------------------------------
+
+
+def titles(settings: dict[str, Any]) -> dict[str, set[str]]:
+    pages = boards(parse(settings), PAGE)
+    return {name: {p["title"] for p in panels_of(page)} for name, page in pages.items()}
+
+
+def test_what_the_settings_switch_off_has_no_panel() -> None:
+    plain = titles({})
+    assert "experiments" not in plain
+    assert "Which watched metric has moved?" not in plain["overview"]
+    assert "How do the custom metrics move?" not in plain["overview"]
+    assert "How wrong are the scores?" in plain["ranking"]
+    assert "Have scores moved since the day before?" not in plain["ranking"]
+    assert "Would another policy get more clicks?" not in plain["ranking"]
+    only = titles({"metrics": {"families": ["traffic"]}})
+    assert "Are clicks falling?" in only["overview"]
+    assert "How long do people look?" not in only["overview"]
+    assert only["ranking"] == {"At which positions are the clicks?"}
+    hidden = titles({"metrics": {"hide": ["ctr_*"]}})
+    assert "Are clicks falling?" not in hidden["overview"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"metrics": {"families": ["traffic"]}},
+        {"metrics": {"hide": ["ctr_*", "coec_ratio"]}},
+        {"dimensions": []},
+        {"metrics": {"families": ["ranking", "scoring"]}},
+    ],
+)
+def test_every_metric_that_is_asked_for_is_shown(settings: dict[str, Any]) -> None:
+    parsed = parse(settings)
+    shown = {metric.name for metric in Catalogue(parsed).metrics}
+    metrics = {metric.name for metric in Catalogue(everything()).metrics}
+    for page in boards(parsed, PAGE).values():
+        asked = set(re.findall(rf"\b{PREFIX}(\w+)\{{", expressions(page)))
+        assert (asked & metrics) - shown == set()
+
+
+@pytest.mark.parametrize("family", [family.name for family in FAMILIES])
+def test_one_family_alone_has_all_variables_that_its_queries_use(family: str) -> None:
+    settings = replace(everything(), composites=(), alerts=(), experiments=())
+    alone = replace(settings, metrics=replace(settings.metrics, families=(family,)))
+    for page in boards(alone, PAGE).values():
+        names = {v["name"] for v in page["templating"]["list"]}
+        assert set(re.findall(r"\$(?!__)(\w+)", expressions(page))) <= names
+
+
+def test_dimensions_and_windows_are_those_of_the_settings() -> None:
+    settings = {
+        "dimensions": [{"name": "country", "values": ["se", "no"]}, {"name": "device"}],
+        "windows": {"lengths": ["2m", "6h"]},
+        "metrics": {"k": [3, 20]},
+    }
+    pages = boards(parse(settings), PAGE)
+    chosen = filled(pages["ranking"])
+    assert (chosen["window"], chosen["by"], chosen["k"]) == ("2m", "country", "3")
+    begin = {v["name"]: v["current"]["value"] for v in pages["ranking"]["templating"]["list"]}
+    assert [begin[f"value_{n}"] for n in range(1, 5)] == ["se", "no", "", ""]
+    for page in pages.values():
+        text = json.dumps(page)
+        assert "variant" not in text
+        assert "surface" not in text
+    assert "max by (country, device)" in expressions(pages["overview"])
+
+
+def test_without_dimensions_there_is_one_line() -> None:
+    page = boards(parse({"dimensions": []}), PAGE)["overview"]
+    names = [v["name"] for v in page["templating"]["list"]]
+    assert names == ["datasource", "job", "window"]
+    line = titled(page, "Are clicks falling?")["targets"][0]
+    assert line["legendFormat"] == "{{__number}} · all"
+    assert "ignoring" not in line["expr"]
+
+
+def test_conventions_have_a_panel() -> None:
+    page = boards(sourced(), PAGE)["ranking"]
+    (target,) = titled(page, "What do other libraries' conventions say?")["targets"]
+    assert "convention=" not in target["expr"]
+    assert target["legendFormat"] == "ndcg {{convention}}"
+
+
+# As Prometheus sees it ----------------------------------------------------------------------------
+
+
+def test_lines_are_split_numbered_and_folded_over_exporters(tmp_path: Path) -> None:
+    """Two exporters; of the dimensions one is split, and the other's rollup is shown."""
+    panel = titled(PAGES["overview"], "Are clicks falling?")
+    segments = {("all", "all"): 0.5, ("A", "all"): 0.25, ("B", "all"): 0.75, ("all", "home"): 0.125,
+                ("A", "home"): 0.99}  # fmt: skip
+    given = [
+        {
+            "series": f'{PREFIX}ctr_ratio{{job="streamer", instance="{i}", window="5m",'
+            f' variant="{variant}", surface="{surface}"}}',
+            "values": str(value),
+        }
+        for (variant, surface), value in segments.items()
+        for i in "12"
+    ]
+    by_dimension = {
+        "variant": {"0": ("all", "all"), "1": ("A", "all"), "2": ("B", "all")},
+        "surface": {"0": ("all", "all"), "5": ("all", "home")},
+    }
+    checks = [
+        {
+            "expr": filled_in(
+                panel["targets"][0]["expr"],
+                filled(PAGES["overview"], by=dimension, window="5m"),
+            ),
+            "eval_time": "0m",
+            "exp_samples": [
+                {
+                    "labels": f'{{__number="{number}", variant="{at[0]}", surface="{at[1]}"}}',
+                    "value": segments[at],
+                }
+                for number, at in numbers.items()
+            ],
+        }
+        for dimension, numbers in by_dimension.items()
+    ]
+    case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
+    path = tmp_path / "lines.yml"  # JSON is YAML
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+    promtool("test", "rules", path)
+
+
+def test_a_verdict_is_marked_when_it_changes(tmp_path: Path) -> None:
+    (mark,) = PAGES["experiments"]["annotations"]["list"]
+    labels = 'experiment="ranker", metric="ctr_ratio", arm="B", job="streamer"'
+    given = [
+        {"series": f'{PREFIX}experiment_verdict{{{labels}, verdict="{verdict}"}}', "values": values}
+        for verdict, values in (("keep running", "1x4 stale"), ("better", "_x5 1x10"))
+    ]
+    expr = filled_in(mark["expr"], filled(PAGES["experiments"]))
+    found = {"labels": '{arm="B", metric="ctr_ratio", verdict="better"}', "value": 1}
+    checks = [
+        {"expr": expr, "eval_time": at, "exp_samples": some}
+        for at, some in (("4m", []), ("5m", [found]), ("6m", []))
+    ]
+    case = {"interval": "1m", "input_series": given, "promql_expr_test": checks}
+    path = tmp_path / "verdicts.yml"
+    path.write_text(json.dumps({"evaluation_interval": "1m", "tests": [case]}))
+    promtool("test", "rules", path)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_query_of_panels_variables_and_annotations_is_promql(
+    name: str, tmp_path: Path
+) -> None:
+    page = PAGES[name]
+    texts = [target.expr for target in targets(page)]
+    texts += [each["expr"] for each in page["annotations"]["list"]]
+    for variable in page["templating"]["list"]:
+        if variable["type"] == "query":
+            texts.append(series_and_label(variable["query"])[0])
+    found = [filled_in(text, filled(page)) for text in texts]
+    recorded = [{"record": f"query:{number}", "expr": expr} for number, expr in enumerate(found)]
+    path = tmp_path / f"{name}.yml"
+    path.write_text(json.dumps({"groups": [{"name": name, "rules": recorded}]}))
+    assert f"{len(found)} rules found" in promtool("check", "rules", "--lint=none", path)
+
+
+# The files beside docker-compose.yml --------------------------------------------------------------
+
+
+def test_the_settings_of_the_shipped_files_are_those_of_the_compose_file() -> None:
+    given = services()["worker"]["environment"]
+    own = {name: str(value) for name, value in given.items()
+           if not name.startswith(("STREAMER_KAFKA", "STREAMER_REDIS"))}  # fmt: skip
+    assert load(SHIPPED / "streamer.toml", {}) == load(None, own)
+
+
+def test_the_shipped_files_are_current() -> None:
+    settings = load(SHIPPED / "streamer.toml", {})
+    page = "http://localhost:8000"
+    path, prometheus = "/etc/streamer/dashboards", "http://prometheus:9090"
+    runbooks = "http://localhost:8080/operations.html"
+    expected = {
+        SHIPPED / name: text
+        for name, text in files(settings, page=page, prometheus=prometheus, path=path).items()
+    } | {
+        SHIPPED / "prometheus" / name: text
+        for name, text in rules.files(settings, page=page, runbooks=runbooks).items()
+    }
+    for file, text in expected.items():
+        assert file.read_text(encoding="utf-8") == text, f"{file}: see `check` of the Makefile"
+    found = {p for p in SHIPPED.rglob("*") if p.is_file()}
+    own = {SHIPPED / "streamer.toml", SHIPPED / "prometheus" / "prometheus.yml"}
+    assert found == set(expected) | own

@@ -1,0 +1,98 @@
+"""Prometheus' settings and rules: valid, and every alert both fires and stays silent."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamer.cli.arguments import parser
+from tests.support.compose import ROOT, load
+from tests.support.required import program
+
+FOLDER = ROOT / "grafana" / "prometheus"
+RULES = sorted((FOLDER / "rules").glob("*.yml"))
+TESTS = sorted((Path(__file__).parent / "rules").glob("*.yml"))
+GUIDE = ROOT / "docs" / "operations.md"
+
+
+def alerts() -> dict[str, Any]:
+    groups = [group for path in RULES for group in load(path)["groups"]]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"] if "alert" in rule}
+
+
+def promtool(*words: str | Path) -> str:
+    command = [program("Prometheus", "promtool"), *map(str, words)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_settings_are_valid() -> None:
+    assert f"{len(RULES)} rule files found" in promtool(
+        "check", "config", FOLDER / "prometheus.yml"
+    )
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
+def test_the_rules_are_valid(path: Path) -> None:
+    promtool("check", "rules", "--lint=all", "--lint-fatal", path)
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
+def test_alerts_fire_when_they_should(path: Path) -> None:
+    promtool("test", "rules", path)
+
+
+def cases(alert: str) -> list[tuple[str, bool]]:
+    """(name of the test, whether the alert is to fire in it)."""
+    return [
+        (test["name"], bool(check["exp_alerts"]))
+        for path in TESTS
+        for test in load(path)["tests"]
+        for check in test["alert_rule_test"]
+        if check["alertname"] == alert
+    ]
+
+
+@pytest.mark.parametrize("alert", alerts())
+def test_every_alert_fires_in_one_test_and_is_silent_in_another(alert: str) -> None:
+    found = cases(alert)
+    firing = {name for name, fires in found if fires}
+    assert firing
+    assert {name for name, _ in found} - firing, "silent only before and after it fires"
+
+
+@pytest.mark.parametrize("alert", alerts())
+def test_every_alert_says_what_to_do(alert: str) -> None:
+    rule = alerts()[alert]
+    assert rule["labels"]["severity"] in ("critical", "warning", "info")
+    assert {"summary", "description", "runbook_url"} <= set(rule["annotations"])
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
+    assert page == parser().parse_args(["rules", "x"]).runbooks
+    assert anchor == alert.lower()
+    text = GUIDE.read_text(encoding="utf-8")
+    section = re.search(rf"^### {alert}\n(.+?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert section, f"docs/operations.md has no section {alert}"
+    assert len(section[1].split()) >= 25, "say what it means and what to do"
+    severity = rule["labels"]["severity"]
+    assert severity in section[1], f"the section should say that it is {severity}"
+
+
+def test_no_section_is_of_an_alert_that_is_gone() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    assert set(re.findall(r"^### (Streamer\w+)$", text, re.MULTILINE)) == set(alerts())
+
+
+@pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
+def test_rules_fold_what_exporters_share(path: Path) -> None:
+    """Where two exporters show the same state, nothing is added up twice."""
+    for group in load(path)["groups"]:
+        for rule in group["rules"]:
+            for name in re.findall(r"\bstreamer_\w+", rule["expr"]):
+                before = rule["expr"].split(name)[0]
+                folded = r"(?:max|min) without \([\w, ]*instance[\w, ]*\) \((?:\w+\()?$"
+                assert re.search(folded, before), f"{rule.get('alert', rule.get('record'))}: {name}"
