@@ -57,7 +57,7 @@ def draw_pages(prometheus: str, folder: Path, seconds: float) -> None:
             __rate_interval=f"{5 * SCRAPE_SECONDS}s",
         )
         data = {panel["id"]: data_of(prometheus, panel, chosen, span) for panel in panels_of(page)}
-        for panel in panels_of(page):
+        for panel in page["panels"]:
             panel["title"] = filled_in(panel["title"], chosen)
         draw(page, data, folder / f"{name}.png", span)
         print(f"{folder / name}.png: {len(data)} panels", flush=True)

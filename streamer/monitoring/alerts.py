@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from streamer.metrics.catalogue import PREFIX
 from streamer.monitoring.page import Variable, choice
@@ -42,7 +42,7 @@ _COLUMNS = {
     "alert_change_upper_ratio": "to",
     "alert_support": "support",
     "alert_expected_support": "usual support",
-    "alert_traffic_change_ratio": "traffic",
+    "alert_traffic_change_ratio": "traffic change",
     "alert_reference_change_ratio": "since the reference week",
 }
 _RULE = (
@@ -58,7 +58,7 @@ def variables(windowed: Windowed) -> list[Variable]:
     return [choice("alert", f"{PREFIX}alert_support{{{JOB}}}", watched[0].name)]
 
 
-def fired() -> Panel:
+def fired(*, width: int = 16) -> Panel:
     """Rules of Prometheus that fire now."""
     where = f'alertstate="firing", alertname=~"Streamer.*", {JOB}'
     labels = ("alertname", "severity", "alert", "topic", "partition")
@@ -73,7 +73,7 @@ def fired() -> Panel:
         text,
         [query],
         labels=labels,
-        width=16,
+        width=width,
         height=6,
         overrides=[colored("severity", colors)],
         empty="nothing",
@@ -113,14 +113,15 @@ def graphs(windowed: Windowed) -> list[Panel]:
     return [_change(windowed), _traffic(windowed)]
 
 
-def _queries(windowed: Windowed, names: Mapping[str, str]) -> list[Query]:
+def _queries(windowed: Windowed, names: Mapping[str, str], *more: str) -> list[Query]:
     """A series for each segment of the chosen alert, of these gauges with the ends of their
-    names."""
+    legends; ``more``: further matchers."""
     dimensions = windowed.settings.dimension_names
     segment = " · ".join(f"{{{{{name}}}}}" for name in dimensions) or "all"
+    where = ", ".join([JOB, 'alert="$alert"', *more])
     return [
         Query(
-            over_exporters(f'{PREFIX}{name}{{{JOB}, alert="$alert"}}', *dimensions),
+            over_exporters(f"{PREFIX}{name}{{{where}}}", *dimensions),
             f"{segment}{end}",
         )
         for name, end in names.items()
@@ -128,27 +129,27 @@ def _queries(windowed: Windowed, names: Mapping[str, str]) -> list[Query]:
 
 
 def _change(windowed: Windowed) -> Panel:
-    names = {
-        "alert_change_ratio": "",
-        "alert_change_lower_ratio": " low",
-        "alert_change_upper_ratio": " high",
-    }
-    watched = windowed.settings.alerts
-    tolerated = _tolerated({a.name: a.drop if a.direction == "lower" else -a.drop for a in watched})
-    queries = [*_queries(windowed, names), Query(tolerated, "tolerated")]
-    thin = Override(" (low|high)$", {"custom.lineWidth": 1, "custom.hideFrom": _NO_LEGEND})
+    """The end of the interval that decides: all of it is beyond when this end is."""
+    queries = []
+    for direction, end in (("higher", "upper"), ("lower", "lower")):
+        names = [alert.name for alert in windowed.settings.alerts if alert.direction == direction]
+        if names:
+            among = f'alert=~"{"|".join(names)}"'
+            queries += _queries(windowed, {f"alert_change_{end}_ratio": ""}, among)
+    queries += [
+        *_queries(windowed, {"alert_support": ": support"}),
+        Query(_tolerated(windowed), "tolerated"),
+    ]
     limit = Override("^tolerated$", {"color": {"mode": "fixed", "fixedColor": RED}})
     text = windowed.of("alert_change_ratio").description
     return graph(
-        "How far is $alert from its baseline?",
-        f"{text}\n\nDashed: the ends of the interval. {_RULE}",
+        "How close is $alert to firing?",
+        f"{text}\n\n{_RULE} So a line is the end of the interval that is nearer to good, for each"
+        " segment: where it is beyond the red one, the alert fires.",
         PERCENT,
         queries,
-        overrides=[dashed(" (low|high)$"), thin, dashed("^tolerated$"), limit],
+        overrides=[on_the_right(": support$", NUMBER, "support"), dashed("^tolerated$"), limit],
     )
-
-
-_NO_LEGEND = {"legend": True, "tooltip": False, "viz": False}
 
 
 def _traffic(windowed: Windowed) -> Panel:
@@ -160,16 +161,11 @@ def _traffic(windowed: Windowed) -> Panel:
     return graph("Is the traffic of $alert as usual?", text, NUMBER, queries, overrides=overrides)
 
 
-def _tolerated(by_alert: Mapping[str, float]) -> str:
-    """The tolerated change of the chosen alert: it is in the settings, not in a series.
-
-    >>> _tolerated({"ctr": -0.1})
-    'max(label_replace(vector(-0.1), "alert", "ctr", "", "") and on (alert) \
-label_replace(vector(1), "alert", "$alert", "", ""))'
-    """
-    found: Sequence[str] = [
-        f'label_replace(vector({change:g}), "alert", "{name}", "", "")'
-        for name, change in by_alert.items()
-    ]
+def _tolerated(windowed: Windowed) -> str:
+    """The tolerated change of the chosen alert: it is in the settings, not in a series."""
+    found = []
+    for alert in windowed.settings.alerts:
+        change = alert.drop if alert.direction == "lower" else -alert.drop
+        found.append(f'label_replace(vector({change:g}), "alert", "{alert.name}", "", "")')
     several = f"({' or '.join(found)})" if len(found) > 1 else found[0]
     return f'max({several} and on (alert) label_replace(vector(1), "alert", "$alert", "", ""))'

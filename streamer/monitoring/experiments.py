@@ -17,6 +17,7 @@ from streamer.monitoring.panels import (
     Query,
     Step,
     bad_from,
+    bands_of,
     colored,
     graph,
     on_the_right,
@@ -122,6 +123,7 @@ class Experiments:
             self._text("verdict", "lift_ratio", "users"),
             queries,
             labels=(*labels, "verdict"),
+            height=6,
             overrides=overrides,
             empty="the first day is not over yet",
         )
@@ -146,15 +148,13 @@ class Experiments:
             Query(self._of("users_in_several_arms", _CHOSEN), "in several arms, left out"),
         ]
         text = self._text("users", "users_in_several_arms")
-        return graph("How many users are compared?", text, NUMBER, queries)
+        title = "How many users are compared?"
+        return graph(title, text, NUMBER, queries, overrides=self._bands())
 
     def _bands(self) -> list[Override]:
         """The arms are in the settings, so bands can go by their names."""
-        hidden = {"legend": True, "tooltip": True, "viz": False}
-        found = [Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
-        for arm in dict.fromkeys(arm for each in self._settings.experiments for arm in each.split):
-            fill = {"custom.fillBelowTo": f"{arm} low", "custom.fillOpacity": 15}
-            found.append(Override(f"^{arm} high$", fill))
+        arms = dict.fromkeys(arm for each in self._settings.experiments for arm in each.split)
+        found = bands_of(arms)
         return [*found, on_the_right(": users$", NUMBER, "users")]
 
     def _banded(self, names: Mapping[str, str], interval: str) -> list[Query]:
@@ -194,7 +194,7 @@ class Experiments:
             self._text("value"),
             NUMBER,
             queries,
-            overrides=[on_the_right(": users$", NUMBER, "users")],
+            overrides=self._bands(),
             from_zero=False,
         )
 

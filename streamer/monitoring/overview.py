@@ -19,7 +19,7 @@ from streamer.monitoring.panels import (
     Query,
     Step,
     bad_from,
-    dashed,
+    bands_of,
     graph,
     on_the_right,
     over_exporters,
@@ -112,7 +112,8 @@ def _traffic(windowed: Windowed) -> Panel:
         for name in TRAFFIC
         if windowed.has(name)
     ]
-    right = on_the_right("^(clicks|conversions)$", "cps", "clicks, conversions")
+    axis = {"custom.axisPlacement": "right", "custom.axisLabel": "clicks, conversions"}
+    right = Override("^(clicks|conversions)$", axis)
     text = windowed.texts(*(name for name in TRAFFIC if windowed.has(name)))
     return graph("Is traffic coming in?", text, "cps", queries, overrides=[right])
 
@@ -134,23 +135,19 @@ def _kinds(windowed: Windowed) -> list[Panel]:
         ]
     queries.append(Query(windowed.total(support), "users"))
     overrides = [
-        *_bands(windowed.settings.user_feedback_kinds),
+        *bands_of(windowed.settings.user_feedback_kinds),
         on_the_right("^users$", NUMBER, "users"),
     ]
     text = windowed.of(name).description
     return [
-        graph("How many users give feedback, by kind?", text, PERCENT, queries, overrides=overrides)
+        graph(
+            "How much of what a user sees gets feedback?",
+            text,
+            PERCENT,
+            queries,
+            overrides=overrides,
+        )
     ]
-
-
-def _bands(names: tuple[str, ...]) -> list[Override]:
-    """Bands of lines whose names are known."""
-    hidden = {"legend": True, "tooltip": True, "viz": False}
-    found = [Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
-    for name in names:
-        fill = {"custom.fillBelowTo": f"{name} low", "custom.fillOpacity": 15}
-        found.append(Override(f"^{name} high$", fill))
-    return found
 
 
 def _segments(windowed: Windowed) -> list[Panel]:
@@ -184,7 +181,7 @@ def _custom(windowed: Windowed) -> list[Panel]:
         Query(windowed.total("window_custom_events", by=["custom"]), "{{custom}}: events"),
     ]
     names = tuple(custom.name for custom in windowed.settings.custom)
-    overrides = [*_bands(names), on_the_right(": events$", NUMBER, "events")]
+    overrides = [*bands_of(names), on_the_right(": events$", NUMBER, "events")]
     text = windowed.texts("custom_mean", "window_custom_events")
     title = "How do the custom metrics move?"
     return [graph(title, text, NUMBER, queries, overrides=overrides, from_zero=False)]
@@ -207,6 +204,6 @@ def _composites(windowed: Windowed) -> list[Panel]:
     ]
     names = tuple(composite.name for composite in windowed.settings.composites)
     text = windowed.of("composite").description
-    overrides = [*_bands(names), dashed("^$")]
+    overrides = bands_of(names)
     title = "How do the composites move?"
     return [graph(title, text, NUMBER, queries, overrides=overrides, from_zero=False)]

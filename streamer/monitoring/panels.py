@@ -5,6 +5,8 @@ Fields are those of Grafana 12 (`@grafana/schema`), by whose types the tests che
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +14,7 @@ Panel = dict[str, Any]
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 JOB = 'job="$job"'
 GREEN, ORANGE, RED = "green", "orange", "red"
+LINE_COLORS = ("blue", "orange", "green", "purple")
 
 
 class Query(NamedTuple):
@@ -244,3 +247,17 @@ def colored(column: str, colors: Mapping[str, str]) -> Override:
             "custom.cellOptions": {"type": "color-text"},
         },
     )
+
+
+def bands_of(names: Iterable[str]) -> list[Override]:
+    """Bands between ``NAME high`` and ``NAME low``, for lines whose names are known beforehand: the
+    ends are no lines of their own, and have the colour of their line."""
+    hidden = {"legend": True, "tooltip": True, "viz": False}
+    found = [Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
+    for name, color in zip(names, itertools.cycle(LINE_COLORS), strict=False):
+        literal = re.escape(name)
+        fixed = {"color": {"mode": "fixed", "fixedColor": color}}
+        fill = {"custom.fillBelowTo": f"{name} low", "custom.fillOpacity": 15}
+        found.append(Override(f"^{literal}( high| low|:|$)", fixed))
+        found.append(Override(f"^{literal} high$", fill))
+    return found

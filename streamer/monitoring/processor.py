@@ -47,17 +47,18 @@ class Processor:
     def build(self, page_url: str) -> dict[str, Any]:
         """The dashboard."""
         rows = {
-            "Is it counting?": [self._state(), alerts.fired()],
+            "Is it counting?": [self._state(), alerts.fired(width=8), self._owners()],
             "Is it keeping up?": [
                 *(self._behind(), self._pace(), self._waiting(), self._commits()),
-                self._owners(),
             ],
             "Is everything counted?": [
                 *(self._lost_or_late(), self._reasons(), self._left_out(), self._unattributed()),
-                *(self._inexact(), self._samples(), self._added()),
+                *(self._inexact(), self._samples()),
+            ],
+            "What is read, and how fast is it shown?": [
+                *(self._readout(), self._added()),
                 *([self._sources()] if self._settings.sources else []),
             ],
-            "Can it be read?": [self._readout()],
         }
         return page(
             "processor",
@@ -76,13 +77,17 @@ class Processor:
     def _rate(self, name: str, *by: str) -> str:
         return over_exporters(rate(f"{PREFIX}{name}"), *by)
 
+    def _rarely(self, name: str, *by: str) -> str:
+        """Growth per second over ten minutes, of what is seldom."""
+        return over_exporters(f"rate({PREFIX}{name}{{{JOB}}}[10m])", *by)
+
     def _share(self, *names: str) -> str:
         """Of the events of each topic."""
-        events = self._rate("events_total", "topic")
+        events = self._rarely("events_total", "topic")
         parts = [
-            f"sum by (topic) ({self._rate(name, 'topic', 'reason')})"
+            f"sum by (topic) ({self._rarely(name, 'topic', 'reason')})"
             if name == "rejected_total"
-            else self._rate(name, "topic")
+            else self._rarely(name, "topic")
             for name in names
         ]
         return f"({' + '.join(parts)}) / {events}"
@@ -146,9 +151,10 @@ class Processor:
 
     def _waiting(self) -> Panel:
         lag = self._gauge("consumer_lag_records", "topic", "partition")
+        waiting = f"sum by (partition) ({lag})"
         queries = [
             Query(self._gauge("partition_standstill_seconds", "partition"), "{{partition}}"),
-            Query(f"topk(5, {lag} > 0)", "{{partition}} {{topic}}: records"),
+            Query(waiting, "{{partition}}: records"),
         ]
         text = self._text("partition_standstill_seconds", "consumer_lag_records")
         return graph(
@@ -182,7 +188,7 @@ class Processor:
         queries = [Query(self._gauge("partition_owner_info", *labels))]
         text = self._text("partition_owner_info")
         title = "Who counts which partition?"
-        return table(title, text, queries, labels=labels, width=12, height=9, empty="nobody")
+        return table(title, text, queries, labels=labels, width=8, height=6, empty="nobody")
 
     # Is everything counted? -----------------------------------------------------------------------
 
@@ -208,8 +214,8 @@ class Processor:
 
     def _reasons(self) -> Panel:
         queries = [
-            Query(self._rate("rejected_total", "topic", "reason"), "{{topic}}: {{reason}}"),
-            Query(self._rate("dead_letters_total"), "dead letters"),
+            Query(self._rarely("rejected_total", "topic", "reason"), "{{topic}}: {{reason}}"),
+            Query(self._rarely("dead_letters_total"), "dead letters"),
         ]
         text = self._text("rejected_total", "dead_letters_total")
         right = on_the_right("^dead letters$", "cps", "dead letters")
@@ -223,10 +229,10 @@ class Processor:
             "cut_values_total": "values cut",
         }
         queries = [
-            Query(f"{self._rate(name, 'topic')} > 0", f"{{{{topic}}}}: {text}")
+            Query(f"{self._rarely(name, 'topic')} > 0", f"{{{{topic}}}}: {text}")
             for name, text in names.items()
         ]
-        capped = self._rate("label_values_capped_total", "dimension")
+        capped = self._rarely("label_values_capped_total", "dimension")
         queries.append(Query(f"{capped} > 0", "{{dimension}}: counted as other"))
         text = self._text(*names, "label_values_capped_total")
         return graph("What is left out, or counted as other?", text, "cps", queries)

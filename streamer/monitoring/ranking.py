@@ -36,7 +36,12 @@ def ranking(windowed: Windowed, page_url: str) -> dict[str, Any]:
             *_slates(windowed, "Do the best items come first?", "ndcg_ratio"),
             *_slates(windowed, "How far up is the first good item?", "mrr"),
             *_slates(windowed, "How many of the first $k are good?", "precision_ratio"),
-            *_slates(windowed, "Do the first $k hold a good item?", "hit_ratio"),
+            *windowed.split(
+                "Are there more clicks than positions explain?",
+                "coec_ratio",
+                "window_coec_expected_clicks",
+                note="1: as many as the items' positions let expect.",
+            ),
             *windowed.split(
                 "Do scores order each list?", "gauc_ratio", "window_gauc_slates", note=_MATURITY
             ),
@@ -81,7 +86,7 @@ def _slates(windowed: Windowed, title: str, name: str) -> list[Panel]:
 
 
 def _positions(windowed: Windowed) -> list[Panel]:
-    """Of all segments, by position; and what positions do not explain."""
+    """Of all segments, by position."""
     if not windowed.has("ctr_position_ratio"):
         return []
     few = 'position=~"[1-5]"'
@@ -93,12 +98,7 @@ def _positions(windowed: Windowed) -> list[Panel]:
                 "at {{position}}: impressions",
             )
         )
-    if windowed.has("coec_ratio"):
-        queries.append(Query(windowed.total("coec_ratio"), "clicks per expected click"))
-    overrides = [
-        on_the_right(": impressions$", NUMBER, "impressions"),
-        on_the_right("^clicks per expected click$", NUMBER, "clicks per expected click"),
-    ]
-    text = windowed.texts("ctr_position_ratio", "coec_ratio")
+    overrides = [on_the_right(": impressions$", NUMBER, "impressions")]
+    text = windowed.of("ctr_position_ratio").description
     title = "At which positions are the clicks?"
     return [graph(title, text, PERCENT, queries, overrides=overrides)]

@@ -10,6 +10,7 @@ from streamer.monitoring.panels import (
     Panel,
     Query,
     Step,
+    bands_of,
     graph,
     on_the_right,
     table,
@@ -37,7 +38,8 @@ def panels(windowed: Windowed) -> list[Panel]:
             "How wrong are the scores?",
             "calibration_ratio",
             "window_probability_impressions",
-            note="1 is right; above, scores promise more clicks than come.",
+            note="1 is right; above, scores promise more clicks than come. Provisional readings are"
+            " too high until the clicks of the newest impressions have come.",
             steps=_OFF,
         ),
         *_order(windowed),
@@ -65,12 +67,7 @@ def _order(windowed: Windowed) -> list[Panel]:
         Query(f"{value} - {error}", "AUC low"),
         Query(windowed.total("window_scored_impressions"), "impressions"),
     ]
-    hidden = {"legend": True, "tooltip": True, "viz": False}
-    overrides = [
-        Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden}),
-        Override("^AUC high$", {"custom.fillBelowTo": "AUC low", "custom.fillOpacity": 15}),
-        on_the_right("^impressions$", NUMBER, "impressions"),
-    ]
+    overrides = [*bands_of(["AUC"]), on_the_right("^impressions$", NUMBER, "impressions")]
     text = windowed.texts("auc_ratio", "auc_error_ratio")
     return [
         graph(
@@ -136,14 +133,10 @@ def _policies(windowed: Windowed) -> list[Panel]:
     )
     if windowed.has("ctr_ratio"):
         queries.append(Query(windowed.total("ctr_ratio"), "as it is"))
-    hidden = {"legend": True, "tooltip": True, "viz": False}
     overrides = [
-        Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden}),
+        *bands_of(policy.name for policy in windowed.settings.policies),
         on_the_right(": effective impressions$", NUMBER, "effective impressions"),
     ]
-    for policy in windowed.settings.policies:
-        fill = {"custom.fillBelowTo": f"{policy.name} low", "custom.fillOpacity": 15}
-        overrides.append(Override(f"^{policy.name} high$", fill))
     text = windowed.texts("snips_ratio", "effective_sample_size")
     title = "Would another policy get more clicks?"
     return [graph(title, text, PERCENT, queries, overrides=overrides)]

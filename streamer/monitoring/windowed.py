@@ -34,6 +34,8 @@ COLORS = ("text", "blue", "orange", "green", "purple")
 BANDS = len(COLORS) - 1
 """So many values have a band; more could not be told apart."""
 _OTHERS = BANDS + 1
+_UNKNOWN = "unknown"
+"""The value of what lacks the dimension: too little, mostly, for a line on the others' scale."""
 _NUMBER = "__number"
 """A label of the queries only."""
 _FIRST_MINUTES_MS = 300_000
@@ -44,6 +46,13 @@ _NARROWED = {
     "convention": 'convention=""',
 }
 """How labels beside the dimensions are narrowed to one value."""
+_COUNTED = {
+    "window_category_lists": "lists",
+    "window_coec_expected_clicks": "expected clicks",
+    "window_gauc_slates": "slates",
+    "window_probability_impressions": "scored impressions",
+}
+"""What a support counts, where its name does not say it."""
 _READING = (
     "Band: the 95 % interval, clustered by user; it is for one look at one line. Lines: 0 is all"
     f" together, 1 to {BANDS} are the first values of the dimension chosen above by name,"
@@ -85,7 +94,8 @@ class Windowed:
         found.append(one_of("by", "split by", self._dimensions))
         named = self.settings.dimensions[0].values
         for number in range(1, BANDS + 1):
-            others = "|".join(["all", *(f"$value_{before}" for before in range(1, number))])
+            before = (f"$value_{earlier}" for earlier in range(1, number))
+            others = "|".join(["all", _UNKNOWN, *before])
             where = f'{PREFIX}window_impressions{{{JOB}, $by!~"{others}"}}'
             begin = named[number - 1] if number <= len(named) else ""
             found.append(choice(f"value_{number}", where, begin, of="$by", hidden=True))
@@ -113,9 +123,12 @@ class Windowed:
         return over_exporters(self.selector(name, *rolled_up, *more, window=window), *by)
 
     def each(self, name: str, *more: str, window: str = "") -> str:
-        """All together, and each value of the dimension ``$by`` with the others rolled up."""
+        """All together, and each value of the dimension ``$by`` with the others rolled up;
+        nothing of what lacks the dimension."""
         window = window or 'window="$window"'
-        found = over_exporters(self.selector(name, *more, window=window), *self._dimensions)
+        known = [f'$by!="{_UNKNOWN}"'] if self._dimensions else []
+        selected = self.selector(name, *known, *more, window=window)
+        found = over_exporters(selected, *self._dimensions)
         if len(self._dimensions) < 2:
             return found
         whole = "vector(1)"
@@ -162,7 +175,7 @@ class Windowed:
             queries.append(Query(self.numbered(expr), f"{{{{{_NUMBER}}}}} {word}"))
         overrides = bands()
         if self.has(support):
-            counted = support.removeprefix("window_").replace("_", " ")
+            counted = _COUNTED.get(support) or support.removeprefix("window_")
             queries.append(
                 Query(self.numbered(self.each(support, *support_more)), self.legend(f": {counted}"))
             )

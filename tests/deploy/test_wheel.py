@@ -56,6 +56,10 @@ def test_it_runs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
     readings = json.loads(environment.run("streamer", "replay", str(log), "--json"))
     values = {(r["name"], *r["labels"].values()): r["value"] for r in readings["readings"]}
     assert values["streamer_accepted_total", "clicks"] == 1
+    environment.run("streamer", "dashboards", str(tmp_path))
+    environment.run("streamer", "rules", str(tmp_path))
+    assert (tmp_path / "dashboards" / "overview.json").exists()
+    assert "StreamerRecordsLost" in (tmp_path / "rules" / "streamer.yml").read_text()
     program = "import streamer._core as core; print(core.__file__)"
     path = Path(environment.run("python", "-P", "-c", program).strip())
     assert path.is_relative_to(environment.place)

@@ -211,7 +211,10 @@ def test_what_an_alert_tolerates_is_drawn_beside_the_change() -> None:
         {"name": "ctr", "drop": 0.05},
     ]
     page = boards(parse({"alerts": alerts, "dimensions": []}), PAGE)["overview"]
-    panel = titled(page, "How far is $alert from its baseline?")
+    panel = titled(page, "How close is $alert to firing?")
+    rise, fall = (t["expr"] for t in panel["targets"] if "_change_" in t["expr"])
+    assert ("alert_change_upper_ratio" in rise, 'alert=~"ctr"' in rise) == (True, True)
+    assert ("alert_change_lower_ratio" in fall, 'alert=~"up"' in fall) == (True, True)
     tolerated = panel["targets"][-1]
     assert tolerated["legendFormat"] == "tolerated"
     for value in ('vector(0.25), "alert", "up"', 'vector(-0.05), "alert", "ctr"'):
@@ -237,7 +240,10 @@ def test_what_the_settings_switch_off_has_no_panel() -> None:
     only = titles({"metrics": {"families": ["traffic"]}})
     assert "Are clicks falling?" in only["overview"]
     assert "How long do people look?" not in only["overview"]
-    assert only["ranking"] == {"At which positions are the clicks?"}
+    assert only["ranking"] == {
+        "At which positions are the clicks?",
+        "Are there more clicks than positions explain?",
+    }
     hidden = titles({"metrics": {"hide": ["ctr_*"]}})
     assert "Are clicks falling?" not in hidden["overview"]
 
@@ -308,10 +314,12 @@ def test_conventions_have_a_panel() -> None:
 
 
 def test_lines_are_split_numbered_and_folded_over_exporters(tmp_path: Path) -> None:
-    """Two exporters; of the dimensions one is split, and the other's rollup is shown."""
+    """Two exporters; of the dimensions one is split, and the other's rollup is shown,
+    without what lacks the dimension."""
     panel = titled(PAGES["overview"], "Are clicks falling?")
     segments = {("all", "all"): 0.5, ("A", "all"): 0.25, ("B", "all"): 0.75, ("all", "home"): 0.125,
-                ("A", "home"): 0.99}  # fmt: skip
+                ("A", "home"): 0.99, ("unknown", "all"): 0.98,
+                ("all", "unknown"): 0.97}  # fmt: skip
     given = [
         {
             "series": f'{PREFIX}ctr_ratio{{job="streamer", instance="{i}", window="5m",'

@@ -86,7 +86,7 @@ def draw(page: Any, data: Mapping[int, Data], path: Path, span: tuple[float, flo
     from and to."""
     mpl.use("Agg")
     high = max(p["gridPos"]["y"] + p["gridPos"]["h"] for p in page["panels"]) + 1
-    figure = Figure(figsize=(_WIDE, high * _UNIT), dpi=70)
+    figure = Figure(figsize=(_WIDE, high * _UNIT), dpi=90)
     figure.text(0.01, 1 - 0.6 / high, page["title"], fontsize=16, weight="bold", va="center")
     for panel in page["panels"]:
         at = panel["gridPos"]
@@ -113,6 +113,7 @@ def _graph(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
     """Lines, bands, thresholds, two axes and a legend with last values."""
     right = axes.twinx()
     units: dict[Axes, str] = {}
+    soft: set[Axes] = set()
     by_name = {line.name: line for line in data.lines}
     legend: list[tuple[str, str]] = []
     shades = iter(_PALETTE * 20)
@@ -136,11 +137,14 @@ def _graph(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
             )  # fmt: skip
             on.set_ylabel(its.get("custom.axisLabel", ""), fontsize=8)
         if "custom.axisSoftMin" in its:
-            on.set_ylim(bottom=min(its["custom.axisSoftMin"], on.get_ylim()[0]))
+            soft.add(on)
         if not its.get("custom.hideFrom", {}).get("legend"):
             last = next((v for v in reversed(line.values) if v == v), float("nan"))
             legend.append((f"{line.name}  {shown(last, units[on])}", color))
     _limits(axes, panel)
+    for on in soft:
+        least, most = on.get_ylim()
+        on.set_ylim(least if on.dataLim.y0 < 0 else 0.0, most)
     for on in (axes, right):
         unit = units.get(on, panel["fieldConfig"]["defaults"].get("unit", "short"))
         on.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: shown(value, unit)))
