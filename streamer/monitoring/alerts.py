@@ -20,6 +20,7 @@ from streamer.monitoring.panels import (
     on_the_right,
     over_exporters,
     table,
+    the_first,
 )
 from streamer.monitoring.series import NUMBER, PERCENT
 from streamer.monitoring.windowed import Windowed
@@ -83,7 +84,7 @@ def fired(*, width: int = 16) -> Panel:
 def statuses(windowed: Windowed) -> Panel:
     """A row for each watched segment."""
     labels = ("alert", *windowed.settings.dimension_names)
-    status = over_exporters(f"{PREFIX}alert_status{{{JOB}}}", *labels, "status")
+    status = the_first(f"{PREFIX}alert_status{{{JOB}}}", labels, "status")
     queries = [
         Query(
             f"{over_exporters(f'{PREFIX}{name}{{{JOB}}}', *labels)}"

@@ -23,6 +23,7 @@ from streamer.monitoring.panels import (
     on_the_right,
     over_exporters,
     table,
+    the_first,
     tiles,
 )
 from streamer.monitoring.series import NUMBER, PERCENT, Declared
@@ -81,7 +82,6 @@ class Experiments:
             since="now-24h",
             links=[
                 ("The exporter's page", page_url),
-                ("Last 90 days", "/d/streamer-experiments?from=now-90d&to=now"),
             ],
         )
 
@@ -99,7 +99,7 @@ class Experiments:
 
     def _verdicts(self) -> Panel:
         labels = ("metric", "arm")
-        verdict = self._of("verdict", _CHOSEN, *labels, "verdict")
+        verdict = the_first(f"{PREFIX}experiment_verdict{{{_CHOSEN}}}", labels, "verdict")
         anytime = f'{_CHOSEN}, interval="anytime"'
         joined = f" * on ({', '.join(labels)}) group_left (verdict) {verdict}"
         queries = [
@@ -109,8 +109,7 @@ class Experiments:
                 for name, column in _COLUMNS.items()
             ),
             Query(
-                f"{self._of('users', _CHOSEN, 'arm')}"
-                f" * on (arm) group_right () {self._of('verdict', _CHOSEN, *labels, 'verdict')}",
+                f"{self._of('users', _CHOSEN, 'arm')} * on (arm) group_right () {verdict}",
                 "users",
             ),
         ]

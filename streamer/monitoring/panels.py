@@ -47,6 +47,12 @@ def over_exporters(expr: str, *labels: str) -> str:
     return f"max by ({', '.join(labels)}) ({expr})" if labels else f"max({expr})"
 
 
+def the_first(expr: str, labels: Sequence[str], varying: str) -> str:
+    """One series for each set of ``labels``, with the label ``varying`` of one of them: exporters
+    that have read different commits may differ in it."""
+    return f"topk by ({', '.join(labels)}) (1, {over_exporters(expr, *labels, varying)})"
+
+
 def rate(name: str, matchers: str = JOB) -> str:
     """Growth per second of a counter."""
     return f"rate({name}{{{matchers}}}[$__rate_interval])"

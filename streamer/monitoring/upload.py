@@ -14,11 +14,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from streamer.errors import GrafanaError, UsageError
 
 _SECONDS = 30
+_FOLDERS = 1000
+"""So many are asked for, the most that Grafana gives."""
 _MAX_BYTES = 1 << 20
 _SHOWN_CHARS = 200
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -69,22 +71,24 @@ class Grafana:
             "overwrite": True,
         }
         found = self._ask("/api/dashboards/db", f"the dashboard {board['uid']}", body)
-        path = str((found or {}).get("url", f"/d/{board['uid']}"))
+        if not isinstance(found, dict) or "url" not in found:
+            raise GrafanaError(f"what answers is no Grafana: no url; at {self._place}")
         parts = urlsplit(self._url)
-        return f"{parts.scheme}://{parts.netloc}{path}"
+        return f"{parts.scheme}://{parts.netloc}{found['url']}"
 
     def _folder(self, title: str) -> str:
         """The uid of a folder, which is made where there is none."""
-        uid = re.sub(r"[^A-Za-z0-9_-]+", "-", title)[:40]
         what = f"the folder {title!r}"
-        if self._ask(f"/api/folders/{quote(uid)}", what, missing=True) is None:
-            self._ask("/api/folders", what, {"uid": uid, "title": title})
-        return uid
+        known = self._ask(f"/api/folders?limit={_FOLDERS}", what)
+        if isinstance(known, list):
+            for folder in known:
+                if isinstance(folder, dict) and folder.get("title") == title:
+                    return str(folder.get("uid"))
+        made = self._ask("/api/folders", what, {"title": title})
+        return str(made["uid"]) if isinstance(made, dict) and "uid" in made else ""
 
-    def _ask(
-        self, path: str, what: str, body: object = None, *, missing: bool = False
-    ) -> dict[str, Any] | None:
-        """What it answers; None where there is nothing and that may be."""
+    def _ask(self, path: str, what: str, body: object = None) -> Any:
+        """The document that it answers; ``what``: what is asked for, for messages."""
         headers = {
             "Authorization": f"Bearer {self._token}",
             "Content-Type": "application/json",
@@ -96,23 +100,17 @@ class Grafana:
             with self._opener.open(request, timeout=_SECONDS) as answer:
                 text = answer.read(_MAX_BYTES)
         except urllib.error.HTTPError as error:
-            said = _message(error)
-            if error.code == http.client.NOT_FOUND and missing and said:
-                return None
-            raise GrafanaError(self._refused(error, what, said)) from None
+            raise GrafanaError(self._refused(error, what)) from None
         except (OSError, http.client.HTTPException) as error:
             reason = getattr(error, "reason", None) or error
             raise GrafanaError(f"cannot reach Grafana: {reason}; at {self._place}") from None
         try:
-            found = json.loads(text)
+            return json.loads(text)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise GrafanaError(f"what answers is no Grafana: not JSON; at {self._place}")
-        return found
+            raise GrafanaError(f"what answers is no Grafana: not JSON; at {self._place}") from None
 
-    def _refused(self, error: urllib.error.HTTPError, what: str, said: str) -> str:
-        hint = _HINTS.get(error.code, "")
+    def _refused(self, error: urllib.error.HTTPError, what: str) -> str:
+        said, hint = _message(error), _HINTS.get(error.code, "")
         if 300 <= error.code < 400:
             hint = "it sends us elsewhere: give the address it redirects to"
         parts = [part for part in (said and f"({said})", hint and f": {hint}") if part]

@@ -136,21 +136,24 @@ def test_dashboards_are_uploaded_and_replaced(
     assert main(upload(grafana)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"overview: {grafana.url}/d/streamer-overview/streamer-overview"
-    assert grafana.folders == {"streamer": "streamer"}
+    ((uid, title),) = grafana.folders.items()
+    assert title == "streamer"
     assert list(grafana.dashboards) == [
         f"streamer-{n}" for n in ("overview", "ranking", "processor")
     ]
     for body in grafana.dashboards.values():
         assert (body["overwrite"], body["folderUid"], body["dashboard"]["id"]) == (
-            True, "streamer", None,
+            True, uid, None,
         )  # fmt: skip
     assert main(upload(grafana)) == 0
     assert len([1 for call in grafana.asked if call == ("POST", "/api/folders")]) == 1
 
 
 def test_the_folder_can_be_chosen(grafana: FakeGrafana) -> None:
+    grafana.folders["mine"] = "Ranking team"
     assert main(upload(grafana, "--folder", "Ranking team")) == 0
-    assert grafana.folders == {"Ranking-team": "Ranking team"}
+    assert grafana.folders == {"mine": "Ranking team"}
+    assert {body["folderUid"] for body in grafana.dashboards.values()} == {"mine"}
 
 
 def test_a_token_that_grafana_does_not_know(

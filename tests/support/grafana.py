@@ -47,14 +47,12 @@ class FakeGrafana:
             return 401, {"message": "Invalid API key"}
         if method == "POST" and token == VIEWER:
             return 403, {"message": "You'll need additional permissions to perform this action."}
-        if path.startswith("/api/folders/"):
-            uid = path.rpartition("/")[2]
-            if uid not in self.folders:
-                return 404, {"message": "folder not found", "status": "not-found"}
-            return 200, {"uid": uid, "title": self.folders[uid]}
+        if method == "GET" and path.startswith("/api/folders?limit="):
+            return 200, [{"uid": uid, "title": title} for uid, title in self.folders.items()]
         if path == "/api/folders":
-            self.folders[body["uid"]] = body["title"]
-            return 200, body
+            uid = f"nErXDvCkz{len(self.folders)}"
+            self.folders[uid] = body["title"]
+            return 200, {"uid": uid, "title": body["title"]}
         if path == "/api/dashboards/db":
             return self._saved(body)
         return 404, {"message": "Not found"}
