@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 NOTE = "# Written by streamer; do not edit.\n"
-_PLAIN = re.compile(r"[A-Za-z_/][\w/.-]*")
+_PLAIN = re.compile(r"[A-Za-z_/][\w/.-]*|\d+(?:ms|[smhd])")
+"""Words, paths and durations."""
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf"})
 """Texts that YAML 1.1 takes for something else."""
 
@@ -15,10 +16,11 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n",
 def document(value: Mapping[str, object]) -> str:
     r"""The text of a file.
 
-    >>> print(document({"a": [{"b": "1"}, {"c": True, "d": {}}]}), end="")
+    >>> print(document({"a": [{"b": "1", "for": "10m"}, {"c": True, "d": {}}]}), end="")
     # Written by streamer; do not edit.
     a:
       - b: "1"
+        for: 10m
       - c: true
         d: {}
     """

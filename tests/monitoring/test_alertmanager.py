@@ -33,7 +33,7 @@ def amtool(*words: str) -> str:
 
 
 def test_the_example_is_valid() -> None:
-    assert "4 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.yml"))
+    assert "4 inhibit rules" in amtool("check-config", str(FOLDER / "alertmanager.example.yml"))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_the_example_is_valid() -> None:
     ],
 )
 def test_who_is_notified(labels: str, receiver: str) -> None:
-    config = f"--config.file={FOLDER / 'alertmanager.yml'}"
+    config = f"--config.file={FOLDER / 'alertmanager.example.yml'}"
     assert amtool("config", "routes", "test", config, *labels.split()).strip() == receiver
 
 
@@ -138,7 +138,7 @@ def test_a_regression_and_its_end_are_sent_with_all_that_is_known(quiet: Deliver
         "summary": "ctr_ratio fell by more than 20%: variant A, surface home",
         "description": "ctr_ratio over 1h is 0.0275, the baseline 0.0475: a change of -42.11%,"
         " between -45.02% and -35.11%, where 20% is tolerated. Support: 15.2k, usually 16k.",
-        "runbook_url": "docs/operations.md#streamermetricregression",
+        "runbook_url": "http://localhost:8080/operations.html#streamermetricregression",
         "dashboard": "http://localhost:8000/?alert=ctr#explain",
     }
     summary = alerts[EVERYTHING]["annotations"]["summary"]
