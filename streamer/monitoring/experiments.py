@@ -41,6 +41,7 @@ _COLORS: Mapping[str, str] = {
     Outcome.INVALID: RED,
 }
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
+_NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))
 _ANYTIME = "The band holds at every look: act on it as soon as it excludes 0."
 _FIXED = (
     "The band holds for one look at an end date set in advance. Looked at repeatedly it excludes 0"
@@ -170,6 +171,7 @@ class Experiments:
             f"{self._text('lift_ratio')}\n\n{note}",
             PERCENT,
             self._banded(names, interval),
+            steps=_NO_DIFFERENCE,
             overrides=self._bands(),
         )
 
@@ -181,7 +183,7 @@ class Experiments:
         )
         queries = self._banded(names, "anytime")
         title = "How large is the difference to the control?"
-        return graph(title, text, NUMBER, queries, overrides=self._bands())
+        return graph(title, text, NUMBER, queries, steps=_NO_DIFFERENCE, overrides=self._bands())
 
     def _values(self) -> Panel:
         queries = [
