@@ -42,7 +42,10 @@ def keep(folder: Path, files: Mapping[str, str], *, is_check: bool) -> int:
     stale = [name for name, text in files.items() if _read(folder / name) != text]
     if is_check:
         for name in stale:
-            print(f"streamer: {folder / name} is not current: write it again", file=sys.stderr)
+            print(
+                f"streamer: {folder / name} is not current: run this without --check",
+                file=sys.stderr,
+            )
         return int(bool(stale))
     for name in stale:
         path = folder / name

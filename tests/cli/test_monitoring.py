@@ -198,6 +198,15 @@ def test_a_redirect_gets_no_token(grafana: FakeGrafana, capsys: pytest.CaptureFi
         assert other.asked == []
 
 
+def test_no_proxy_sees_the_token_for_this_machine(
+    grafana: FakeGrafana, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://{HOST}:{free_port()}")
+    monkeypatch.setenv("no_proxy", "")
+    assert main(upload(grafana)) == 0
+    assert len(grafana.dashboards) == 3
+
+
 def test_nobody_answers(capsys: pytest.CaptureFixture[str]) -> None:
     place = f"{HOST}:{free_port()}"
     line = failed(capsys, 1, *upload(f"http://{place}"))
