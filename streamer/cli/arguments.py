@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from streamer import __version__
+from streamer.cli.values import count, date, hash_key, partition, port, positive, share
 from streamer.errors import UsageError
-from streamer.ingest.hash_key import FIXED_KEY, HashKey, parse_key
+from streamer.ingest.hash_key import FIXED_KEY
 from streamer.settings.nearest import nearest
 
 _FILES = "NDJSON, .csv or .tsv, all also .gz and .zst; .parquet; - is standard input (NDJSON)"
@@ -25,59 +25,6 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of exiting."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
-
-
-def positive(text: str) -> float:
-    """A number above 0."""
-    number = float(text)
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def share(text: str) -> float:
-    """A share between 0 and 1, as ``0.02`` or ``2%``."""
-    number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share like 0.02 or 2%")
-    return number
-
-
-def count(text: str) -> int:
-    """A whole number above 0."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def port(text: str) -> int:
-    """A port; 0 takes a free one."""
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port (0 to 65535)")
-    return int(text)
-
-
-def partition(text: str) -> int:
-    """A partition number."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a partition number")
-    return int(text)
-
-
-def hash_key(text: str) -> HashKey:
-    """32 hexadecimal digits; they are a secret, so the message does not repeat them."""
-    try:
-        return parse_key(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}; this has {len(text)} characters") from None
-
-
-def date(text: str) -> datetime.date:
-    """A day, as ``2026-11-02``."""
-    try:
-        return datetime.date.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a day like 2026-11-02") from None
 
 
 def parser() -> Parser:

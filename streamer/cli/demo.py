@@ -34,6 +34,8 @@ from streamer.cli.run import worker_command, worker_environment
 from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.query.experiments import stored_experiments
+from streamer.query.numbering import ALL
 from streamer.query.readings import Readout
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
@@ -44,6 +46,7 @@ from streamer.sources import open_bandit
 from streamer.sources.moved import Event, Leg, replay
 from streamer.sources.story import SURFACE, planted
 from streamer.state.redis.store import RedisStore
+from streamer.stats.alerting.baseline import Status
 from streamer.testing.embedded import EmbeddedBroker, EmbeddedRedis, create_topics
 from streamer.worker import garbage_collector
 
@@ -263,7 +266,7 @@ async def _show(exporter: Exporter, stop: asyncio.Event, traffic: asyncio.Task[N
                 print(line_of(result), flush=True)
     result = await exporter.read()
     console.print(table_of(result))
-    for note in notes_of(result):
+    for note in (*notes_of(result), *findings_of(exporter, result)):
         console.print(note, highlight=False)
 
 
@@ -336,6 +339,19 @@ def notes_of(result: Readout) -> Iterator[str]:
             f"24h, retrieval tests: hit@10 {_percent(hit)}, NDCG@10 {_percent(ndcg)},"
             f" index recall {_percent(recall)}"
         )
+
+
+def findings_of(exporter: Exporter, result: Readout) -> Iterator[str]:
+    """What the experiments recommend, and what the alert found."""
+    measures = exporter.catalogue.experiment_measures
+    stored = stored_experiments(exporter.settings, measures, exporter.reader.views)
+    for name, experiment in stored.items():
+        if (advice := experiment.read().recommendation) is not None:
+            yield f"experiment {name}: {advice.words}"
+    for entry in result.watched:
+        if entry.change.status == Status.DROPPED:
+            values = [value for value in entry.segment if value != ALL]
+            yield f"alert {entry.alert.name}, {', '.join(values)}: {entry.change.reason}"
 
 
 def line_of(result: Readout) -> str:

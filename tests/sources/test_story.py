@@ -86,6 +86,11 @@ def test_the_story_is_told_at_every_hour(hour: int, monkeypatch: pytest.MonkeyPa
     assert outcomes["ranker", "dwell_mean_seconds"] == Outcome.NO_HARM
     assert outcomes["policies", "ctr_ratio"] == Outcome.KEEP_RUNNING
     assert outcomes["layout", "ctr_ratio"] == Outcome.INVALID
+    advice = {name: experiment.read().recommendation for name, experiment in stored.items()}
+    said_of = {name: each.words for name, each in advice.items() if each is not None}
+    assert said_of["ranker"] == "ship new"
+    assert said_of["layout"] == "do not trust: split"
+    assert said_of["policies"].startswith("keep running")
     at_ms = max(view.header.stream_ms for view in views)
     entries = watched(settings, catalogue.alert_measures, views, at_ms)
     said = {entry.segment: entry.change.status for entry in entries}

@@ -2,7 +2,7 @@
 
 import { scaleOf } from "./bar.js";
 import { comparison } from "./comparison.js";
-import { element, freshId, keep, setNote, setText, textView } from "./dom.js";
+import { element, freshId, keep, setAttribute, setNote, setText, textView } from "./dom.js";
 import * as format from "./format.js";
 
 /** What links to one experiment end with. */
@@ -17,6 +17,7 @@ export function card({ name }) {
   const link = element("a", { href: hashOf(name) }, name);
   const parts = {
     who: element("p", { class: "who" }),
+    advice: adviceView(),
     arms: element("dl", { class: "arms" }),
     split: element("p", { class: "split" }),
     warnings: element("ul", { class: "warnings" }),
@@ -25,7 +26,7 @@ export function card({ name }) {
   };
   root.append(
     element("header", {}, element("h3", { id }, link), parts.who),
-    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
+    ...[parts.advice.root, parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
   );
   let last = "";
   return {
@@ -42,8 +43,30 @@ export function card({ name }) {
   };
 }
 
+const KINDS = {
+  ship: "good",
+  "stop: harm": "bad",
+  "do not trust: split": "bad",
+};
+
+/** What to do, in two words, and why. */
+function adviceView() {
+  const [words, reason] = [element("strong", { class: "verdict" }), element("span")];
+  const root = element("p", { class: "advice", hidden: "" }, words, " ", reason);
+  return {
+    root,
+    update(advice) {
+      root.hidden = !advice;
+      setText(words, advice ? format.capital(advice.words) : "");
+      setAttribute(words, "data-kind", KINDS[advice?.action] ?? "open");
+      setText(reason, advice?.reason ?? "");
+    },
+  };
+}
+
 function fill(parts, found) {
   setText(parts.who, who(found));
+  parts.advice.update(found.recommendation);
   keep(parts.arms, armsOf(found), (arm) => arm.name, armView);
   setNote(parts.split, splitWords(found));
   parts.split.classList.toggle("wrong", isWrong(found));

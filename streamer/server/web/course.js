@@ -71,7 +71,7 @@ async function historyOf(query, signal) {
     return await get(`api/history?${query}`, signal);
   } catch (failure) {
     if (failure instanceof Failure && [400, 404].includes(failure.status)) {
-      return { error: capital(`${failure.message}.`), lines: [] };
+      return { error: format.capital(`${failure.message}.`), lines: [] };
     }
     throw failure;
   }
@@ -122,8 +122,4 @@ function rowView({ texts }) {
   const cells = texts.map((_, i) => element(i ? "td" : "th", i ? { class: "number" } : { scope: "row" }));
   const root = element("tr", {}, ...cells);
   return { root, update: (row) => row.texts.forEach((text, i) => setText(cells[i], text)) };
-}
-
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

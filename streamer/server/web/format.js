@@ -169,3 +169,8 @@ function signed(text) {
 export function writer(form) {
   return { percent, seconds }[form] ?? number;
 }
+
+/** A text that begins a sentence. */
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

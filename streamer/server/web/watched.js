@@ -13,7 +13,7 @@ const URGENT = [
 
 const COLUMNS = [
   { title: "Alert", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
-  { title: "Status", isText: true, texts: (w) => [capital(w.status), w.reason], kind: kindOf },
+  { title: "Status", isText: true, texts: (w) => [format.capital(w.status), w.reason], kind: kindOf },
   { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
   { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
@@ -106,11 +106,7 @@ function verdict(said) {
   if (!said) {
     return ["–", "switched off"];
   }
-  return [capital(said.status), said.reason];
-}
-
-function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  return [format.capital(said.status), said.reason];
 }
 
 function shown({ form }, value) {

@@ -235,8 +235,8 @@ def test_a_broken_split_is_said_first(page: Browser, documents: Documents) -> No
     documents.documents[f"/api/experiments/{ODD}"] = 200, experiment([pair])
     open_page(page, documents)
     assert "Users are not split as planned" in page.text(".split.wrong")
-    assert page.text(".verdict") == "Invalid: traffic split"
-    assert page.run("return document.querySelector('.verdict').dataset.kind") == "warn"
+    assert page.text(".comparison .verdict") == "Invalid: traffic split"
+    assert page.run("return document.querySelector('.comparison .verdict').dataset.kind") == "warn"
 
 
 def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: Documents) -> None:

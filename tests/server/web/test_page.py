@@ -283,6 +283,12 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
         assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
 
 
+def test_the_recommendation_stands_first(shown: Browser, site: Site) -> None:
+    advice = site.get("/api/experiments/ranker")["recommendation"]
+    words = advice["words"][:1].upper() + advice["words"][1:]
+    assert shown.text(".card .advice") == f"{words} {advice['reason']}"
+
+
 def test_a_chart_has_a_point_for_each_day(shown: Browser, site: Site) -> None:
     page = shown
     found = site.get("/api/experiments/ranker")
