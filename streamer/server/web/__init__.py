@@ -7,11 +7,14 @@ modules ask the JSON API of the same exporter.
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 from collections.abc import Awaitable, Callable
 from importlib.resources import files
 
 from aiohttp import ETag, web
+
+from streamer.server.scrape import accepts_gzip
 
 TYPES = {".css": "text/css", ".html": "text/html", ".js": "text/javascript"}
 """Kinds of files that are served, by suffix."""
@@ -33,6 +36,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
+    "Vary": "Accept-Encoding",
     "Cache-Control": "no-cache",  # asked for again each time; 304 where it is the same
 }
 
@@ -71,15 +75,20 @@ def _suffix(name: str) -> str:
 
 
 def _handler(body: bytes, content_type: str) -> Handler:
-    tag = hashlib.sha256(body).hexdigest()[:32]
+    tag, packed = hashlib.sha256(body).hexdigest()[:32], gzip.compress(body, mtime=0)
 
     async def serve(request: web.Request) -> web.Response:
         known = request.if_none_match or ()
         if any(each.value in (tag, "*") for each in known):
             answer = web.Response(status=304, headers=HEADERS)
         else:
+            is_gzip = accepts_gzip(request)
+            headers = HEADERS | ({"Content-Encoding": "gzip"} if is_gzip else {})
             answer = web.Response(
-                body=body, content_type=content_type, charset="utf-8", headers=HEADERS
+                body=packed if is_gzip else body,
+                content_type=content_type,
+                charset="utf-8",
+                headers=headers,
             )
         answer.etag = ETag(tag)
         return answer

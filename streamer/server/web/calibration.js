@@ -9,6 +9,8 @@ const [OBSERVED, PREDICTED, IMPRESSIONS] = [
   "calibration_predicted_ratio",
   "window_calibration_impressions",
 ].map((name) => PREFIX + name);
+/** The metrics that the curve is drawn from. */
+export const CALIBRATION = [OBSERVED, PREDICTED, IMPRESSIONS];
 const MATURITY = "provisional";
 const SIZE = 260;
 const EDGE = 44;
@@ -50,7 +52,7 @@ export class Calibration {
 }
 
 /** The bins that have impressions, by ascending score. */
-function binsOf(segment) {
+export function binsOf(segment) {
   const found = segment.readings.filter(
     ({ name, labels }) => name === OBSERVED && labels.maturity === MATURITY,
   );
@@ -65,7 +67,8 @@ function binsOf(segment) {
     .sort((a, b) => Number(a.bin) - Number(b.bin));
 }
 
-function rowView({ bin }) {
+/** The view of a bin as a row of a table. */
+export function rowView({ bin }) {
   const cells = [0, 1, 2].map(() => element("td", { class: "number" }));
   const head = element("th", { scope: "row" }, `up to ${bin}`);
   return {
@@ -78,7 +81,7 @@ function rowView({ bin }) {
 }
 
 /** On the diagonal the scores are right; below it they promise too much. The table has its numbers. */
-function curve(bins) {
+export function curve(bins) {
   const most = Math.max(...bins.flatMap(({ predicted, observed }) => [predicted, observed]), 1e-9);
   const length = SIZE - 2 * EDGE;
   const x = (share) => EDGE + (share / most) * length;

@@ -5,6 +5,7 @@ import { fillTable } from "./cells.js";
 import { chosen, remember } from "./choice.js";
 import { PREFIX } from "./columns.js";
 import { Course } from "./course.js";
+import { showCurve } from "./curves.js";
 import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
 import * as format from "./format.js";
@@ -53,6 +54,7 @@ export class MetricPage {
     const labels = this.#showLabels(readings, about);
     const where = this.#showControls(windows, window, dimensions, split);
     this.#showSplits(readings, dimensions, about, labels, window);
+    await showCurve(about, window, dimensions, signal);
     const { alerts } = await get("api/alerts", signal);
     showAlerts(alerts.filter((each) => each.metric.replace(/[@.].*/, "") === bare(about.name)));
     const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels });

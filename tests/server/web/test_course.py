@@ -122,6 +122,26 @@ def test_a_metric_has_a_page_of_its_own(page: Browser, site: Site) -> None:
     assert page.complaints() == []
 
 
+def test_click_rates_have_a_curve_by_position(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?metric=ctr_ratio&window=24h")
+    page.until(lambda: page.is_shown("#metric-curve tbody tr"), "the curve")
+    asked = "/api/readings?name=ctr_position_ratio&window=24h&variant=all&surface=all"
+    found = {r["labels"]["position"]: r["value"] for r in site.get(asked)["readings"]}
+    rows = page.run(
+        "return [...document.querySelectorAll('#metric-curve tbody tr')].map("
+        "(row) => [row.cells[0].innerText.trim(), row.cells[2].querySelector('.value').innerText])"
+    )
+    assert dict(rows) == {position: percent(value) for position, value in found.items()}
+
+
+def test_metrics_of_scores_have_the_calibration_curve(page: Browser, site: Site) -> None:
+    page.open(f"{site.url}/?metric=log_loss&window=24h")
+    page.until(lambda: page.is_shown("#metric-curve tbody tr"), "the curve")
+    assert "Predicted and observed clicks by score" in page.text("#metric-curve caption")
+    assert page.run("return document.querySelectorAll('#metric-curve .curve').length") == 1
+    assert page.complaints() == []
+
+
 def test_labels_of_a_metric_can_be_chosen(page: Browser, site: Site) -> None:
     page.open(f"{site.url}/?metric=ndcg_ratio&k=5")
     page.until(lambda: has_lines(page, "#metric-course"), "its course")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import re
 import urllib.error
 import urllib.request
@@ -57,6 +58,16 @@ def test_every_file_comes_with_its_policy(served: Documents, name: str) -> None:
     again, headers, text = fetch(served.url + path_of(name), **{"If-None-Match": headers["ETag"]})
     assert (again, text) == (304, "")
     assert "Content-Security-Policy" in headers
+
+
+def test_files_come_compressed_where_that_is_understood(served: Documents) -> None:
+    asked = urllib.request.Request(served.url, headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(asked, timeout=10) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        body = answer.read()
+    assert gzip.decompress(body).decode() == FILES["index.html"]
+    assert len(body) < len(FILES["index.html"]) / 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,95 @@
+// The curve that belongs to a metric: of click rates by position, of scores by what happened.
+
+import { get } from "./api.js";
+import { CALIBRATION, binsOf, curve, rowView as binView } from "./calibration.js";
+import { fillTable } from "./cells.js";
+import { PREFIX } from "./columns.js";
+import { byId, element, keep, setAttribute, setText, shape } from "./dom.js";
+import * as format from "./format.js";
+import { queryOf, segmentsOf } from "./segments.js";
+
+const POSITIONS = `${PREFIX}ctr_position_ratio`;
+const IMPRESSIONS = `${PREFIX}window_position_impressions`;
+const BY_POSITION = new Set(["ctr_ratio", "ctr_position_ratio", "coec_ratio"].map((name) => PREFIX + name));
+const OF_SCORES = ["calibration", "scores"];
+const [WIDTH, HEIGHT] = [160, 12];
+
+/** Show the curve of a metric in a window below #metric-curve; nothing where it has none. */
+export async function showCurve(about, window, dimensions, signal) {
+  const root = byId("metric-curve");
+  const names = namesOf(about);
+  const query = new URLSearchParams(queryOf(window, [], dimensions));
+  names.forEach((name) => query.append("name", name));
+  const { readings } = names.length ? await get(`api/readings?${query}`, signal) : { readings: [] };
+  root.hidden = !readings.length;
+  if (!readings.length) {
+    return;
+  }
+  if (names[0] === POSITIONS) {
+    showPositions(root, readings, window);
+  } else {
+    showBins(root, readings, dimensions, window);
+  }
+}
+
+function namesOf({ name, family }) {
+  if (BY_POSITION.has(name)) {
+    return [POSITIONS, IMPRESSIONS];
+  }
+  return OF_SCORES.includes(family) ? CALIBRATION : [];
+}
+
+function showPositions(root, readings, window) {
+  const of = (name) => new Map(readings.filter((r) => r.name === name).map((r) => [r.labels.position, r.value]));
+  const [rates, shown] = [of(POSITIONS), of(IMPRESSIONS)];
+  const most = Math.max(...rates.values(), 1e-9);
+  const rows = [...rates].map(([position, rate]) => ({ position, rate, shown: shown.get(position) ?? 0, most }));
+  rows.sort((a, b) => Number(a.position) - Number(b.position));
+  const table = tableOf(root, "stacked detailed");
+  const caption = `Click-through rate by position, the last ${window}`;
+  fillTable(table, caption, COLUMNS, rows, (row) => row.position);
+}
+
+const COLUMNS = [
+  { title: "Position", isText: true, texts: (row) => [row.position] },
+  { title: "Impressions", texts: (row) => [format.count(row.shown)] },
+  { title: "Click-through rate", texts: (row) => [format.percent(row.rate)], extra: rateBar },
+];
+
+/** A bar as long as the rate; the number beside it says the same. */
+function rateBar() {
+  const rect = shape("rect", { x: 0, y: 1, height: HEIGHT - 2 });
+  const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, width: WIDTH, height: HEIGHT };
+  const root = shape("svg", { class: "part", "aria-hidden": "true", ...box }, rect);
+  return { root, update: (row) => setAttribute(rect, "width", String((row.rate / row.most) * WIDTH)) };
+}
+
+function showBins(root, readings, dimensions, window) {
+  const [segment] = segmentsOf(readings, [], dimensions).segments;
+  const bins = segment ? binsOf(segment) : [];
+  root.hidden = !bins.length;
+  const table = tableOf(root, "plain");
+  const head = ["Score", "Predicted", "Observed", "Impressions"];
+  keep(table.tHead.rows[0], head, (text) => text, headerView);
+  setText(table.caption, `Predicted and observed clicks by score, the last ${window}`);
+  keep(table.tBodies[0], bins, ({ bin }) => bin, binView);
+  if (bins.length) {
+    root.querySelector(".chart").replaceChildren(curve(bins));
+  }
+}
+
+function headerView(text) {
+  const kind = text === "Score" ? "" : "number";
+  return { root: element("th", { scope: "col", class: kind }, text), update() {} };
+}
+
+/** The table of the curve, made once, below a place for its drawing. */
+function tableOf(root, kind) {
+  if (!root.querySelector("table")) {
+    const table = element("table", { class: kind, role: "table" });
+    const head = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }));
+    table.append(element("caption"), head, element("tbody", { role: "rowgroup" }));
+    root.append(element("div", { class: "chart" }), table);
+  }
+  return root.querySelector("table");
+}
