@@ -6,6 +6,15 @@ import { Timeline, moment, reading } from "./timeline.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
+export const CLICKS = "streamer_window_clicks";
+const POINTS = [60, 30, 20, 12, 6];
+const CLICKS_A_POINT = 10;
+
+/** As many points as so many clicks of a line can bear. */
+export function pointsFor(clicks) {
+  return POINTS.find((points) => clicks / points >= CLICKS_A_POINT) ?? POINTS.at(-1);
+}
+
 /** Shows what /api/history says below `parent`. */
 export class Course {
   #timeline = new Timeline();

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { Calibration } from "./calibration.js";
 import { chosen, remember } from "./choice.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
-import { Course } from "./course.js";
+import { CLICKS, Course, pointsFor } from "./course.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
 import { MoreMetrics } from "./more.js";
@@ -13,8 +13,6 @@ import { showTable } from "./table.js";
 
 const TOGETHER = "-";
 const COURSE_MS = 15_000; // like alerts: a course moves by a sixtieth of its window
-const POINTS = [60, 30, 20, 12, 6];
-const CLICKS_A_POINT = 10;
 const PLAIN = COLUMNS.find((column) => column.name === `${PREFIX}ctr_ratio`);
 
 /** The section of live windows. `onChange` is called when another window or split is chosen. */
@@ -128,7 +126,7 @@ export class LiveWindows {
     const link = byId("course-link");
     setAttribute(link, "href", hrefOf(column.name, column.labels, { window, split: split.value, ...where }));
     const query = new URLSearchParams({ name: column.name, window, ...where, ...column.labels });
-    query.set("points", pointsFor(found.segments));
+    query.set("points", pointsFor(clicksOf(found.segments)));
     const dimension = split.dimensions.at(0);
     if (dimension !== undefined) {
       query.set("split", dimension);
@@ -138,11 +136,10 @@ export class LiveWindows {
   }
 }
 
-/** As many points as the clicks of a middling segment can bear: some ten in each. */
-function pointsFor(segments) {
-  const clicks = segments.map((s) => s.value(`${PREFIX}window_clicks`) ?? 0).sort((a, b) => a - b);
-  const middle = clicks[Math.floor(clicks.length / 2)] ?? 0;
-  return POINTS.find((points) => middle / points >= CLICKS_A_POINT) ?? POINTS.at(-1);
+/** The clicks of a middling segment. */
+function clicksOf(segments) {
+  const clicks = segments.map((s) => s.value(CLICKS) ?? 0).sort((a, b) => a - b);
+  return clicks[Math.floor(clicks.length / 2)] ?? 0;
 }
 
 /** A filter, with "" where it is none: it leaves the address. */

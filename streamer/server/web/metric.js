@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { fillTable } from "./cells.js";
 import { chosen, remember } from "./choice.js";
 import { PREFIX } from "./columns.js";
-import { Course } from "./course.js";
+import { CLICKS, Course, pointsFor } from "./course.js";
 import { showCurve } from "./curves.js";
 import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
@@ -48,7 +48,8 @@ export class MetricPage {
     const split = dimensions.includes(this.#wanted.split) ? this.#wanted.split : undefined;
     setNote(byId("metric-missing"), this.#missing(windows, dimensions));
     const names = ["", "_lower", "_upper"].map((end) => endOf(about.name, end));
-    const query = new URLSearchParams([["window", window], ...names.map((name) => ["name", name])]);
+    const asks = [...names, CLICKS].map((name) => ["name", name]);
+    const query = new URLSearchParams([["window", window], ...asks]);
     const { readings } = await get(`api/readings?${query}`, signal);
     await this.#filters.learn(window, dimensions, signal);
     const labels = this.#showLabels(readings, about);
@@ -61,6 +62,7 @@ export class MetricPage {
     if (split) {
       asked.set("split", split);
     }
+    asked.set("points", pointsFor(clicksOf(readings, dimensions, split)));
     await this.#course.refresh(asked, split, alerts, signal);
     byId("metric").classList.remove("old");
   }
@@ -130,6 +132,16 @@ export class MetricPage {
     }));
     keep(byId("metric-splits"), items.filter(({ rows }) => rows.length), (item) => item.dimension, splitView);
   }
+}
+
+/** The clicks of a middling line. */
+function clicksOf(readings, dimensions, split) {
+  const others = dimensions.filter((name) => name !== split);
+  const isLine = ({ labels }) => others.every((name) => labels[name] === ROLLUP);
+  const found = readings.filter((reading) => reading.name === CLICKS && isLine(reading));
+  const lines = found.filter(({ labels }) => split === undefined || labels[split] !== ROLLUP);
+  const clicks = lines.map((reading) => reading.value).sort((a, b) => a - b);
+  return clicks[Math.floor(clicks.length / 2)] ?? 0;
 }
 
 /** The values of a metric by one dimension, all others together, the largest first. */
