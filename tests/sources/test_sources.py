@@ -395,7 +395,11 @@ def test_impossible_traffic_is_refused() -> None:
     ("name", "data", "said"),
     [
         ("a.ndjson", b"PK\x03\x04rest", "it is a zip archive: unpack it"),
-        ("a.ndjson", gzip.compress(b"{}\n"), "compressed with gzip: end its name with .gz"),
+        (
+            "a.ndjson",
+            gzip.compress(b"{}\n", mtime=0),
+            "compressed with gzip: end its name with .gz",
+        ),
         ("a.csv", b"PAR1\x15\x04", "it is a Parquet file: end its name with .parquet"),
         ("a.json", b'[{"type":"click"}]', "it is one JSON array: write one object a line"),
         ("a.json", b'[\n  {"type":"click"}\n]', "it is one JSON array"),

@@ -60,9 +60,10 @@ function fill(parts, { found, metric, pair, lift }) {
   setText(parts.arms, valueWords(found, metric, pair));
 }
 
-function ruleWords({ name, direction, margin }) {
-  const allowed = margin === null ? "" : `, harm up to ${format.share(margin)} is tolerated`;
-  return `${name}: ${direction} is better${allowed}`;
+function ruleWords({ name, role, direction, margin, margin_absolute: absolute }) {
+  const limits = [margin === null ? "" : format.share(margin), absolute ? format.exact(absolute) : ""];
+  const allowed = limits.filter(Boolean).map((limit) => `, harm up to ${limit} is tolerated`);
+  return `${name}${role ? ` (${role})` : ""}: ${direction} is better${allowed.join("")}`;
 }
 
 function rangeWords({ anytime, reason }, write) {

@@ -230,6 +230,14 @@ def test_notes_of_an_experiment(shown: Browser, more: dict[str, Any], wanted: st
     assert wanted in shown.run_with("card.js", body, document)
 
 
+def test_the_rule_of_a_metric_is_said(shown: Browser) -> None:
+    document = experiment([comparison("B", estimate(0.1, 0.05, 0.15))])
+    document["metrics"][0] |= {"role": "guardrail", "margin_absolute": 0.25}
+    body = "const view = it.card(given[0]); view.show(given[0]); return view.root.textContent"
+    wanted = "ctr_ratio (guardrail): higher is better, harm up to 0.25 is tolerated"
+    assert wanted in shown.run_with("card.js", body, document)
+
+
 def test_a_broken_split_is_said_first(page: Browser, documents: Documents) -> None:
     pair = comparison("B", estimate(0.1, 0.05, 0.15), "invalid: traffic split")
     documents.documents[f"/api/experiments/{ODD}"] = 200, experiment([pair])

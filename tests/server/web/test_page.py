@@ -251,7 +251,8 @@ def test_a_card_is_the_experiment(shown: Browser, site: Site) -> None:
         assert lift(deciding["value"]) in section
         assert f"between {lift(ends['low'])} and {lift(ends['high'])}" in section
         assert f"The unadjusted lift is {lift(pair['relative']['value'])}" in section
-        assert f"{metric['name']}: {metric['direction']} is better" in section
+        wanted = f"{metric['name']} ({metric['role']}): {metric['direction']} is better"
+        assert wanted in section
     assert "harm up to 50% is tolerated" in page.texts(".comparison")[1]
 
 
