@@ -43,25 +43,25 @@ class Api:
         query = {key: request.query.getall(key) for key in request.query}
         at = query.pop("at", [None])[-1]
         if at not in (None, "stream"):
-            return _error(400, f"at = {at!r}: only 'stream' is allowed")
+            return error_answer(400, f"at = {at!r}: only 'stream' is allowed")
         names = {"name", "window", *self.settings.dimension_names, *OF_READINGS, *OF_SOURCES}
         unknown = set(query) - names
         if unknown:
             known = ", ".join(sorted(names))
             text = f"unknown parameter {min(unknown)!r}; the parameters are at, {known}"
-            return _error(400, text)
+            return error_answer(400, text)
         result = await self.exporter.read(at == "stream")
         is_gzip = accepts_gzip(request)
         try:
             body = await self._documents[at == "stream"].body(result, query, is_gzip)
         except UnknownValueError as error:
-            return _error(400, str(error))
+            return error_answer(400, str(error))
         headers = {"Vary": "Accept-Encoding"} | ({"Content-Encoding": "gzip"} if is_gzip else {})
         return web.Response(body=body, content_type="application/json", headers=headers)
 
     async def health(self, request: web.Request) -> web.Response:
         """Whether what is shown follows the logs, and how far it is behind."""
-        if refused := _without_parameters(request):
+        if refused := without_parameters(request):
             return refused
         result = await self.exporter.read()
         reports = self.exporter.reports
@@ -100,7 +100,7 @@ class Api:
 
     async def experiments(self, request: web.Request) -> web.Response:
         """The experiments of the settings."""
-        if refused := _without_parameters(request):
+        if refused := without_parameters(request):
             return refused
         listed = [
             {
@@ -121,8 +121,8 @@ class Api:
         known = [e.name for e in self.settings.experiments]
         if name not in known:
             text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
-            return _error(404, text)
-        if refused := _without_parameters(request):
+            return error_answer(404, text)
+        if refused := without_parameters(request):
             return refused
         async with self._lock:
             await self.exporter.refresh()
@@ -138,7 +138,7 @@ class Api:
 
     async def alerts(self, request: web.Request) -> web.Response:
         """What is said of every segment that an alert watches."""
-        if refused := _without_parameters(request):
+        if refused := without_parameters(request):
             return refused
         found = (await self.exporter.read()).watched
         ratios = self.exporter.catalogue.alert_measures.ratios
@@ -181,7 +181,7 @@ class Api:
             text = (
                 f"{said}: choose by alert, metric and window; the settings have {known or 'none'}"
             )
-            return _error(400 if unknown else 404, text)
+            return error_answer(400 if unknown else 404, text)
         alert = max(fitting, key=lambda a: len(a.segments))
         await self.exporter.refresh()
         reader = self.exporter.reader
@@ -205,12 +205,12 @@ class Api:
         )
 
 
-def _without_parameters(request: web.Request) -> web.Response | None:
+def without_parameters(request: web.Request) -> web.Response | None:
     """The refusal of a parameter that would change nothing."""
     if not request.query:
         return None
     text = f"unknown parameter {min(request.query)!r}: {request.path} takes none"
-    return _error(400, text)
+    return error_answer(400, text)
 
 
 def _named(of: UserRatio) -> dict[str, str]:
@@ -228,5 +228,6 @@ def _json(document: Any) -> web.Response:
     return response
 
 
-def _error(status: int, text: str) -> web.Response:
+def error_answer(status: int, text: str) -> web.Response:
+    """A refusal, with what is wrong."""
     return web.json_response({"error": text}, status=status)

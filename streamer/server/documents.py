@@ -25,6 +25,15 @@ class UnknownValueError(Exception):
     """A query names a window or a value of a dimension that is not there."""
 
 
+def require_known(name: str, value: str, known: Sequence[str]) -> None:
+    """UnknownValueError for a value that is not there, with the first of those that are."""
+    if value not in known:
+        shown = ", ".join(known[:_MOST_SHOWN])
+        more = f" and {len(known) - _MOST_SHOWN} more" * (len(known) > _MOST_SHOWN)
+        text = f"no {name} {value[: limits.MAX_FOUND_CHARS]!r}"
+        raise UnknownValueError(f"{text}; there are {shown}{more}")
+
+
 class Documents:
     """The documents of the last readout, by query."""
 
@@ -67,12 +76,8 @@ class Documents:
                 named = {*found, *dimension.values} - {*_ALWAYS}
                 known[dimension.name] = [*_ALWAYS, *sorted(named)]
         for name, values in known.items():
-            wrong = [value for value in query.get(name, ()) if value not in values]
-            if wrong:
-                shown = values[:_MOST_SHOWN]
-                more = f" and {len(values) - len(shown)} more" * (len(values) > len(shown))
-                text = f"no {name} {wrong[0][: limits.MAX_FOUND_CHARS]!r}"
-                raise UnknownValueError(f"{text}; there are {', '.join(shown)}{more}")
+            for value in query.get(name, ()):
+                require_known(name, value, values)
 
     def _values(self, result: Readout, dimension: str) -> frozenset[str]:
         """Values of a dimension that any reading has."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -15,13 +16,13 @@ from streamer.metrics.definition import Metric
 from streamer.metrics.titles import form_of, title_of
 from streamer.query.numbering import ALL
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
+from streamer.server.api import error_answer, without_parameters
+from streamer.server.documents import UnknownValueError, require_known
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.nearest import nearest
-
-_MOST_SHOWN = 20
 
 
 class QueryError(Exception):
@@ -49,13 +50,13 @@ class HistoryApi:
 
     async def metrics(self, request: web.Request) -> web.Response:
         """Every metric of a window that the settings switch on, by family."""
-        if request.query:
-            return _refused(f"unknown parameter {min(request.query)!r}: /api/metrics takes none")
+        if refused := without_parameters(request):
+            return refused
         listed = [
             {"family": family.name, **_described(metric)}
             for family in self.exporter.catalogue.families
             for metric in family.metrics
-            if metric in self._shown.values()
+            if metric.name in self._shown
         ]
         return _answer(msgspec.json.encode({"metrics": listed}), request)
 
@@ -67,11 +68,14 @@ class HistoryApi:
                 await self.exporter.refresh()
                 body = await asyncio.to_thread(self._body, wanted)
         except QueryError as error:
-            return _refused(str(error), error.status)
+            return error_answer(error.status, str(error))
+        except UnknownValueError as error:
+            return error_answer(400, str(error))
         return _answer(body, request)
 
-    @property
+    @cached_property
     def _shown(self) -> dict[str, Metric]:
+        """The metrics of windows, by name."""
         metrics = self.exporter.catalogue.metrics
         return {m.name: m for m in metrics if m.scope == "window"}
 
@@ -82,16 +86,14 @@ class HistoryApi:
         if unknown := set(query) - set(known):
             raise QueryError(f"unknown parameter {min(unknown)!r}; there are {', '.join(known)}")
         window = query.get("window") or max(windows, key=lambda label: windows[label])
-        _require("window", window, tuple(windows))
+        require_known("window", window, tuple(windows))
         split = query.get("split")
         if split is not None:
-            _require("split", split, dimensions)
+            require_known("split", split, dimensions)
         where = {name: query[name] for name in dimensions if query.get(name, ALL) != ALL}
         labels = {k: v for k, v in query.items() if k in OF_READINGS and k not in dimensions}
-        points = query.get("points", str(limits.HISTORY_POINTS))
-        if not points.isascii() or not points.isdigit() or not 0 < int(points) <= 60:
-            raise QueryError(f"points = {points[:20]!r}: from 1 to {limits.HISTORY_POINTS}")
-        return Wanted(self._metric(query.get("name")), window, where, split, labels, int(points))
+        points = _points(query.get("points"))
+        return Wanted(self._metric(query.get("name")), window, where, split, labels, points)
 
     def _metric(self, name: str | None) -> Metric:
         if name is None:
@@ -111,7 +113,7 @@ class HistoryApi:
             self._panes, self._made = (updates, PaneHistory(self.settings, catalogue, views)), {}
         panes = self._panes[1]
         for name, value in wanted.where.items():
-            _require(name, value, panes.values_of(name))
+            require_known(name, value, panes.values_of(name))
         step_ms = panes.step_ms(wanted)
         key = (at_ms // step_ms, repr(wanted))
         if key not in self._made:
@@ -119,6 +121,16 @@ class HistoryApi:
                 self._made.clear()
             self._made[key] = msgspec.json.encode(_document(wanted, panes, at_ms))
         return self._made[key]
+
+
+def _points(text: str | None) -> int:
+    """How many points there are at most."""
+    most = limits.HISTORY_POINTS
+    if text is None:
+        return most
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= most:
+        raise QueryError(f"points = {text[:20]!r}: from 1 to {most}")
+    return int(text)
 
 
 def _document(wanted: Wanted, panes: PaneHistory, at_ms: int) -> dict[str, Any]:
@@ -153,20 +165,9 @@ def _described(metric: Metric) -> dict[str, Any]:
     }
 
 
-def _require(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        more = f" and {len(known) - _MOST_SHOWN} more" * (len(known) > _MOST_SHOWN)
-        shown = value[: limits.MAX_FOUND_CHARS]
-        raise QueryError(f"no {name} {shown!r}; there are {', '.join(known[:_MOST_SHOWN])}{more}")
-
-
 def _answer(body: bytes, request: web.Request) -> web.Response:
     response = web.Response(body=body, content_type="application/json")
     response.headers["Vary"] = "Accept-Encoding"
     if accepts_gzip(request):
         response.enable_compression(web.ContentCoding.gzip)
     return response
-
-
-def _refused(text: str, status: int = 400) -> web.Response:
-    return web.json_response({"error": text}, status=status)
