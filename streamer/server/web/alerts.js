@@ -1,6 +1,7 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
 import { Failure, get } from "./api.js";
+import { chosen, remember } from "./choice.js";
 import { byId, setNote, setOptions } from "./dom.js";
 import { showSplit } from "./split.js";
 import { isWhole, showWatched } from "./watched.js";
@@ -13,12 +14,12 @@ const HASH = "#explain";
 export class Alerts {
   #dueMs = 0;
   #followed = false;
-  #wanted = new URLSearchParams(location.search).get("alert");
+  #wanted = chosen().alert ?? null;
 
   constructor(onChange) {
     byId("explain-alert").addEventListener("change", (event) => {
       this.#wanted = event.target.value;
-      remember(this.#wanted);
+      remember({ alert: this.#wanted });
       this.#dueMs = 0;
       byId("why").classList.add("old");
       onChange();
@@ -70,10 +71,4 @@ export class Alerts {
     }
     this.#followed = true;
   }
-}
-
-function remember(name) {
-  const url = new URL(location.href);
-  url.searchParams.set("alert", name);
-  history.replaceState(null, "", url);
 }

@@ -3,6 +3,13 @@
 import { element, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
+/** A table for `fillTable`, or with its own class for rows that are made elsewhere. */
+export function emptyTable(kind = "stacked detailed") {
+  const head = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }));
+  const body = element("tbody", { role: "rowgroup" });
+  return element("table", { class: kind, role: "table" }, element("caption"), head, body);
+}
+
 /**
  * Let a table show `items`. A column has a `title`, and `texts(item)`: the value (null: no data) and
  * what stands below it; the first one's are the row's header. `extra()`, where a column has it, gives

@@ -1,14 +1,21 @@
 // The course of a metric: lines over time, the alerts on it as marks, and the same as a table.
 
 import { Failure, get } from "./api.js";
+import { PREFIX } from "./columns.js";
 import { ROLLUP } from "./segments.js";
 import { Timeline, moment, reading } from "./timeline.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
-export const CLICKS = "streamer_window_clicks";
+export const CLICKS = `${PREFIX}window_clicks`;
 const POINTS = [60, 30, 20, 12, 6];
 const CLICKS_A_POINT = 10;
+
+/** The value in the middle of some; 0 of none. */
+export function middling(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+}
 
 /** As many points as so many clicks of a line can bear. */
 export function pointsFor(clicks) {
@@ -108,11 +115,15 @@ function titleOf(labels, split, own) {
   return texts.join(", ") || "all together";
 }
 
+/** Whether an alert is on a metric, whatever its cut-off and options. */
+export function isOf({ metric }, name) {
+  return metric.replace(/[@.].*/, "") === name.replace(PREFIX, "");
+}
+
 /** Whether an alert is on this metric and all of the segment that is shown. */
-function isOn({ metric, segment, baseline }, found, query) {
-  const name = found.name.replace("streamer_", "");
-  const isSame = Object.entries(segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
-  return baseline !== null && isSame && metric.replace(/[@.].*/, "") === name;
+function isOn(alert, found, query) {
+  const isSame = Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
+  return alert.baseline !== null && isSame && isOf(alert, found.name);
 }
 
 function markOf({ alert, baseline, drop, direction }, write) {

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { CALIBRATION, binsOf, curve, rowView as binView } from "./calibration.js";
-import { fillTable } from "./cells.js";
+import { emptyTable, fillTable } from "./cells.js";
 import { PREFIX } from "./columns.js";
 import { byId, element, keep, setAttribute, setText, shape } from "./dom.js";
 import * as format from "./format.js";
@@ -86,10 +86,7 @@ function headerView(text) {
 /** The table of the curve, made once, below a place for its drawing. */
 function tableOf(root, kind) {
   if (!root.querySelector("table")) {
-    const table = element("table", { class: kind, role: "table" });
-    const head = element("thead", { role: "rowgroup" }, element("tr", { role: "row" }));
-    table.append(element("caption"), head, element("tbody", { role: "rowgroup" }));
-    root.append(element("div", { class: "chart" }), table);
+    root.append(element("div", { class: "chart" }), emptyTable(kind));
   }
   return root.querySelector("table");
 }

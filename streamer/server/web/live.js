@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { Calibration } from "./calibration.js";
 import { chosen, remember } from "./choice.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
-import { CLICKS, Course, pointsFor } from "./course.js";
+import { CLICKS, Course, middling, pointsFor } from "./course.js";
 import { byId, element, keep, setAttribute, setNote, setOptions } from "./dom.js";
 import { Filters } from "./filters.js";
 import { MoreMetrics } from "./more.js";
@@ -126,7 +126,7 @@ export class LiveWindows {
     const link = byId("course-link");
     setAttribute(link, "href", hrefOf(column.name, column.labels, { window, split: split.value, ...where }));
     const query = new URLSearchParams({ name: column.name, window, ...where, ...column.labels });
-    query.set("points", pointsFor(clicksOf(found.segments)));
+    query.set("points", pointsFor(middling(found.segments.map((s) => s.value(CLICKS) ?? 0))));
     const dimension = split.dimensions.at(0);
     if (dimension !== undefined) {
       query.set("split", dimension);
@@ -134,12 +134,6 @@ export class LiveWindows {
     const { alerts } = await get("api/alerts", signal);
     await this.#course.refresh(query, dimension, alerts, signal);
   }
-}
-
-/** The clicks of a middling segment. */
-function clicksOf(segments) {
-  const clicks = segments.map((s) => s.value(CLICKS) ?? 0).sort((a, b) => a - b);
-  return clicks[Math.floor(clicks.length / 2)] ?? 0;
 }
 
 /** A filter, with "" where it is none: it leaves the address. */

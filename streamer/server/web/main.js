@@ -2,6 +2,7 @@
 
 import { Alerts } from "./alerts.js";
 import { get } from "./api.js";
+import { chosen } from "./choice.js";
 import { byId } from "./dom.js";
 import { Experiments } from "./experiments.js";
 import { Header } from "./health.js";
@@ -11,7 +12,7 @@ import { MetricPage } from "./metric.js";
 const EVERY_MS = 5000;
 
 const header = new Header();
-const isOfMetric = new URLSearchParams(location.search).has("metric");
+const isOfMetric = "metric" in chosen();
 const sections = isOfMetric
   ? [new MetricPage(() => look())]
   : [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments()];

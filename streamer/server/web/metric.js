@@ -1,16 +1,17 @@
 // A metric by itself: what it means, its course, its values by each dimension, the alerts on it.
 
 import { get } from "./api.js";
-import { fillTable } from "./cells.js";
+import { emptyTable, fillTable } from "./cells.js";
 import { chosen, remember } from "./choice.js";
 import { PREFIX } from "./columns.js";
-import { CLICKS, Course, pointsFor } from "./course.js";
+import { CLICKS, Course, isOf, middling, pointsFor } from "./course.js";
 import { showCurve } from "./curves.js";
 import { byId, element, keep, setNote, setOptions, setText, textView } from "./dom.js";
 import { Filters } from "./filters.js";
 import * as format from "./format.js";
-import { ROLLUP } from "./segments.js";
+import { ROLLUP, endsOf } from "./segments.js";
 
+const EVERY_MS = 15_000;
 const NOTHING = "-";
 const FIRST = { maturity: "provisional", over: "all" };
 
@@ -20,6 +21,7 @@ export class MetricPage {
   #course = new Course(byId("metric-course"));
   #filters;
   #about = null;
+  #dueMs = 0;
   #onChange;
 
   constructor(onChange) {
@@ -34,11 +36,16 @@ export class MetricPage {
   #choose(part) {
     Object.assign(this.#wanted, part);
     remember(part);
+    this.#dueMs = 0;
     byId("metric").classList.add("old");
     this.#onChange();
   }
 
   async refresh({ dimensions, windows }, signal) {
+    const startedMs = performance.now();
+    if (startedMs < this.#dueMs) {
+      return;
+    }
     const about = await this.#meaning(signal);
     byId("metric-panel").hidden = about === null;
     if (about === null) {
@@ -47,8 +54,8 @@ export class MetricPage {
     const window = windows.includes(this.#wanted.window) ? this.#wanted.window : windows.at(-1);
     const split = dimensions.includes(this.#wanted.split) ? this.#wanted.split : undefined;
     setNote(byId("metric-missing"), this.#missing(windows, dimensions));
-    const names = ["", "_lower", "_upper"].map((end) => endOf(about.name, end));
-    const asks = [...names, CLICKS].map((name) => ["name", name]);
+    const names = [about.name, ...endsOf(about.name), CLICKS];
+    const asks = names.map((name) => ["name", name]);
     const query = new URLSearchParams([["window", window], ...asks]);
     const { readings } = await get(`api/readings?${query}`, signal);
     await this.#filters.learn(window, dimensions, signal);
@@ -57,7 +64,7 @@ export class MetricPage {
     this.#showSplits(readings, dimensions, about, labels, window);
     await showCurve(about, window, dimensions, signal);
     const { alerts } = await get("api/alerts", signal);
-    showAlerts(alerts.filter((each) => each.metric.replace(/[@.].*/, "") === bare(about.name)));
+    showAlerts(alerts.filter((each) => isOf(each, about.name)));
     const asked = new URLSearchParams({ name: about.name, window, ...where, ...labels });
     if (split) {
       asked.set("split", split);
@@ -65,6 +72,7 @@ export class MetricPage {
     asked.set("points", pointsFor(clicksOf(readings, dimensions, split)));
     await this.#course.refresh(asked, split, alerts, signal);
     byId("metric").classList.remove("old");
+    this.#dueMs = startedMs + EVERY_MS - 1000;
   }
 
   /** What /api/metrics says of it; null where there is no such metric. */
@@ -140,8 +148,7 @@ function clicksOf(readings, dimensions, split) {
   const isLine = ({ labels }) => others.every((name) => labels[name] === ROLLUP);
   const found = readings.filter((reading) => reading.name === CLICKS && isLine(reading));
   const lines = found.filter(({ labels }) => split === undefined || labels[split] !== ROLLUP);
-  const clicks = lines.map((reading) => reading.value).sort((a, b) => a - b);
-  return clicks[Math.floor(clicks.length / 2)] ?? 0;
+  return middling(lines.map((reading) => reading.value));
 }
 
 /** The values of a metric by one dimension, all others together, the largest first. */
@@ -162,12 +169,7 @@ function rowsOf(readings, dimension, dimensions, about, labels) {
 }
 
 function splitView({ dimension }) {
-  const table = element("table", { class: "stacked detailed", role: "table" });
-  table.append(
-    element("caption"),
-    element("thead", { role: "rowgroup" }, element("tr", { role: "row" })),
-    element("tbody", { role: "rowgroup" }),
-  );
+  const table = emptyTable();
   return {
     root: table,
     update({ about, rows, window }) {
@@ -182,18 +184,8 @@ function splitView({ dimension }) {
 }
 
 function rangeOf(row, about, write) {
-  const [low, high] = ["_lower", "_upper"].map((end) => row[endOf(about.name, end)]);
+  const [low, high] = endsOf(about.name).map((name) => row[name]);
   return low === undefined || high === undefined ? "" : `${write(low)} to ${write(high)}`;
-}
-
-/** The name of an end of a metric's interval: it stands before the unit. */
-function endOf(name, end) {
-  const [, base, unit] = /^(.*?)(_ratio|_seconds)?$/s.exec(name);
-  return base + end + (unit ?? "");
-}
-
-function bare(name) {
-  return name.replace(PREFIX, "");
 }
 
 function showAlerts(alerts) {

@@ -16,6 +16,12 @@ export function queryOf(window, split, dimensions, where = {}) {
   return query.toString();
 }
 
+/** What the ends of a metric's 95% interval are called: `_lower` and `_upper` stand before the unit. */
+export function endsOf(name) {
+  const [, base, unit] = /^(.*?)(_ratio|_seconds)?$/s.exec(name);
+  return ["_lower", "_upper"].map((end) => base + end + (unit ?? ""));
+}
+
 /** The values of one segment. `labels` are those of its dimensions. */
 export class Segment {
   #values = new Map();
@@ -37,11 +43,9 @@ export class Segment {
     return this.#values.get(keyOf(name, labels));
   }
 
-  /** The ends of the 95% interval of a value, where there is one: its name has `_lower` or `_upper`
-   * before the unit. */
+  /** The ends of the 95% interval of a value, where there is one. */
   interval(name, labels = {}) {
-    const [, base, unit] = /^(.*?)(_ratio|_seconds)?$/s.exec(name);
-    const [low, high] = ["_lower", "_upper"].map((end) => this.value(base + end + (unit ?? ""), labels));
+    const [low, high] = endsOf(name).map((end) => this.value(end, labels));
     return low === undefined || high === undefined ? null : { low, high };
   }
 

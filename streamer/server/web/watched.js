@@ -1,6 +1,6 @@
 // The status of every segment that an alert watches, the most urgent first.
 
-import { fillTable } from "./cells.js";
+import { emptyTable, fillTable } from "./cells.js";
 import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 import { ROLLUP } from "./segments.js";
@@ -54,12 +54,7 @@ function isDecided({ status, traffic, reference }) {
 /** "ctr: of 7 segments 4 with too little data", with their rows inside. */
 function openView() {
   const summary = element("summary");
-  const table = element("table", { class: "stacked detailed", role: "table" });
-  table.append(
-    element("caption"),
-    element("thead", { role: "rowgroup" }, element("tr", { role: "row" })),
-    element("tbody", { role: "rowgroup" }),
-  );
+  const table = emptyTable();
   return {
     root: element("details", {}, summary, table),
     update({ alert, some, of }) {
