@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import os
 from pathlib import Path
 
 from aiohttp import web
 from msgspec.structs import replace
 
-from streamer.cli.progress import progress
-from streamer.cli.refused import Refused
+from streamer.cli.files import replayed
 from streamer.cli.stopping import stopped
 from streamer.errors import StreamerError
 from streamer.ingest.record import of_texts
@@ -20,8 +18,6 @@ from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
-from streamer.settings.model import Settings
-from streamer.sources.files import FileSource
 from streamer.sources.replay import Replay
 from streamer.worker import garbage_collector
 
@@ -31,30 +27,15 @@ def main(args: argparse.Namespace) -> int:
     settings = of_texts(load(args.config, os.environ))
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
-    replay = _counted(settings, args.files)
-    port = settings.exporter.port if args.port is None else args.port
-    asyncio.run(_serve(replay, [Path(name).name for name in args.files], port))
-    return 0
-
-
-def _counted(settings: Settings, files: list[str]) -> Replay:
-    """The files, counted; refused lines are explained on stderr. StreamerError: none counts."""
-    source, refused = FileSource(files, settings), Refused(settings)
-    gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
-    replay = Replay(settings, on_dead=lambda dead: refused.add(dead.topic, dead.value, dead.reason))
-    with progress("view", source) as show:
-        for lines in source:
-            replay.feed(lines)
-            show(len(lines))
-    replay.finish()
-    refused.report(replay.lines, replay.accepted, False, files)
+    replay, _ = replayed(settings, args.files)
     if not replay.accepted:
         raise StreamerError(
             f"none of {replay.lines:,} lines is an event that counts: there is nothing to show; "
-            f"at {', '.join(files)}"
+            f"at {', '.join(args.files)}"
         )
-    return replay
+    port = settings.exporter.port if args.port is None else args.port
+    asyncio.run(_serve(replay, [Path(name).name for name in args.files], port))
+    return 0
 
 
 async def _serve(replay: Replay, names: list[str], port: int) -> None:

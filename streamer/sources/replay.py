@@ -74,6 +74,7 @@ class Replay:
         self._on_dead = on_dead
         self._logs = [{name: _Log() for name in settings.logs} for _ in range(partitions)]
         self._waiting = self._batches = 0
+        self._views: list[View] | None = None
 
     def feed(self, lines: Sequence[Line]) -> None:
         """Take in lines in log order."""
@@ -88,6 +89,7 @@ class Replay:
                 log.values.append(raw)
         else:
             self._distribute(lines)
+        self._views = None
         self.lines += len(lines)
         self._waiting += len(lines)
         self._batches += 1
@@ -112,6 +114,7 @@ class Replay:
 
     def finish(self) -> None:
         """Every topic was read to its end."""
+        self._views = None
         self._apply_all()
         for partition in self.partitions:
             partition.apply((), at_end=list(partition.logs))
@@ -123,8 +126,10 @@ class Replay:
         return sum(log["accepted"] for logs in counted for log in logs.values())
 
     def views(self) -> list[View]:
-        """What a reader sees of the partitions."""
-        return [view_of(partition) for partition in self.partitions]
+        """What a reader sees of the partitions; made once for all that was fed."""
+        if self._views is None:
+            self._views = [view_of(partition) for partition in self.partitions]
+        return self._views
 
     def readout(self) -> Readout:
         """The readings at stream time."""
