@@ -246,16 +246,7 @@ def _add_plan(add: _Add) -> None:
     plan.add_argument("--json", action="store_true", help="print it as JSON")
 
 
-def _add_look(add: _Add) -> None:
-    check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
-    _settings(check)
-
-    metrics = add("metrics", "list the metrics: name, formula, unit, when absent")
-    metrics.add_argument(
-        "name", nargs="?", metavar="NAME", help="only metrics whose name contains this, e.g. `ctr`"
-    )
-    metrics.add_argument("--json", action="store_true", help="print it as JSON")
-
+def _add_readouts(add: _Add) -> None:
     readout = add("readout", "print an experiment: arms, lifts with their intervals, verdicts")
     _settings(readout)
     readout.add_argument("experiment", metavar="EXPERIMENT", help="its name in the settings")
@@ -276,6 +267,18 @@ def _add_look(add: _Add) -> None:
     report.add_argument("--html", required=True, metavar="FILE", help="the file to write")
     _files(report)
 
+
+def _add_look(add: _Add) -> None:
+    check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
+    _settings(check)
+
+    metrics = add("metrics", "list the metrics: name, formula, unit, when absent")
+    metrics.add_argument(
+        "name", nargs="?", metavar="NAME", help="only metrics whose name contains this, e.g. `ctr`"
+    )
+    metrics.add_argument("--json", action="store_true", help="print it as JSON")
+
+    _add_readouts(add)
     _add_plan(add)
 
     inspect = add("inspect", "print the owner, offsets and panes of partitions, as stored in Redis")
@@ -322,6 +325,27 @@ def _add_monitoring(add: _Add) -> None:
         help="where Grafana finds the JSON files, for provisioning/ (default: DIR/dashboards)",
     )
     _check(boards)
+    _upload(boards)
+
+    rules = add("rules", "write Prometheus' alert rules for the settings, and routes for them")
+    rules.add_argument(
+        "directory",
+        metavar="DIR",
+        help="write rules/*.yml for Prometheus, and alertmanager.example.yml",
+    )
+    _settings(rules)
+    _page(rules)
+    rules.add_argument(
+        "--runbooks",
+        default="http://localhost:8080/operations.html",
+        metavar="URL",
+        help="docs/operations.md as you publish it; the default, %(default)s, is where `make docs` "
+        "and `python -m http.server 8080 -d build/site` show it",
+    )
+    _check(rules)
+
+
+def _upload(boards: argparse.ArgumentParser) -> None:
     boards.add_argument(
         "--grafana", metavar="URL", help="upload the dashboards; a URL like https://grafana:3000"
     )
@@ -341,23 +365,6 @@ def _add_monitoring(add: _Add) -> None:
         action="store_true",
         help="with --grafana: send the token unencrypted to another host",
     )
-
-    rules = add("rules", "write Prometheus' alert rules for the settings, and routes for them")
-    rules.add_argument(
-        "directory",
-        metavar="DIR",
-        help="write rules/*.yml for Prometheus, and alertmanager.example.yml",
-    )
-    _settings(rules)
-    _page(rules)
-    rules.add_argument(
-        "--runbooks",
-        default="http://localhost:8080/operations.html",
-        metavar="URL",
-        help="docs/operations.md as you publish it; the default, %(default)s, is where `make docs` "
-        "and `python -m http.server 8080 -d build/site` show it",
-    )
-    _check(rules)
 
 
 def _page(command: argparse.ArgumentParser) -> None:

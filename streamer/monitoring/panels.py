@@ -255,15 +255,25 @@ def colored(column: str, colors: Mapping[str, str]) -> Override:
     )
 
 
+def no_line(pattern: str) -> Override:
+    """Ends of bands, which are no lines of their own."""
+    hidden = {"legend": True, "tooltip": True, "viz": False}
+    return Override(pattern, {"custom.lineWidth": 0, "custom.hideFrom": hidden})
+
+
+def band(pattern: str, name: str) -> Override:
+    """What is filled below ``NAME high``; ``pattern``: the name as a regular expression."""
+    fill = {"custom.fillBelowTo": f"{name} low", "custom.fillOpacity": 15}
+    return Override(f"^{pattern} high$", fill)
+
+
 def bands_of(names: Iterable[str]) -> list[Override]:
     """Bands between ``NAME high`` and ``NAME low``, for lines whose names are known beforehand: the
     ends are no lines of their own, and have the colour of their line."""
-    hidden = {"legend": True, "tooltip": True, "viz": False}
-    found = [Override(" (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
+    found = [no_line(" (high|low)$")]
     for name, color in zip(names, itertools.cycle(LINE_COLORS), strict=False):
         literal = re.escape(name)
         fixed = {"color": {"mode": "fixed", "fixedColor": color}}
-        fill = {"custom.fillBelowTo": f"{name} low", "custom.fillOpacity": 15}
         found.append(Override(f"^{literal}( high| low|:|$)", fixed))
-        found.append(Override(f"^{literal} high$", fill))
+        found.append(band(literal, name))
     return found

@@ -21,7 +21,9 @@ from streamer.monitoring.panels import (
     Panel,
     Query,
     Step,
+    band,
     graph,
+    no_line,
     on_the_right,
     over_exporters,
 )
@@ -207,10 +209,8 @@ class Windowed:
 
 def bands(colors: Sequence[str] = COLORS) -> list[Override]:
     """What makes bands of ``N high`` and ``N low``: colours, and bounds that are no lines."""
-    hidden = {"legend": True, "tooltip": True, "viz": False}
-    found = [Override("^\\d (high|low)$", {"custom.lineWidth": 0, "custom.hideFrom": hidden})]
+    found = [no_line("^\\d (high|low)$")]
     for number, color in enumerate(colors):
         found.append(Override(f"^{number} ", {"color": {"mode": "fixed", "fixedColor": color}}))
-        fill = {"custom.fillBelowTo": f"{number} low", "custom.fillOpacity": 15}
-        found.append(Override(f"^{number} high$", fill))
+        found.append(band(str(number), str(number)))
     return found
