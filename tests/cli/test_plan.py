@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,28 +9,17 @@ from pathlib import Path
 import pytest
 
 from streamer.cli.main import main
-from tests.support.visitors import visits
+from tests.support.visitors import FIRST_MS, experiment, written
 from tests.support.workers import as_toml
 
-FIRST = datetime.date(2025, 6, 2)
-FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
-EXPERIMENT = {
-    "name": "ranker",
-    "dimension": "variant",
-    "control": "A",
-    "split": {"A": 1, "B": 1},
-    "start": FIRST,
-}
+EXPERIMENT = experiment()
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Paths of a log and of settings."""
     folder = tmp_path_factory.mktemp("plan")
-    log, config = folder / "events.ndjson", folder / "streamer.toml"
-    log.write_text("".join(json.dumps(e) + "\n" for e in visits(3, 250, FIRST_MS, 4, 0.2, 1)))
-    config.write_text(as_toml({"experiments": [EXPERIMENT]}))
-    return str(log), str(config)
+    return written(folder, 250, EXPERIMENT)
 
 
 def said(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str, str]:

@@ -10,35 +10,24 @@ from pathlib import Path
 import pytest
 
 from streamer.cli.main import main
-from tests.support.visitors import visits
-from tests.support.workers import as_toml
+from tests.support.visitors import FIRST, experiment, written
 
-FIRST = datetime.date(2025, 6, 2)
-FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
-EXPERIMENT = {
-    "name": "ranker",
-    "dimension": "variant",
-    "control": "A",
-    "split": {"A": 1, "B": 1},
-    "start": FIRST,
-    "covariate_days": 1,
-    "metrics": [
+EXPERIMENT = experiment(
+    covariate_days=1,
+    metrics=[
         {"name": "ctr_ratio"},
         {"name": "ndcg_ratio@10", "margin": 0.5},
         {"name": "clicks_per_user"},
     ],
-}
+)
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Paths of a log and of settings."""
     folder = tmp_path_factory.mktemp("experiment")
-    log, config = folder / "events.ndjson", folder / "streamer.toml"
-    log.write_text("".join(json.dumps(e) + "\n" for e in visits(3, 250, FIRST_MS, 4, 0.2, 1)))
     later = {**EXPERIMENT, "name": "later", "start": FIRST + datetime.timedelta(days=40)}
-    config.write_text(as_toml({"experiments": [EXPERIMENT, later]}))
-    return str(log), str(config)
+    return written(folder, 250, EXPERIMENT, later)
 
 
 def said(capsys: pytest.CaptureFixture[str], words: Sequence[str]) -> tuple[int, str, str]:

@@ -14,26 +14,18 @@ import pytest
 from streamer.cli.main import main
 from streamer.cli.report_chart import Span, extent, history, interval
 from streamer.cli.report_page import page
-from tests.support.visitors import visits
-from tests.support.workers import as_toml
+from tests.support.visitors import FIRST, FIRST_MS, experiment, written
 
-FIRST = datetime.date(2025, 6, 2)
-FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
 ODD = "<script>alert('x')</script> & \"q\""
-EXPERIMENT: dict[str, Any] = {
-    "name": "ranker",
-    "dimension": "variant",
-    "control": "A",
-    "split": {"A": 1, "B": 1},
-    "start": FIRST,
-    "covariate_days": 1,
-    "metrics": [
+EXPERIMENT = experiment(
+    covariate_days=1,
+    metrics=[
         {"name": "ctr_ratio"},
         {"name": "ndcg_ratio@10", "margin": 0.5},
         {"name": "clicks_per_user", "margin_absolute": 3.0},
         {"name": "dwell_mean_seconds"},
     ],
-}
+)
 
 
 class Seen(HTMLParser):
@@ -69,11 +61,8 @@ class Seen(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Paths of a log and of settings."""
     folder = tmp_path_factory.mktemp("report")
-    log, config = folder / "events.ndjson", folder / "streamer.toml"
-    log.write_text("".join(json.dumps(e) + "\n" for e in visits(3, 600, FIRST_MS, 4, 0.2, 1)))
     later = {**EXPERIMENT, "name": "later", "start": FIRST + datetime.timedelta(days=40)}
-    config.write_text(as_toml({"experiments": [EXPERIMENT, later]}))
-    return str(log), str(config)
+    return written(folder, 600, EXPERIMENT, later)
 
 
 def run(words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

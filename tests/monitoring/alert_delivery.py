@@ -9,7 +9,6 @@ import contextlib
 import json
 import re
 import shutil
-import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from typing import Any
 
 from streamer.testing.embedded import HOST, Server
 from tests.support.compose import ROOT
+from tests.support.http_servers import serving
 from tests.support.required import program
 
 FOLDER = ROOT / "grafana" / "prometheus"
@@ -60,14 +60,8 @@ class Outside:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[Outside]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with serving(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
     def messages(self, path: str, name: str, status: str) -> list[Any]:
         """Those about an alert."""

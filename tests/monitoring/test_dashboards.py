@@ -12,15 +12,13 @@ from jsonschema import Draft7Validator
 from msgspec.structs import replace
 
 from streamer.metrics.catalogue import FAMILIES, PREFIX, Catalogue
-from streamer.monitoring import rules
-from streamer.monitoring.dashboards import boards, files
+from streamer.monitoring.dashboards import boards
 from streamer.monitoring.panels import SOURCE
 from streamer.monitoring.series import declared
 from streamer.monitoring.windowed import BANDS
-from streamer.settings.load import load, parse
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from tests.monitoring.test_rules import promtool
-from tests.support.compose import ROOT, services
 from tests.support.opened import filled_in, opened, panels_of, series_and_label, targets
 from tests.support.past_traffic import everything
 
@@ -28,7 +26,6 @@ PAGE = "https://numbers"
 SCHEMA: dict[str, Any] = json.loads(
     (Path(__file__).parent / "data" / "grafana-dashboard.schema.json").read_text()
 )
-SHIPPED = ROOT / "grafana"
 PAGES = boards(everything(), PAGE)
 """With everything on."""
 MOST_PANELS = 16
@@ -390,32 +387,3 @@ def test_every_query_of_panels_variables_and_annotations_is_promql(
     path = tmp_path / f"{name}.yml"
     path.write_text(json.dumps({"groups": [{"name": name, "rules": recorded}]}))
     assert f"{len(found)} rules found" in promtool("check", "rules", "--lint=none", path)
-
-
-# The files beside docker-compose.yml --------------------------------------------------------------
-
-
-def test_the_settings_of_the_shipped_files_are_those_of_the_compose_file() -> None:
-    given = services()["worker"]["environment"]
-    own = {name: str(value) for name, value in given.items()
-           if not name.startswith(("STREAMER_KAFKA", "STREAMER_REDIS"))}  # fmt: skip
-    assert load(SHIPPED / "streamer.toml", {}) == load(None, own)
-
-
-def test_the_shipped_files_are_current() -> None:
-    settings = load(SHIPPED / "streamer.toml", {})
-    page = "http://localhost:8000"
-    path, prometheus = "/etc/streamer/dashboards", "http://prometheus:9090"
-    runbooks = "http://localhost:8080/operations.html"
-    expected = {
-        SHIPPED / name: text
-        for name, text in files(settings, page=page, prometheus=prometheus, path=path).items()
-    } | {
-        SHIPPED / "prometheus" / name: text
-        for name, text in rules.files(settings, page=page, runbooks=runbooks).items()
-    }
-    for file, text in expected.items():
-        assert file.read_text(encoding="utf-8") == text, f"{file}: see `check` of the Makefile"
-    found = {p for p in SHIPPED.rglob("*") if p.is_file()}
-    own = {SHIPPED / "streamer.toml", SHIPPED / "prometheus" / "prometheus.yml"}
-    assert found == set(expected) | own

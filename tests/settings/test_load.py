@@ -393,26 +393,3 @@ def test_metrics_of_slates_need_their_family() -> None:
     document = experiment(metrics=[{"name": "mrr"}]) | {"metrics": {"families": ["traffic"]}}
     with pytest.raises(SettingsError, match=r"needs 'ranking' in metrics\.families"):
         Catalogue(parse(document))
-
-
-def test_arms_are_values_that_are_always_counted() -> None:
-    settings = parse(experiment() | {"dimensions": [{"name": "variant", "values": ["B", "X"]}]})
-    assert [d.values for d in settings.kept_dimensions] == [("B", "X", "A")]
-    assert [d.values for d in settings.dimensions] == [("B", "X")]
-
-
-@pytest.mark.parametrize(
-    ("metrics", "roles"),
-    [
-        ([{}, {}, {}], ["primary", "secondary", "secondary"]),
-        ([{"margin": 0.1}, {}, {}], ["guardrail", "primary", "secondary"]),
-        ([{"margin_absolute": 2.0}, {}, {}], ["guardrail", "primary", "secondary"]),
-        ([{}, {"margin": 0.1}, {"primary": True}], ["secondary", "guardrail", "primary"]),
-        ([{"margin": 0.1}, {"margin": 0.1}], ["primary", "guardrail"]),
-    ],
-)
-def test_roles_of_metrics(metrics: list[dict[str, Any]], roles: list[str]) -> None:
-    names = ("ctr_ratio", "cvr_ratio", "clicks_per_user")
-    tables = [{"name": name, **rest} for name, rest in zip(names, metrics, strict=False)]
-    (found,) = parse(experiment(metrics=tables)).experiments
-    assert [found.role_of(metric) for metric in found.metrics] == roles

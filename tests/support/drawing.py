@@ -155,7 +155,12 @@ def _graph(axes: Axes, panel: Any, data: Data, span: tuple[float, float]) -> Non
     axes.grid(alpha=0.3)
     if not data.lines:
         axes.text(0.5, 0.5, "No data", transform=axes.transAxes, ha="center", color="#888888")
-    for number, (text, color) in enumerate(legend[:_MANY]):
+    _legend(axes, legend[:_MANY])
+
+
+def _legend(axes: Axes, lines: Sequence[tuple[str, str]]) -> None:
+    """Names and colours of lines, beside the graph."""
+    for number, (text, color) in enumerate(lines):
         axes.text(
             1.13, 1 - number * 0.085, textwrap.shorten(text, 44, placeholder="…"),
             transform=axes.transAxes, fontsize=7.5, color=color, va="top",

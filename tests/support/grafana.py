@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from streamer.testing.embedded import HOST
+from tests.support.http_servers import serving
 
 TOKEN, VIEWER = "glsa_editor_0123", "glsa_viewer_0123"
 
@@ -31,14 +31,8 @@ class FakeGrafana:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[FakeGrafana]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with serving(self._server):
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
 
     def answer(self, method: str, path: str, token: str, body: Any) -> tuple[int, Any]:
         """Status and document."""

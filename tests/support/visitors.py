@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import datetime
+import json
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from tests.support.workers import as_toml
 
 Event = dict[str, Any]
 DAY_MS = 86_400_000
 SLATE = 10
+FIRST = datetime.date(2025, 6, 2)
+FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
+
+
+def experiment(**more: Any) -> dict[str, Any]:
+    """The settings of an experiment of the two variants, from the first day on."""
+    arms = {"dimension": "variant", "control": "A", "split": {"A": 1, "B": 1}}
+    return {"name": "ranker", **arms, "start": FIRST, **more}
+
+
+def written(folder: Path, users: int, *experiments: dict[str, Any]) -> tuple[str, str]:
+    """Paths of a log of four days of visits, and of settings with these experiments."""
+    log, config = folder / "events.ndjson", folder / "streamer.toml"
+    events = visits(3, users, FIRST_MS, 4, 0.2, 1)
+    log.write_text("".join(json.dumps(event) + "\n" for event in events))
+    config.write_text(as_toml({"experiments": list(experiments)}))
+    return str(log), str(config)
 
 
 def visits(

@@ -32,31 +32,18 @@ from tests.oracle.joining import join
 from tests.oracle.oracle import records_of_log
 from tests.support.agreement import to_log
 from tests.support.journals import commit, start
-from tests.support.visitors import visits
+from tests.support.visitors import FIRST, FIRST_MS, experiment, visits
 from tests.support.workers import as_toml
 
-FIRST = datetime.date(2025, 6, 2)
-FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
 DAYS = 4
 DOCUMENT: dict[str, Any] = {
     "windows": {"lengths": ["24h"]},
     "experiments": [
-        {
-            "name": "ranker",
-            "dimension": "variant",
-            "control": "A",
-            "split": {"A": 1, "B": 1},
-            "start": FIRST,
-            "covariate_days": 1,
-            "metrics": [{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.5}],
-        },
-        {
-            "name": "later",
-            "dimension": "variant",
-            "control": "A",
-            "split": {"A": 1, "B": 1},
-            "start": FIRST + datetime.timedelta(days=40),
-        },
+        experiment(
+            covariate_days=1,
+            metrics=[{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.5}],
+        ),
+        experiment(name="later", start=FIRST + datetime.timedelta(days=40)),
     ],
     "alerts": [
         {"name": "ctr", "window": "24h", "segments": ["variant"], "baseline": "before"},

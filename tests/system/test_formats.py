@@ -105,6 +105,16 @@ async def checked(made: Bench) -> str:
     return done.stdout + done.stderr
 
 
+def changed_schemas() -> tuple[Object, Object]:
+    """The schema with a field before the others, and that without another one."""
+    wider: Object = copy.deepcopy(AVRO)
+    wider["fields"].insert(0, {"name": "page", "type": "string"})
+    narrower: Object = copy.deepcopy(wider)
+    narrower["name"] = "Narrower"
+    narrower["fields"] = [f for f in wider["fields"] if f["name"] != "arm"]
+    return wider, narrower
+
+
 @pytest.mark.parametrize("kind", shortened(["plain", "apicurio"]))
 async def test_schemas_change_while_workers_run(
     kind: str, kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
@@ -129,9 +139,7 @@ async def test_schemas_change_while_workers_run(
             exporter = Exporter(made.settings, made.store)
             await counted(made, exporter, len(old) + len(liked))
 
-            # A field is added before the others, and one is removed; nobody has registered it yet.
-            wider: Object = copy.deepcopy(AVRO)
-            wider["fields"].insert(0, {"name": "page", "type": "string"})
+            wider, narrower = changed_schemas()  # nobody has registered them yet
             second = max(first, of_proto) + 1
             new = [(e, wire(second, as_avro({**e, "page": "home"}, wider))) for e in seen[400:700]]
             await produce(kafka, avro, new)
@@ -146,9 +154,6 @@ async def test_schemas_change_while_workers_run(
             assert register(url, "avro-2", json.dumps(wider), "AVRO") == second
             await counted(made, exporter, 700 + len(liked))
 
-            narrower: Object = copy.deepcopy(wider)
-            narrower["name"] = "Narrower"
-            narrower["fields"] = [f for f in wider["fields"] if f["name"] != "arm"]
             third = register(url, "avro-3", json.dumps(narrower), "AVRO")
             last = [(e, wire(third, as_avro({**e, "page": "x"}, narrower))) for e in seen[700:]]
             await produce(kafka, avro, last)

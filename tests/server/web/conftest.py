@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,26 +15,19 @@ from tests.support.required import require
 from tests.support.rollups import every
 from tests.support.servers import own_redis
 from tests.support.site import Documents, Site
-from tests.support.visitors import DAY_MS, visits
+from tests.support.visitors import DAY_MS, FIRST_MS, experiment, visits
 
-FIRST = datetime.date(2025, 6, 2)
-FIRST_MS = int(datetime.datetime(2025, 6, 2, tzinfo=datetime.UTC).timestamp()) * 1000
 DAYS, USERS = 3, 320
 HURRY = 5
 """So many times as fast do timers run where a test has to wait for them."""
-EXPERIMENT = {
-    "name": "ranker",
-    "dimension": "variant",
-    "control": "A",
-    "split": {"A": 1, "B": 1},
-    "start": FIRST,
-    "covariate_days": 1,
-    "metrics": [
+EXPERIMENT = experiment(
+    covariate_days=1,
+    metrics=[
         {"name": "ctr_ratio"},
         {"name": "ndcg_ratio@10", "margin": 0.5},
         {"name": "dwell_mean_seconds", "direction": "lower"},
     ],
-}
+)
 ALERTS = [
     {"name": "ctr", "window": "24h", "segments": ["surface"], "drop": 0.05},
     {"name": "order", "metric": "ndcg_ratio@10", "window": "24h", "baseline": "before"},

@@ -14,7 +14,6 @@ from streamer.testing.embedded import EmbeddedRedis
 from tests.server.web.conftest import (
     DAYS,
     EXPERIMENT,
-    FIRST_MS,
     HURRY,
     later,
     open_page,
@@ -24,7 +23,7 @@ from tests.support.browser import Browser
 from tests.support.lanes import long
 from tests.support.servers import own_redis
 from tests.support.site import Site
-from tests.support.visitors import visits
+from tests.support.visitors import FIRST_MS, visits
 
 pytestmark = long
 
