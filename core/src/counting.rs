@@ -221,6 +221,26 @@ impl Counting {
 
     pub fn session(&mut self, change: &Session) {
         self.statistics.session(&mut self.panes, change);
+        self.change(&Change::Session(*change));
+    }
+
+    /// All tables are loaded: sessions may count under a time that lies ahead, so that what is new
+    /// has those which `emit` gives, too.
+    pub fn load_sessions(&mut self, emit: impl Fn(&mut dyn FnMut(&Session))) {
+        if self.panes.has_new() {
+            emit(&mut |change| self.statistics.session(&mut self.panes, change));
+        }
+        for place in 0..self.experiment_components.len() {
+            if !self.experiments.is_stored(place) {
+                emit(&mut |change| {
+                    let amount = self.experiment_components[place].of_session(change);
+                    let change = Change::Session(*change);
+                    if amount != 0 {
+                        self.add_to_experiments(place, change.place(), amount);
+                    }
+                });
+            }
+        }
     }
 
     pub fn settled_session(&mut self, change: &Session) {

@@ -19,6 +19,7 @@ pub mod user_days;
 
 pub use stored::Table;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use hashbrown::HashTable;
@@ -57,6 +58,8 @@ struct Exposure {
 #[derive(Debug)]
 pub struct Experiments {
     columns: Vec<String>,
+    /// Of each column whether loaded rows have it: else nothing was ever added to it.
+    is_stored: Vec<bool>,
     limit: usize,
     exposures: Vec<Exposure>,
     /// Each with the place of its arms.
@@ -168,6 +171,11 @@ impl Experiments {
         } else {
             pending.add(&key, component, amount)
         }
+    }
+
+    /// Whether loaded rows know a component.
+    pub fn is_stored(&self, component: usize) -> bool {
+        self.is_stored[component]
     }
 
     // Sums ------------------------------------------------------------------------------------------
@@ -315,25 +323,42 @@ impl Experiments {
         changed
     }
 
-    /// The sums of an experiment over the days [from, to), computed from the rows.
+    /// The sums of an experiment over the days [from, to), computed from the rows. `by`: apart for
+    /// each value of this dimension, of users who began in it (see `Trial::value_of`); else all
+    /// under an empty text. None where there is no such experiment, or labels lack the dimension.
     pub fn of_range(
         &mut self,
         dimensions: &Dimensions,
         trial: usize,
         (from, to): (i64, i64),
-    ) -> Option<Columns> {
+        by: Option<usize>,
+    ) -> Option<BTreeMap<String, Columns>> {
         self.look(dimensions);
+        let values = match by {
+            Some(dimension) => Some(self.labels.values_of(dimensions, dimension)?),
+            None => None,
+        };
         let (trial, arms) = self.trials.get(trial)?;
-        let (arms, mut sums) = (&self.arms[*arms], Sums::new(trial.width));
+        let arms = &self.arms[*arms];
         let within = from.max(trial.days.start)..to.min(trial.days.end);
-        if within.is_empty() {
-            return Some(sums.columns());
-        }
-        for user in self.tables.users() {
+        let mut found: BTreeMap<&str, Sums> = BTreeMap::new();
+        for user in self.tables.users().filter(|_| !within.is_empty()) {
             self.person.read(&self.tables, user);
             let history = self.person.under(trial.exposure);
-            trial.contribute(&history, arms, &within, &mut self.work, (&mut sums, 1));
+            let value = match &values {
+                Some(values) => trial.value_of(&history, arms, values),
+                None => Some(""),
+            };
+            if let Some(value) = value {
+                let sums = found.entry(value).or_insert_with(|| Sums::new(trial.width));
+                trial.contribute(&history, arms, &within, &mut self.work, (sums, 1));
+            }
         }
-        Some(sums.columns())
+        let found = found.iter();
+        Some(
+            found
+                .map(|(value, sums)| ((*value).to_owned(), sums.columns()))
+                .collect(),
+        )
     }
 }

@@ -24,7 +24,7 @@ use crate::formats::SchemaText;
 use crate::kafka;
 use crate::partition::Partition;
 use crate::spec::{Limits, Spec};
-use arrays::{as_arrays, from_arrays};
+use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
 use given::{Beside, GivenRecords};
@@ -294,18 +294,18 @@ impl Core {
         found.map(|columns| as_arrays(py, columns)).transpose()
     }
 
-    /// Likewise over the days [from, to), computed from the rows.
+    /// Likewise over the days [from, to), computed from the rows: by value of a dimension.
     fn experiment_sums_of_days<'py>(
         &mut self,
         py: Python<'py>,
         experiment: usize,
         days: (i64, i64),
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        by: Option<usize>,
+    ) -> PyResult<Option<ByValue<'py>>> {
         let counting = &mut self.partition.counting;
-        let found = counting
-            .experiments
-            .of_range(&counting.dimensions, experiment, days);
-        found.map(|columns| as_arrays(py, columns)).transpose()
+        let (dimensions, experiments) = (&counting.dimensions, &mut counting.experiments);
+        let found = experiments.of_range(dimensions, experiment, days, by);
+        found.map(|found| each_as_arrays(py, found)).transpose()
     }
 
     /// Labels of users' days: values of the dimensions that experiments look at.

@@ -258,6 +258,11 @@ def _add_readouts(add: _Add) -> None:
         "--to", dest="last", type=date, metavar="DATE", help="last day (default: the latest)"
     )
     readout.add_argument(
+        "--by",
+        metavar="DIMENSION",
+        help="explore: a readout for each value of a dimension of the experiment's explore",
+    )
+    readout.add_argument(
         "--json", action="store_true", help="print what /api/experiments/NAME returns"
     )
 

@@ -9,11 +9,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from streamer.cli.files import replayed
-from streamer.cli.readout_text import print_readout
+from streamer.cli.readout_text import print_exploration, print_readout
 from streamer.errors import UsageError
 from streamer.ingest.keying import require_users
 from streamer.ingest.record import of_texts
@@ -25,41 +26,90 @@ from streamer.query.experiments import (
     history,
     stored_experiments,
 )
-from streamer.settings.experiments import date_of, day_of
+from streamer.query.exploration import exploration_document, explored
+from streamer.query.numbering import OTHER, values_shown
+from streamer.settings.experiments import Experiment, date_of, day_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.replay import Replay
+from streamer.settings.validation import validate
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
-from streamer.state.user_days import sums_of_days
+from streamer.state.snapshot import View
+from streamer.state.user_days import Days, SumsByValue, sums_of_days
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An experiment by name, and the days from ``first`` to ``last``; None: all there are."""
+    """An experiment by name, and the days from ``first`` to ``last``; None: all there are. ``by``:
+    the dimension that it is explored by."""
 
     name: str
     first: datetime.date | None = None
     last: datetime.date | None = None
+    by: str | None = None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all days."""
-        return self.first is None and self.last is None
+        """Whether it is all days and users together."""
+        return self.first is None and self.last is None and self.by is None
 
 
 def main(args: argparse.Namespace) -> int:
     """Print one experiment; UsageError where the settings have none of that name."""
     settings = load(args.config, os.environ)
-    asked = Asked(args.experiment, args.first, args.last)
+    asked = Asked(args.experiment, args.first, args.last, args.by)
+    if asked.by is not None:
+        return _explore(settings, asked, asked.by, args)
     stored, found, code = read_experiment(settings, asked, args.file)
     if args.json:
-        made = document(stored, found) | ({"history": history(stored)} if asked.is_whole else {})
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n")
+        _print_json(
+            document(stored, found) | ({"history": history(stored)} if asked.is_whole else {})
+        )
     else:
         print_readout(stored, found)
     return code
+
+
+def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace) -> int:
+    experiment = _experiment(settings, asked.name)
+    if args.file:
+        settings = _exploring(settings, experiment, by)
+    elif by not in experiment.explore:
+        known = ", ".join(experiment.explore) or "nothing"
+        raise UsageError(
+            f"--by {by}: experiment {asked.name!r} has explore = {known}; add {by!r} to it in "
+            "[[experiments]] and start the workers again, or give the events by --file"
+        )
+    stored, parts, code = _read(settings, asked, args.file)
+    found = explored(stored, by, parts or {}, _range(stored, asked))
+    if args.json:
+        _print_json(exploration_document(stored, found))
+    else:
+        print_exploration(stored, found)
+    return code
+
+
+def _exploring(settings: Settings, experiment: Experiment, by: str) -> Settings:
+    """The settings, with the dimension among those that the experiment is explored by."""
+    explore = tuple(dict.fromkeys([*experiment.explore, by]))
+    own = msgspec.structs.replace(experiment, explore=explore)
+    experiments = tuple(own if e == experiment else e for e in settings.experiments)
+    settings = msgspec.structs.replace(settings, experiments=experiments)
+    validate(settings)
+    return settings
+
+
+def _print_json(made: dict[str, Any]) -> None:
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n")
+
+
+def _experiment(settings: Settings, name: str) -> Experiment:
+    known = {e.name: e for e in settings.experiments}
+    if name not in known:
+        names = ", ".join(known) or "none"
+        raise UsageError(f"no experiment {name!r}; the settings have {names}")
+    return known[name]
 
 
 def read_experiment(
@@ -67,18 +117,31 @@ def read_experiment(
 ) -> tuple[StoredExperiment, ExperimentReadout, int]:
     """What is known of an experiment, its readout, and an exit code: from files, or without any
     from the state in Redis."""
-    names = [e.name for e in settings.experiments]
-    if asked.name not in names:
-        known = ", ".join(names) or "none"
-        raise UsageError(f"no experiment {asked.name!r}; the settings have {known}")
+    stored, parts, code = _read(settings, asked, files)
+    if parts is None:
+        return stored, stored.read(), code
+    within = _range(stored, asked)
+    return stored, stored.of_parts(parts.get("", []), within.start, within.stop - 1), code
+
+
+def _read(
+    settings: Settings, asked: Asked, files: Sequence[str] | None
+) -> tuple[StoredExperiment, SumsByValue | None, int]:
+    """Also the sums of the days, if not simply all are asked for."""
+    _experiment(settings, asked.name)
     if not files:
         return *asyncio.run(_of_state(settings, asked)), 0
-    settings = of_texts(settings)
-    replay, code = replayed(settings, files)
-    return *_of_replay(replay, asked), code
+    replay, code = replayed(of_texts(settings), files)
+    stored = replay.experiments()[asked.name]
+    if asked.is_whole:
+        return stored, None, code
+    sums = replay.sums_of_days(_days(stored, asked))
+    return stored, _shown(replay.settings, asked, replay.views(), sums), code
 
 
-async def _of_state(settings: Settings, asked: Asked) -> tuple[StoredExperiment, ExperimentReadout]:
+async def _of_state(
+    settings: Settings, asked: Asked
+) -> tuple[StoredExperiment, SumsByValue | None]:
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
         reader = Reader(store, contents_of(settings, catalogue))
@@ -87,21 +150,28 @@ async def _of_state(settings: Settings, asked: Asked) -> tuple[StoredExperiment,
         measures = catalogue.experiment_measures
         stored = stored_experiments(settings, measures, reader.views)[asked.name]
         if asked.is_whole:
-            return stored, stored.read()
-        within = _range(stored, asked)
-        parts = await sums_of_days(store, settings, catalogue, stored.trial, within)
-        return stored, stored.of_parts(parts, within.start, within.stop - 1)
+            return stored, None
+        sums = await sums_of_days(store, settings, catalogue, _days(stored, asked))
+        return stored, _shown(settings, asked, reader.views, sums)
     finally:
         await store.close()
 
 
-def _of_replay(replay: Replay, asked: Asked) -> tuple[StoredExperiment, ExperimentReadout]:
-    stored = replay.experiments()[asked.name]
-    if asked.is_whole:
-        return stored, stored.read()
-    within = _range(stored, asked)
-    parts = replay.sums_of_days(stored.trial, within)
-    return stored, stored.of_parts(parts, within.start, within.stop - 1)
+def _shown(
+    settings: Settings, asked: Asked, views: Sequence[View], sums: SumsByValue
+) -> SumsByValue:
+    """The sums under values that are shown; those of others together."""
+    if asked.by is None:
+        return sums
+    shown = values_shown(settings, views)[settings.dimension_names.index(asked.by)]
+    found: SumsByValue = {}
+    for value, its in sums.items():
+        found.setdefault(value if value in shown else OTHER, []).extend(its)
+    return found
+
+
+def _days(stored: StoredExperiment, asked: Asked) -> Days:
+    return Days(stored.trial, _range(stored, asked), asked.by)
 
 
 def _range(stored: StoredExperiment, asked: Asked) -> range:

@@ -11,6 +11,7 @@ from rich.table import Table
 from streamer.formatting import counted
 from streamer.query.experiment_metrics import MetricReadout
 from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.exploration import Exploration
 from streamer.settings.experiments import Experiment
 from streamer.stats.experiments.readout import Comparison
 from streamer.stats.experiments.srm import Split
@@ -22,9 +23,7 @@ WIDTH = 120
 
 def print_readout(stored: StoredExperiment, found: ExperimentReadout) -> None:
     """Print it to stdout."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDTH
+    console = _console()
     for line in _heading(stored, found):
         console.print(line, markup=False)
     if found.last is None:
@@ -32,21 +31,52 @@ def print_readout(stored: StoredExperiment, found: ExperimentReadout) -> None:
     if found.recommendation is not None:
         advice = found.recommendation
         console.print(f"Recommendation: {advice.words}. {advice.reason}", markup=False)
+    _print_metrics(console, stored.experiment, found)
+    if found.metrics:
+        console.print(f"\n{_legend(stored.experiment.alpha)}", markup=False)
+
+
+def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
+    """Print the readout of each value to stdout."""
+    console = _console()
+    values = counted(len(found.values), "value")
+    console.print(
+        f"{stored.experiment.name} by {found.by}: to explore, not to decide by. {values} share "
+        f"alpha = {stored.experiment.alpha:g}; a user is in the value that most of his first day's "
+        "impressions had.",
+        markup=False,
+    )
+    for value, its in found.values.items():
+        users = ", ".join(f"{arm} {n:,}" for arm, n in its.users.items())
+        console.print(f"\n{found.by} = {value}: users {users}", markup=False)
+        _print_metrics(console, its.experiment, its)
+    if found.values:
+        console.print(f"\n{_legend(found.alpha)}", markup=False)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    return console
+
+
+def _print_metrics(console: Console, experiment: Experiment, found: ExperimentReadout) -> None:
     for metric in found.metrics:
         console.print(_table(metric))
         for comparison in metric.found.comparisons:
             verdict = comparison.verdict
             console.print(f"{comparison.arm}: {verdict.outcome}. {verdict.reason}", markup=False)
-        for line in _notes(stored.experiment, metric):
+        for line in _notes(experiment, metric):
             console.print(line, markup=False)
-    if found.metrics:
-        level = f"{1 - stored.experiment.alpha:.4g}"
-        console.print(
-            f"\nThe interval at any time holds at level {level} however often you look, the one "
-            "at a single look\nonly at an end date set in advance. Lifts in percent are relative "
-            "to the control.",
-            markup=False,
-        )
+
+
+def _legend(alpha: float) -> str:
+    return (
+        f"The interval at any time holds at level {1 - alpha:.4g} however often you look, the one "
+        "at a single look\nonly at an end date set in advance. Lifts in percent are relative "
+        "to the control."
+    )
 
 
 def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:

@@ -316,6 +316,7 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
     return {
         "components": components(settings, measures),
         "columns": [f"{n} since {counted.since_ms.get(n, 0)}" for n in measures.components],
+        "explored": [settings.dimension_names.index(name) for name in settings.user_dimensions],
         "exposures": [
             {
                 "dimension": settings.dimension_names.index(e.dimension),

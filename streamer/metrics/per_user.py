@@ -7,7 +7,7 @@ values of slates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -16,7 +16,16 @@ from streamer.errors import SettingsError
 from streamer.metrics import custom, diversity, off_policy, ranking, score_ratios, scoring
 from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.definition import Form
-from streamer.metrics.ratios import IMPRESSIONS, PER_USER, RATIOS, PerUser, Ratio, RatioBy
+from streamer.metrics.ratios import (
+    DERIVED,
+    IMPRESSIONS,
+    OF_SESSIONS,
+    PER_USER,
+    RATIOS,
+    PerUser,
+    Ratio,
+    RatioBy,
+)
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
@@ -47,6 +56,8 @@ class UserRatio:
     high: str | None = None
     horizon: str | None = None
     """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
+    is_share: bool = False
+    """Whether a user with any of the numerator counts as 1."""
     parts: tuple[WeightedRatio, ...] = ()
     """Of a composite, which has numerator and denominator of its first part for support."""
 
@@ -73,7 +84,7 @@ class WeightedRatio:
 
 
 DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
-"""Every declared ratio over events; of those without a sum by user only windows have values."""
+"""Every declared ratio over events."""
 
 
 def _of_ratio(of: Ratio) -> UserRatio:
@@ -82,18 +93,13 @@ def _of_ratio(of: Ratio) -> UserRatio:
 
 
 def _of_mean(of: PerUser) -> UserRatio:
-    return UserRatio(of.name, of.title, "number", of.above.name, None, of.above.unit, of.above.high)
+    form: Form = "percent" if of.is_share else "number"
+    parts = (of.above.name, None, of.above.unit, of.above.high)
+    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share)
 
 
-def _of_events() -> Iterator[UserRatio]:
-    """The ratios over events whose parts are summed by user."""
-    for each in DECLARED:
-        if each.above.is_by_user and each.below.is_by_user:
-            yield _of_ratio(each)
-    yield from map(_of_mean, PER_USER)
-
-
-_RATIOS = {ratio.name: ratio for ratio in _of_events()}
+_RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}
+_DERIVED = tuple(each.name for each in DERIVED)
 SLATE_FAMILIES: dict[str, SlateFamily] = {
     "ranking": ranking.slate_metric,
     "scoring": scoring.slate_metric,
@@ -138,9 +144,9 @@ class UserMeasures:
         self.slate_sums: dict[str, _SlateSum] = {}
         self.ratios = {name: self._parsed(name, f"{who}, metric {name!r}") for name, who in metrics}
         """The metrics by name."""
-        wanted = [name for ratio in self.ratios.values() for name in ratio.components]
-        self.components = tuple(dict.fromkeys([*self.always, *wanted] if wanted else []))
-        self._at = {name: i for i, name in enumerate(self.components)}
+        wanted = [name for ratio in self.ratios.values() for name in _summed(ratio)]
+        self.components = tuple(dict.fromkeys([*self.always, *wanted] if self.ratios else []))
+        self._at = {name: i for i, name in enumerate((*self.components, *_DERIVED))}
 
     def measure(self, ratio: UserRatio) -> Measure:
         """The places of a metric's components."""
@@ -251,6 +257,11 @@ class UserMeasures:
         return UserRatio(name, title, metric.form, above, f"slates.{over[0]}", MILLIONTH)
 
 
+def _summed(ratio: UserRatio) -> list[str]:
+    """The components of a metric that are added up over events."""
+    return [name for name in ratio.components if name not in _DERIVED]
+
+
 class ExperimentMeasures(UserMeasures):
     """What the experiments of the settings need."""
 
@@ -284,11 +295,13 @@ class ExperimentMeasures(UserMeasures):
         if metric.cap is not None:
             unit = self.ratios[metric.name].unit
             cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
+        elif self.ratios[metric.name].is_share:
+            cap = 1
         return replace(self.measure(self.ratios[metric.name]), cap=cap)
 
     def needs(self, trial: Trial) -> list[str]:
         """What an experiment needs to be counted: components, and the exposure to it."""
-        names = [name for m in trial.measures for name in self.ratios[m.name].components]
+        names = [name for m in trial.measures for name in _summed(self.ratios[m.name])]
         return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
 
@@ -298,11 +311,17 @@ class AlertMeasures(UserMeasures):
     def __init__(self, settings: Settings) -> None:
         named = [(alert.metric, f"alert {alert.name!r}") for alert in settings.alerts]
         super().__init__(settings, named)
+        of_sessions = {each.name for each in OF_SESSIONS}
         for alert in settings.alerts:
             if self.ratios[alert.metric].below is None:
                 raise SettingsError(
                     f"alert {alert.name!r}: {alert.metric!r} is a mean over users, which panes do "
                     "not add up to; use one over events or slates"
+                )
+            if of_sessions.intersection(self.ratios[alert.metric].components):
+                raise SettingsError(
+                    f"alert {alert.name!r}: {alert.metric!r} is of sessions, which count at an end "
+                    "that may still move; use one over events or slates"
                 )
         every = [each for alert in settings.alerts for each in self.series_of(alert)]
         self.series = tuple(dict.fromkeys(t for each in every for t in (each, weeks_of(each))))

@@ -32,14 +32,13 @@ class Quantity:
 
     ``name``: of its sums by user, and by group of users. ``text``: as formulas call it. ``stats``:
     the statistic of windows, or its high and its low limb. ``unit``: how many integers are 1.
-    ``is_by_user``: the core sums it by user. ``is_signed``: it may be below 0.
+    ``is_signed``: it may be below 0.
     """
 
     name: str
     text: str
     stats: tuple[str, ...]
     unit: int = 1
-    is_by_user: bool = True
     is_signed: bool = False
 
     @property
@@ -83,14 +82,15 @@ CONVERTED = Quantity(
 )
 DWELL = Quantity("dwell_ms", "sum of dwell", ("dwell_ms",), 1000)
 VIEWINGS = Quantity("viewings", "viewings with a dwell", ("dwells",))
-SESSIONS = Quantity("sessions", "ended sessions", ("sessions",), is_by_user=False)
-BOUNCES = Quantity(
-    "bounces", "ended sessions with exactly one view", ("bounces",), is_by_user=False
-)
-VIEWS = Quantity("views", "views", ("session_views",), is_by_user=False)
-SESSION_LENGTH = Quantity(
-    *("session_ms", "sum of (last - first event)", ("session_ms",), 1000), is_by_user=False
-)
+SESSIONS = Quantity("sessions", "ended sessions", ("sessions",))
+BOUNCES = Quantity("bounces", "ended sessions with exactly one view", ("bounces",))
+VIEWS = Quantity("views", "views", ("session_views",))
+SESSION_LENGTH = Quantity("session_ms", "sum of (last - first event)", ("session_ms",), 1000)
+OF_SESSIONS = (SESSIONS, BOUNCES, VIEWS, SESSION_LENGTH)
+ACTIVE_DAYS = Quantity("active_days", "days with an impression", ())
+RETURN_DAYS = Quantity("return_days", "days with an impression after the first", ())
+DERIVED = (ACTIVE_DAYS, RETURN_DAYS)
+"""What follows of each user's impressions by day."""
 
 
 def maturities(w: Sums, horizon: str | None) -> Iterator[tuple[dict[str, str], int | None]]:
@@ -277,17 +277,23 @@ NAMED = {each.name: each for each in RATIOS}
 
 @dataclass(frozen=True)
 class PerUser:
-    """A sum over events by the number of users."""
+    """A sum over events by the number of users. ``is_share``: a user with any counts as 1."""
 
     name: str
     title: str
     above: Quantity
+    is_share: bool = False
 
 
 PER_USER = (
     PerUser("clicks_per_user", "Clicks per user", CLICKS),
     PerUser("conversions_per_user", "Conversions per user", CONVERSIONS),
     PerUser("conversion_value_per_user", "Conversion value per user", VALUE),
+    PerUser("sessions_per_user", "Sessions per user", SESSIONS),
+    PerUser("active_days_per_user", "Active days per user", ACTIVE_DAYS),
+    PerUser("user_hit_ratio", "Share of users who click", CLICKS, is_share=True),
+    PerUser("user_conversion_ratio", "Share of users who convert", CONVERSIONS, is_share=True),
+    PerUser("user_return_ratio", "Share of users who come back", RETURN_DAYS, is_share=True),
 )
 
 

@@ -47,6 +47,11 @@ def validate_experiments(s: Settings) -> None:
                 is_value(arm) and 0 < share < math.inf,
                 f"split.{arm} = {share}: a value of {e.dimension!r}, and a share above 0; {at}",
             )
+        others = [name for name in s.dimension_names if name != e.dimension]
+        _require(
+            set(e.explore) <= set(others),
+            f"explore = {list(e.explore)}: dimensions besides {e.dimension!r}: {others}; {at}",
+        )
         _validate_experiment_days(e, at)
         _validate_experiment_metrics(e, at)
 

@@ -86,6 +86,9 @@ class Experiment(Section, frozen=True):
     """Which events count towards an arm. `exposed`: everything a user does from the first
     impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
     does."""
+    explore: tuple[str, ...] = ()
+    """Other dimensions by which `streamer readout --by` tells users apart, to explore. Each makes
+    the rows of users more."""
     expected_users: int = 5000
     """Number of users at which the interval at any time is at its narrowest."""
 

@@ -273,6 +273,12 @@ class Settings(Section, frozen=True):
             msgspec.structs.replace(d, values=tuple(kept[d.name])) for d in self.dimensions
         )
 
+    @cached_property
+    def user_dimensions(self) -> tuple[str, ...]:
+        """The dimensions that users' days are kept by: of arms, and those to be explored."""
+        kept = {name for e in self.experiments for name in (e.dimension, *e.explore)}
+        return tuple(name for name in self.dimension_names if name in kept)
+
     @property
     def reads_sources(self) -> bool:
         """Whether the topics that are read are those of ``[[sources]]``: not where they are rekeyed

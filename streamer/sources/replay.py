@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamer.encoding.limbs import Columns
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
 from streamer.ingest.keys import KeyReader, partition_of
 from streamer.ingest.record import reason_of_no_topic
@@ -25,7 +24,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
-from streamer.stats.experiments.trials import Trial
+from streamer.state.user_days import Days, SumsByValue
 
 _GATHERS = 4
 """Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
@@ -151,12 +150,9 @@ class Replay:
         """Name → what is known of it, of the experiments of the settings."""
         return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
 
-    def sums_of_days(self, trial: Trial, within: range) -> list[Columns]:
-        """The sums of an experiment over some of its days, in every partition."""
-        at = self.catalogue.experiment_measures.trials.index(trial)
-        days = (within.start, within.stop)
-        found = [p.core.experiment_sums_of_days(at, days) for p in self.partitions]
-        return [sums for sums in found if sums is not None]
+    def sums_of_days(self, days: Days) -> SumsByValue:
+        """The sums of an experiment over some of its days."""
+        return days.sums(self.settings, self.partitions)
 
     def _apply_all(self) -> None:
         self._waiting = self._batches = 0

@@ -207,8 +207,7 @@ class Partition:
     @property
     def label_names(self) -> list[str]:
         """The dimensions that experiments look at."""
-        watched = {trial.dimension for trial in self.catalogue.experiment_measures.trials}
-        return [name for name in self.settings.dimension_names if name in watched]
+        return list(self.settings.user_dimensions)
 
     @property
     def experiment_sums(self) -> dict[str, Columns]:

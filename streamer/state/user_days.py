@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from streamer._core import EXPERIMENT_TABLES
 from streamer.encoding.limbs import Columns
 from streamer.errors import CodecError
@@ -17,23 +21,45 @@ from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
 from streamer.stats.experiments.trials import Trial
 
+SumsByValue = dict[str, list[Columns]]
+"""Value of a dimension → sums in every partition; of all users under the empty text."""
+
+
+@dataclass(frozen=True)
+class Days:
+    """The days of an experiment that are asked for; ``by``: a dimension by whose values users are
+    told apart."""
+
+    trial: Trial
+    within: range
+    by: str | None = None
+
+    def sums(self, settings: Settings, partitions: Iterable[Partition]) -> SumsByValue:
+        """Computed from the rows of partitions."""
+        by = None if self.by is None else settings.dimension_names.index(self.by)
+        days, found = (self.within.start, self.within.stop), defaultdict[str, list[Columns]](list)
+        for partition in partitions:
+            at = partition.catalogue.experiment_measures.trials.index(self.trial)
+            its = partition.core.experiment_sums_of_days(at, days, by) or {}
+            for value, sums in its.items():
+                found[value].append(sums)
+        return dict(found)
+
 
 async def sums_of_days(
-    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, within: range
-) -> list[Columns]:
-    """The sums of an experiment over some of its days, in every partition.
+    store: Store, settings: Settings, catalogue: Catalogue, days: Days
+) -> SumsByValue:
+    """The sums of an experiment over some of its days.
 
     Reads the rows of all users. CodecError where partitions change faster than they are read.
     """
-    count = await store.partitions() or 0
-    at = catalogue.experiment_measures.trials.index(trial)
-    found = []
-    for number in range(count):
-        partition = await _partition(store, settings, catalogue, trial, number)
+    found = defaultdict[str, list[Columns]](list)
+    for number in range(await store.partitions() or 0):
+        partition = await _partition(store, settings, catalogue, days.trial, number)
         if partition is not None:
-            days = (within.start, within.stop)
-            found.append(partition.core.experiment_sums_of_days(at, days))
-    return [sums for sums in found if sums is not None]
+            for value, sums in days.sums(settings, [partition]).items():
+                found[value] += sums
+    return dict(found)
 
 
 async def _partition(

@@ -94,3 +94,36 @@ def test_replay_ends_with_the_readouts(
     assert out.endswith("It has not started yet: its first day is 2025-07-12.\n")
     code, out, _ = said(capsys, ["replay", log, "-c", config, "--json"])
     assert (code, "streamer_experiment_value" in out, "Recommend" in out) == (0, True, False)
+
+
+def test_an_experiment_is_explored_by_another_dimension(
+    site: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = said(capsys, readout(site, "ranker", "--by", "surface"))
+    assert (code, err) == (0, "")
+    words = " ".join(out.split())
+    assert words.startswith("ranker by surface: to explore, not to decide by. 3 values share alpha")
+    assert "Recommendation" not in words
+    assert "holds at level 0.9833" in words  # 1 - 0.05 / 3
+    assert words.index("surface = home") < words.index("surface = product")
+    code, out, _ = said(capsys, readout(site, "ranker", "--by", "surface", "--json"))
+    apart = json.loads(out)
+    _, out, _ = said(capsys, readout(site, "ranker", "--json"))
+    whole = json.loads(out)
+    assert apart["exploration"]
+    assert list(apart["values"]) == ["home", "search", "product"]
+    for arm, users in whole["users"].items():
+        assert users == sum(its["users"][arm] for its in apart["values"].values())
+    assert all(its["recommendation"] is None for its in apart["values"].values())
+
+
+def test_what_an_experiment_cannot_be_explored_by(
+    site: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong in ("variant", "shoes"):
+        code, _, err = said(capsys, readout(site, "ranker", "--by", wrong))
+        assert code == 2
+        assert f"explore = ['{wrong}']: dimensions besides 'variant'" in err
+    code, _, err = said(capsys, ["readout", "ranker", "--by", "surface", "-c", site[1]])
+    assert code == 2
+    assert "add 'surface' to it in [[experiments]]" in err

@@ -53,6 +53,7 @@ def experiment(
 
 
 VALUE_PER_USER, VALUE_PER_CLICK = "conversion_value_per_user", "conversion_value_per_click"
+PER_DAY = ("active_days_per_user", "user_return_ratio", "user_hit_ratio")
 EXPERIMENTS = [
     experiment("long", "A B", 0, 6, "ctr_ratio", ("clicks_per_user", 2), VALUE_PER_CLICK),
     experiment("short", "A B", 0, 3, (VALUE_PER_USER, 0.9), "ctr_ratio", covariate_days=2),
@@ -66,6 +67,7 @@ EXPERIMENTS = [
         outcomes="attributed",
     ),
     experiment("own.long", "B A", 1, 8, VALUE_PER_CLICK, outcomes="attributed"),
+    experiment("days", "A B", 0, 5, *PER_DAY, covariate_days=2, explore=["surface"]),
 ]
 
 
@@ -163,8 +165,21 @@ class Both:
             slow, days = self.slow(i), trial.days
             for a, b in ((0, 1), (1, 3), (2, len(days)), (0, len(days))):
                 within = days[a:b]
-                sums = columns(self.core.of_range(i, (within.start, within.stop)))
+                for place in map(DIMENSIONS.index, self.settings.user_dimensions):
+                    self.check_apart(i, trial, slow.apart(place), within, place)
+                found = self.core.of_range(i, (within.start, within.stop), None) or {}
+                sums = columns(found.get(""))
                 compare(slow, trial, sums, within)
+
+    def check_apart(
+        self, i: int, trial: Trial, expected: Mapping[str, Any], within: range, by: int
+    ) -> None:
+        found = self.core.of_range(i, (within.start, within.stop), by)
+        assert found is not None
+        assert found.keys() == expected.keys(), (found.keys(), expected.keys())
+        for value, sums in found.items():
+            arms = arms_of(trial, [columns(sums)], within.stop - 1)
+            assert arms == expected[value].sums(within), (trial.name, within, by, value)
 
 
 @dataclass

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamer.metrics.per_user import UserMeasures, known_names
+from streamer.errors import SettingsError
+from streamer.metrics.per_user import AlertMeasures, UserMeasures, known_names
 from streamer.metrics.ratios import RATIOS
 from streamer.settings.load import parse
 
@@ -46,7 +47,11 @@ def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> No
     assert (found.name, found.title, found.form) == (name, title, form)
 
 
-def test_ratios_of_sums_by_user_can_be_compared() -> None:
-    of_users = {r.name for r in RATIOS if r.above.is_by_user and r.below.is_by_user}
-    assert of_users <= set(known_names())
-    assert len(of_users) == len(RATIOS) - 3  # those of sessions are not summed by user
+def test_every_declared_ratio_can_be_compared() -> None:
+    assert {r.name for r in RATIOS} <= set(known_names())
+
+
+def test_of_sessions_there_are_no_alerts() -> None:
+    alert = {"name": "bounces", "metric": "bounce_rate_ratio", "window": "1h", "drop": 0.1}
+    with pytest.raises(SettingsError, match="'bounce_rate_ratio' is of sessions, which count at"):
+        AlertMeasures(parse({"alerts": [alert]}))

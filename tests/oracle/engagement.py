@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from streamer.settings.model import Settings
 
 from . import dwell, sessions
@@ -15,7 +13,6 @@ from .sessions import read_session_totals, read_sessions, sessions_of
 from .shape import Event
 from .sink import Sink
 from .span import Span
-from .user_days import Fact
 from .users import Tally, read_users, tallies, touches
 
 
@@ -44,12 +41,3 @@ class Engagement:
         read_session_totals(out, ended, self.kept)
         over = [d for d in self.dwells if dwell.is_settled(d, verdict, joins, settings)]
         read_dwell_totals(out, over, self.kept)
-
-    def facts(self) -> Iterator[Fact]:
-        """Sessions as what their users did."""
-        for session in self.sessions:
-            at = (session.user, session.ended_ms, session.dims)
-            yield Fact(*at, "sessions")
-            yield Fact(*at, "bounces", int(session.views == 1))
-            yield Fact(*at, "views", session.views)
-            yield Fact(*at, "length", session.length_ms)

@@ -27,7 +27,11 @@ DIFFERENCE = (
     "experiment_difference_upper",
 )
 SCORES = ("calibration_ratio", "log_loss", "mse", "mae", "classifier_")
-EVENTS = ("ctr", "cvr", "clicks_per_user", "conversions_per_user", "positive_rate_ratio")
+EVENTS = (
+    *("ctr", "cvr", "clicks_per_user", "conversions_per_user", "positive_rate_ratio"),
+    *("bounce_rate_ratio", "views_per_session", "sessions_per_user", "active_days_per_user"),
+    *("user_hit_ratio", "user_conversion_ratio", "user_return_ratio"),
+)
 """Metrics whose numerators are events; the others' are milliseconds or millionths."""
 
 
@@ -120,7 +124,7 @@ def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
 
 def unit_of(metric: str) -> int:
     """How many units of a numerator are 1."""
-    if metric == "dwell_mean_seconds":
+    if metric in ("dwell_mean_seconds", "session_length_mean_seconds"):
         return 1000
     if metric.startswith(SCORES):
         return scores.unit_of(metric)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -39,8 +40,18 @@ RATIOS = {
     "conversion_value_per_click": ("value", "clicks"),
     "conversion_value_per_impression": ("value", "impressions"),
     "dwell_mean_seconds": ("dwell", "viewings"),
+    "bounce_rate_ratio": ("bounces", "sessions"),
+    "views_per_session": ("views", "sessions"),
+    "session_length_mean_seconds": ("length", "sessions"),
+    "sessions_per_user": ("sessions", ONE),
+    "active_days_per_user": ("active days", ONE),
+    "user_hit_ratio": ("clicks", ONE),
+    "user_conversion_ratio": ("conversions", ONE),
+    "user_return_ratio": ("return days", ONE),
 }
 """Metric → (numerator, denominator); those with options are not here."""
+SHARES = ("user_hit_ratio", "user_conversion_ratio", "user_return_ratio")
+"""Of these a user counts as 1 at most."""
 
 
 @dataclass(frozen=True)
@@ -128,14 +139,31 @@ def range_truth(
     Who is mixed does not depend on these days, nor do the days of the covariates. Nothing if
     nothing was accepted.
     """
-    if not verdict.events:
-        return {}
-    experiment = next(e for e in settings.experiments if e.name == name)
     days = range(first_day, last_day + 1)
+    trial = trial_of(verdict, joins, settings, name, days)
+    return {} if trial is None else trial.sums(days)
+
+
+def apart_truth(
+    verdict: Acceptance, joins: Joins, settings: Settings, name: str, days: range, by: str
+) -> dict[str, dict[tuple[str, str], ArmTruth]]:
+    """The same for each value of the dimension ``by``."""
+    trial = trial_of(verdict, joins, settings, name, days)
+    apart = {} if trial is None else trial.apart(settings.dimension_names.index(by))
+    return {value: its.sums(days) for value, its in apart.items()}
+
+
+def trial_of(
+    verdict: Acceptance, joins: Joins, settings: Settings, name: str, days: range
+) -> Trial | None:
+    """An experiment with these days among its own; None if nothing was accepted."""
+    if not verdict.events:
+        return None
+    experiment = next(e for e in settings.experiments if e.name == name)
     assert set(days) <= set(experiment.days), (days, experiment.days)
     kept = Kept(verdict.events, settings, verdict.key)
     facts = list(facts_of(verdict, joins, kept, settings))
-    return Trial(experiment, facts, kept, settings).sums(days)
+    return Trial(experiment, facts, kept, settings)
 
 
 class Did(NamedTuple):
@@ -145,6 +173,8 @@ class Did(NamedTuple):
     value: str
     component: str
     amount: int
+    values: tuple[str, ...]
+    """Of all dimensions."""
 
     @property
     def day(self) -> int:
@@ -161,9 +191,10 @@ class Trial:
         dimension = settings.dimension_names.index(experiment.dimension)
         self.did: dict[User, list[Did]] = defaultdict(list)
         for fact in facts:
-            value = kept.shown(fact.dims)[dimension]
+            values = kept.shown(fact.dims)
+            did = Did(fact.event_ms, values[dimension], fact.component, fact.amount, values)
             if fact.user[1].startswith("user "):  # others are nobody's
-                self.did[fact.user].append(Did(fact.event_ms, value, fact.component, fact.amount))
+                self.did[fact.user].append(did)
         names = [metric.name for metric in experiment.metrics]
         mixed = [name for name in names if name.startswith("composite@")]
         self.ratios = {name: ratio_of(name, settings) for name in names if name not in mixed}
@@ -171,7 +202,7 @@ class Trial:
             name: [ratio_of(part, settings) for part, _ in parts_of(name, settings)]
             for name in mixed
         }
-        self.caps = {m.name: m.cap for m in experiment.metrics}
+        self.caps = {m.name: 1 if m.name in SHARES else m.cap for m in experiment.metrics}
         self.members: dict[str, list[User]] = defaultdict(list)
         self.mixed: list[User] = []
         for user in self.did:
@@ -195,6 +226,28 @@ class Trial:
         """The arms of which the user had an impression on these days."""
         seen = {did.value for did in self.exposures(user, days)}
         return [arm for arm in self.experiment.arms if arm in seen]
+
+    def apart(self, dimension: int) -> dict[str, Trial]:
+        """Value of a dimension → the experiment with only the users who began in it."""
+        found: dict[str, Trial] = {}
+        for arm, users in self.members.items():
+            for user in users:
+                value = self.began_in(user, dimension)
+                if value not in found:
+                    found[value] = copy(self)
+                    found[value].members = defaultdict(list)
+                found[value].members[arm].append(user)
+        return found
+
+    def began_in(self, user: User, dimension: int) -> str:
+        """The value that most impressions of the arm had on the first day with any."""
+        exposures = self.exposures(user, self.experiment.days)
+        first_day = min(did.day for did in exposures)
+        shown: Counter[str] = Counter()
+        for did in exposures:
+            if did.day == first_day:
+                shown[did.values[dimension]] += did.amount
+        return min(shown, key=lambda value: (-shown[value], value.encode()))
 
     def mixed_by(self, day: int) -> int:
         """How many of the mixed users had an impression of any arm by the end of a day."""
@@ -285,6 +338,9 @@ class Trial:
 
 def amount(did: list[Did], component: str) -> int:
     """How much of a component it is."""
+    if component in ("active days", "return days"):
+        days = len({d.day for d in did if d.component == "impressions"})
+        return days if component == "active days" else max(0, days - 1)
     return 1 if component == ONE else sum(d.amount for d in did if d.component == component)
 
 

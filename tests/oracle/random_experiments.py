@@ -23,7 +23,10 @@ from .user_days import measures_of
 
 NOWHERE = ("never-0", "never-1", "never-2")
 """Arms that no log has."""
-ENGAGEMENT = ("clicks_per_user", "dwell_mean_seconds")
+ENGAGEMENT = (
+    *("clicks_per_user", "dwell_mean_seconds", "bounce_rate_ratio", "views_per_session"),
+    *("session_length_mean_seconds", "sessions_per_user", "user_hit_ratio"),
+)
 """The others without options are of the family traffic."""
 Spellings = tuple[str, ...]
 """Names of one metric that all mean the same."""
@@ -65,6 +68,11 @@ def with_experiments(
                 end=end,
                 metrics=tuple(some_metric(random, random.choice(names)) for names in chosen),
                 covariate_days=random.choice((0, 1, 2)),
+                explore=tuple(
+                    name
+                    for j, name in enumerate(settings.dimension_names)
+                    if j != i and random.random() < 0.3
+                ),
                 outcomes=random.choice(("exposed", "exposed", "attributed")),
             )
         )
@@ -92,10 +100,6 @@ def some_metric(random: Random, name: str) -> ExperimentMetric:
     return ExperimentMetric(name=name, cap=cap)
 
 
-OF_SESSIONS = ("bounce_rate_ratio", "views_per_session", "session_length_mean_seconds")
-"""Metrics that are not summed by user."""
-
-
 def metrics_of(settings: Settings) -> Iterator[Spellings]:
     """All metrics of the settings' families."""
     families = settings.metrics.families
@@ -106,8 +110,7 @@ def metrics_of(settings: Settings) -> Iterator[Spellings]:
     for name in (name for ratios in of_rows for name in ratios(settings)):
         yield (name,)
     for composite in settings.composites:
-        by_users = all(part.metric not in OF_SESSIONS for part in composite.parts)
-        if by_users and all(part.against != "day_before" for part in composite.parts):
+        if all(part.against != "day_before" for part in composite.parts):
             yield (f"composite@{composite.name}",)
     if "engagement" in families:
         for kind in settings.user_feedback_kinds:

@@ -61,8 +61,8 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
     if stream_ms is not None:
         out.put("stream_time_seconds", {}, stream_ms / 1000)
         read_experiments(out, verdict, joins, settings)
-        known = list(facts_of(verdict, joins, kept, settings))
-        read_alerts(out, known, kept, settings, stream_ms)
+        facts = list(facts_of(verdict, joins, kept, settings))
+        read_alerts(out, facts, kept, settings, stream_ms)
         engagement = Engagement(verdict.events, joins, kept, settings)
         engagement.read_totals(out, verdict, joins, settings)
         all_slates = slates_of(joins, settings)
@@ -71,7 +71,6 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         lengths_ms = settings.windows.lengths_ms
         of_items = max(settings.item_windows, key=lambda label: lengths_ms[label])
         longest = max(lengths_ms, key=lambda label: lengths_ms[label])
-        facts = [*known, *engagement.facts()]
 
         def read_window(into: Sink, label: str, at_ms: int) -> Window:
             window = Window(label, at_ms, verdict, joins, kept, settings)

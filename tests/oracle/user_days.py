@@ -18,6 +18,7 @@ from .acceptance import Acceptance
 from .dimensions import Dims, Kept
 from .dwell import dwells_of
 from .joining import Joins, effective_dims
+from .sessions import sessions_of
 from .shape import Event
 from .slate_readings import Measure, SlateReadings
 from .slates import slates_of
@@ -56,6 +57,7 @@ def facts_of(verdict: Acceptance, joins: Joins, kept: Kept, settings: Settings) 
         event = value.event
         yield Fact(user_of(event), event.event_ms, value.dims, component, amount)
     yield from dwelt(verdict.events, joins, settings)
+    yield from visited(verdict.events, settings)
     yield from shown_in_slates(joins, kept, settings)
 
 
@@ -98,6 +100,16 @@ def dwelt(events: list[Event], joins: Joins, settings: Settings) -> Iterator[Fac
             yield Fact(user, dwell.event_ms, dwell.dims, "viewings")
             yield Fact(user, dwell.event_ms, dwell.dims, "outcomes")
             yield Fact(user, dwell.event_ms, dwell.dims, "dwell", dwell.dwell_ms)
+
+
+def visited(events: list[Event], settings: Settings) -> Iterator[Fact]:
+    """Sessions, where they end."""
+    for session in sessions_of(events, settings):
+        at = (session.user, session.ended_ms, session.dims)
+        yield Fact(*at, "sessions")
+        yield Fact(*at, "bounces", int(session.views == 1))
+        yield Fact(*at, "views", session.views)
+        yield Fact(*at, "length", session.length_ms)
 
 
 # Slates ---------------------------------------------------------------------------------------

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::changes::{Dwell, Given, Kind, Outcome, Shown, Slate, UserAt, Valued, Weighing};
+use crate::changes::{
+    Dwell, Given, Kind, Outcome, Session, Shown, Slate, UserAt, Valued, Weighing,
+};
 use crate::counting::custom::CustomSum;
 use crate::counting::listing::ListSum;
 use crate::counting::off_policy::PolicySum;
@@ -30,6 +32,11 @@ pub enum Component {
     ValueHigh,
     DwellMs,
     Viewings,
+    /// Sessions by the time at which they end, those of them with one view, views, and lengths.
+    Sessions,
+    Bounces,
+    Views,
+    SessionMs,
     /// Feedback of a configured kind, by its place.
     Feedback(u8),
     /// Slates of a population; `all` is every slate.
@@ -58,6 +65,7 @@ pub enum Change {
     Given(Given),
     Outcome(Outcome),
     Dwell(Dwell),
+    Session(Session),
     Slate(Slate),
     Weighing(Weighing),
     Valued(Valued),
@@ -71,6 +79,7 @@ impl Change {
             Change::Given(x) => (x.user, x.event_ms, x.segment),
             Change::Outcome(x) => (x.user, x.event_ms, x.segment),
             Change::Dwell(x) => (x.user, x.event_ms, x.segment),
+            Change::Session(x) => (x.user, x.event_ms, x.segment),
             Change::Slate(x) => (x.user, x.event_ms, x.segment),
             Change::Weighing(x) => (x.user, x.event_ms, x.segment),
             Change::Valued(x) => (x.user, x.event_ms, x.segment),
@@ -99,6 +108,7 @@ impl Component {
                 Component::Viewings | Component::Outcomes => dwell.sign,
                 _ => 0,
             },
+            Change::Session(session) => self.of_session(session),
             Change::Slate(slate) => match self {
                 Component::Slates(population) if population == "all" => slate.sign,
                 _ => 0,
@@ -112,6 +122,18 @@ impl Component {
                 _ => 0,
             },
         }
+    }
+
+    /// What a session adds.
+    pub fn of_session(&self, session: &Session) -> i64 {
+        let amount = match self {
+            Component::Sessions => 1,
+            Component::Bounces => i64::from(session.views == 1),
+            Component::Views => session.views,
+            Component::SessionMs => session.length_ms,
+            _ => 0,
+        };
+        session.sign * amount
     }
 
     fn of_feedback(&self, given: &Given) -> i64 {

@@ -90,6 +90,18 @@ impl Labels {
         texts.get(at).map(String::as_str)
     }
 
+    /// For each label its value of a dimension: `other` where that is not kept any more, `unknown`
+    /// where the label was made without the dimension. None where labels have no such dimension.
+    pub fn values_of(&self, dimensions: &Dimensions, dimension: usize) -> Option<Vec<String>> {
+        let at = self.places.iter().position(|place| *place == dimension)?;
+        let of_label = |label: &Vec<String>| match label[at].as_str() {
+            "" | "unknown" => "unknown".to_owned(),
+            text if dimensions.values[dimension].is_kept(text) => text.to_owned(),
+            _ => "other".to_owned(),
+        };
+        Some(self.known.iter().map(of_label).collect())
+    }
+
     /// For each label the place of its value of a dimension among `values`, from 1; 0: it has none
     /// of them, or one that is not kept any more.
     pub fn places_of(

@@ -45,13 +45,15 @@ impl Experiments {
             let built = Trial::new(trial, is_attributed, trial.arms.len(), width)?;
             trials.push((built, place_of(&mut arms, trial.dimension, &trial.arms)?));
         }
-        let mut places: Vec<usize> = arms.iter().map(|arms| arms.dimension).collect();
+        let of_arms = arms.iter().map(|arms| arms.dimension);
+        let mut places: Vec<usize> = of_arms.chain(spec.explored.iter().copied()).collect();
         places.sort_unstable();
         places.dedup();
         let days = exposures.iter().map(|exposure: &Exposure| &exposure.days);
         let sums: Vec<Sums> = trials.iter().map(|(t, _)| Sums::new(t.width)).collect();
         Ok(Self {
             columns: spec.columns.clone(),
+            is_stored: vec![false; spec.columns.len()],
             limit: limit.rows,
             every_day: days.clone().map(|days| days.start).min().unwrap_or(0)
                 ..days.map(|days| days.end).max().unwrap_or(0),
@@ -104,6 +106,9 @@ fn check(spec: &ExperimentsSpec, dimensions: usize) -> Result<(), String> {
         if exposure.dimension >= dimensions || !(0..1 << 62).contains(&exposure.code) {
             return Err("an exposure has no such dimension, or a code that is no code".to_owned());
         }
+    }
+    if spec.explored.iter().any(|place| *place >= dimensions) {
+        return Err("experiments are explored by a dimension that there is not".to_owned());
     }
     for trial in &spec.trials {
         if trial.dimension >= dimensions || trial.exposure >= spec.exposures.len() {

@@ -13,6 +13,8 @@ pub struct ExperimentsSpec {
     pub components: Vec<Component>,
     /// Name of the stored column of each component.
     pub columns: Vec<String>,
+    /// Places of dimensions by which experiments are read apart, besides those of their arms.
+    pub explored: Vec<usize>,
     pub exposures: Vec<ExposureSpec>,
     pub trials: Vec<TrialSpec>,
 }

@@ -181,6 +181,9 @@ impl Experiments {
 
     fn load_rows(&mut self, table: Table, columns: &Columns) -> Result<(), LoadError> {
         let sums = self.sum_columns(columns)?;
+        for (is_stored, sums) in self.is_stored.iter_mut().zip(&sums) {
+            *is_stored |= sums.is_some();
+        }
         let is_pending = table == Table::Pending;
         for (place, row) in UserDayRow::rows(columns)?.enumerate() {
             let day = if is_pending {

@@ -1,5 +1,6 @@
 //! One experiment as it is counted: its days, arms and measures, and what one user adds to its sums.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use ethnum::I256;
@@ -20,6 +21,9 @@ const EARLY: usize = 2;
 const UNEXPOSED: usize = 3;
 /// How many statistics there are before those of measures.
 const COUNTS: usize = 4;
+/// Amounts of a user besides those of components: days with an impression, and those of them after
+/// the first.
+const DERIVED: usize = 2;
 
 /// What a user did on one day, under one label and part.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +114,7 @@ impl Trial {
             let places = measure
                 .ratios()
                 .flat_map(|r| [Some(r.above), r.below, r.high]);
-            if places.flatten().any(|place| place >= components) {
+            if places.flatten().any(|place| place >= components + DERIVED) {
                 return Err("a measure of an experiment has no such component".to_owned());
             }
             firsts.push(stats);
@@ -201,6 +205,33 @@ impl Trial {
         seen
     }
 
+    /// The value (one of those of labels) that most impressions of the user's arm have on the first
+    /// day with any, of equals the first; none of a user who is in no arm, or in several.
+    pub fn value_of<'v>(
+        &self,
+        history: &History<'_>,
+        arms: &Arms,
+        values: &'v [String],
+    ) -> Option<&'v str> {
+        let inside = history.within(&self.days);
+        let seen = self.seen(&inside, arms)?;
+        if seen.first < seen.last {
+            return None;
+        }
+        let mut shown: BTreeMap<&str, i64> = BTreeMap::new();
+        for did in inside.did.iter().filter(|did| did.day == seen.day) {
+            if arms.of(did.label) == seen.first {
+                *shown.entry(&values[did.label as usize]).or_default() +=
+                    inside.amounts_of(did)[SHOWN];
+            }
+        }
+        let most = shown.values().max().copied();
+        shown
+            .into_iter()
+            .find(|(_, n)| Some(*n) == most)
+            .map(|(value, _)| value)
+    }
+
     /// Count outcomes that count towards no arm, of a user of an arm (0: of none).
     fn add_outside(
         &self,
@@ -228,9 +259,9 @@ impl Trial {
         work: &mut Work,
         (sums, sign): (&mut Sums, i64),
     ) {
-        work.totals.clear();
-        work.totals.resize(history.width, 0);
+        empty(&mut work.totals, history.width);
         self.add_covariates(history, work);
+        let mut seen_on = None;
         work.before.is_in = false;
         let mut last = None;
         for did in ended.did.iter().filter(counts) {
@@ -240,9 +271,12 @@ impl Trial {
             }
             last = Some(day);
             if did.day >= from {
-                for (total, amount) in work.totals.iter_mut().zip(ended.amounts_of(did)) {
-                    *total += i128::from(*amount);
-                }
+                add_up(
+                    &mut work.totals,
+                    did.day,
+                    ended.amounts_of(did),
+                    &mut seen_on,
+                );
             }
         }
         if let Some(done) = last {
@@ -254,12 +288,15 @@ impl Trial {
         let Some(days) = &self.covariates else {
             return;
         };
-        work.covariates.clear();
-        work.covariates.resize(history.width, 0);
+        empty(&mut work.covariates, history.width);
+        let mut seen_on = None;
         for did in history.within(days).did {
-            for (total, amount) in work.covariates.iter_mut().zip(history.amounts_of(did)) {
-                *total += i128::from(*amount);
-            }
+            add_up(
+                &mut work.covariates,
+                did.day,
+                history.amounts_of(did),
+                &mut seen_on,
+            );
         }
     }
 
@@ -288,5 +325,23 @@ impl Trial {
             }
         }
         std::mem::swap(&mut work.now, &mut work.before);
+    }
+}
+
+/// Nothing so far, of `width` components and what is derived of them.
+fn empty(totals: &mut Vec<i128>, width: usize) {
+    totals.clear();
+    totals.resize(width + DERIVED, 0);
+}
+
+/// Add what was done on a day, in the order of days. `seen_on`: the last day with an impression.
+fn add_up(totals: &mut [i128], day: i64, amounts: &[i64], seen_on: &mut Option<i64>) {
+    for (total, amount) in totals.iter_mut().zip(amounts) {
+        *total += i128::from(*amount);
+    }
+    if amounts[SHOWN] > 0 && *seen_on != Some(day) {
+        totals[amounts.len() + 1] += i128::from(seen_on.is_some());
+        totals[amounts.len()] += 1;
+        *seen_on = Some(day);
     }
 }

@@ -253,14 +253,15 @@ impl Partition {
     }
 
     /// All tables are loaded: what impressions count as is what was emitted.
-    /// Sessions may count under a time that lies ahead: what is new has them, too.
     pub fn finish_load(&mut self) -> Result<(), Overflow> {
         self.attribution.learn_outcomes();
-        if !self.counting.panes.has_new() {
+        let Self {
+            sessions, counting, ..
+        } = self;
+        counting.load_sessions(|take| sessions.emit_all(take));
+        if !counting.panes.has_new() {
             return Ok(());
         }
-        let counting = &mut self.counting;
-        self.sessions.emit_all(|change| counting.session(change));
         counting.panes.fold_new(self.stream_ms)
     }
 }

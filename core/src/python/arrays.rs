@@ -1,5 +1,7 @@
 //! Columns of the core as numpy arrays, and back.
 
+use std::collections::{BTreeMap, HashMap};
+
 use numpy::{IntoPyArray, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,6 +21,18 @@ pub fn as_arrays<'py>(py: Python<'py>, columns: Columns) -> PyResult<Bound<'py, 
         }
     }
     Ok(found)
+}
+
+/// Columns of each value of a dimension.
+pub type ByValue<'py> = HashMap<String, Bound<'py, PyDict>>;
+
+/// The same of each value of a dimension.
+pub fn each_as_arrays<'py>(
+    py: Python<'py>,
+    found: BTreeMap<String, Columns>,
+) -> PyResult<ByValue<'py>> {
+    let arrays = |(value, columns)| Ok((value, as_arrays(py, columns)?));
+    found.into_iter().map(arrays).collect()
 }
 
 /// Long enough for a thread that waits for the interpreter to wake up and take it.

@@ -1,5 +1,7 @@
 //! Experiments of the core, for tests that compare them with a slow recomputation.
 
+use std::collections::HashMap;
+
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -77,9 +79,13 @@ impl ExperimentsForTests {
         py: Python<'py>,
         trial: usize,
         days: (i64, i64),
-    ) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let found = self.experiments.of_range(&self.dimensions, trial, days);
-        found.map(|columns| to_python(py, columns)).transpose()
+        by: Option<usize>,
+    ) -> PyResult<Option<HashMap<String, Bound<'py, PyDict>>>> {
+        let found = self.experiments.of_range(&self.dimensions, trial, days, by);
+        let to_python = |(value, columns)| Ok((value, to_python(py, columns)?));
+        found
+            .map(|found| found.into_iter().map(to_python).collect())
+            .transpose()
     }
 
     fn take_changed(&mut self) -> Vec<usize> {

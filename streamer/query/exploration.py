@@ -1,0 +1,53 @@
+"""An experiment told apart by another dimension than that of its arms: to explore, not to decide.
+
+A user is in the value that most of his impressions of the arm had on the first day with any, so
+that each is in one, and values add up to the whole. The values share the experiment's ``alpha``
+(Bonferroni): the chance that any value claims an effect where there is none stays below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from streamer.encoding.limbs import Columns
+from streamer.query.experiments import ExperimentReadout, StoredExperiment, document
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """``by``: the dimension; ``alpha``: what each value has of the experiment's; ``values``: value
+    → its readout, which recommends nothing, those with most users first."""
+
+    by: str
+    alpha: float
+    values: Mapping[str, ExperimentReadout]
+
+
+def explored(
+    stored: StoredExperiment, by: str, parts: Mapping[str, Sequence[Columns]], within: range
+) -> Exploration:
+    """``parts``: value → its sums over the days ``within``, in every partition."""
+    alpha = stored.experiment.alpha / max(1, len(parts))
+    experiment = msgspec.structs.replace(stored.experiment, alpha=alpha)
+    own = replace(stored, experiment=experiment)
+    found = {
+        value: replace(own.of_parts(its, within.start, within.stop - 1), recommendation=None)
+        for value, its in parts.items()
+    }
+    by_users = sorted(found, key=lambda value: (-sum(found[value].users.values()), value))
+    return Exploration(by, alpha, {value: found[value] for value in by_users})
+
+
+def exploration_document(stored: StoredExperiment, found: Exploration) -> dict[str, Any]:
+    """The JSON of an exploration: for each value a readout."""
+    return {
+        "name": stored.experiment.name,
+        "exploration": True,
+        "by": found.by,
+        "alpha": found.alpha,
+        "values": {value: document(stored, each) for value, each in found.values.items()},
+    }
