@@ -58,12 +58,18 @@ async def main(arguments: argparse.Namespace) -> int:
     url = f"http://127.0.0.1:{await listen(runner, '127.0.0.1', 0)}"
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         figures = {name: await timed(session, url + path) for name, path in CALLS.items()}
+        await cluster.feed(arguments.impressions, now_ms, now_ms + HOUR_MS, arguments.partitions)
+        after = {
+            f"{name}, after a commit": await timed(session, url + path)
+            for name, path in CALLS.items()
+            if "/api/history" in path
+        }
     async with aiohttp.ClientSession() as session:
         counted = await impressions(session, url)
     expected = sum(t.offsets["impressions"] for t in cluster.traffic)
     await runner.cleanup()
     await store.close()
-    print(json.dumps({**figures, "counted": counted, "expected": expected}), flush=True)
+    print(json.dumps({**figures, **after, "counted": counted, "expected": expected}), flush=True)
     return 0 if counted == expected else 1
 
 

@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from streamer._core import STAT_BITS
 from streamer.encoding.arrays import I64
-from streamer.encoding.packed import pane_number, segment_and_stat
+from streamer.encoding.packed import pane_number
 from streamer.metrics import intervals
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Metric
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.rings import Ring, rings_of
+from streamer.query.merged_panes import MergedPanes
 from streamer.query.numbering import ALL, Numbering, Segment
 from streamer.query.since import Times
 from streamer.settings import limits
@@ -77,9 +77,18 @@ class History:
 class PaneHistory:
     """The panes of one reader's commit, by which any metric's course is recomputed."""
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, views: Sequence[View]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        views: Sequence[View],
+        merged: MergedPanes,
+    ) -> None:
+        """``merged``: what is kept from one commit to the next."""
         self.settings, self.catalogue, self._views = settings, catalogue, views
         self.numbering = Numbering(settings, views)
+        self._merged = merged
+        merged.begin(self.numbering)
         self.times = Times(catalogue, views)
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
@@ -161,26 +170,15 @@ class PaneHistory:
 
     def _columns(self, number: int, spans: _Spans, names: set[str]) -> _Columns:
         """All sums of some statistics in the panes of a ring."""
-        layout = self.catalogue.layout
-        is_wanted = np.zeros(1 << STAT_BITS, bool)
-        for name in names:
-            is_wanted[layout.span(name)] = True
+        spans_of = map(self.catalogue.layout.span, names)
+        stats = frozenset(stat for span in spans_of for stat in range(span.start, span.stop))
         first, last = (pane_number(number, pane) for pane in (spans.first, spans.last))
-        parts = []
-        for view, numbers in zip(self._views, self.numbering.maps, strict=True):
-            panes = [pane for pane in view.panes if first <= pane <= last]
-            if not panes:
-                continue
-            segment, stat = segment_and_stat(np.concatenate([view.panes[p][0] for p in panes]))
-            here = np.flatnonzero(is_wanted[stat])
-            values = np.concatenate([view.panes[pane][1] for pane in panes])[here]
-            ends = np.cumsum([len(view.panes[pane][0]) for pane in panes])
-            points = (np.array(panes) - first) // spans.panes
-            point = points[np.searchsorted(ends, here, side="right")]
-            parts.append((point, numbers[segment[here]], stat[here], values))
+        panes = self._merged.read(self._views, number, stats, range(first, last + 1))
+        points = np.array([(pane - first) // spans.panes for pane in panes], np.int64)
+        sizes = [len(values) for _, _, values in panes.values()]
         nothing = np.zeros(0, np.int64)
-        found = zip(*parts, strict=True) if parts else [[nothing]] * 4
-        return _Columns(*(np.concatenate(each) for each in found))
+        found = zip(*panes.values(), strict=True) if panes else [[nothing]] * 3
+        return _Columns(np.repeat(points, sizes), *(np.concatenate(each) for each in found))
 
 
 @dataclass(frozen=True)

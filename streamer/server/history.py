@@ -14,6 +14,7 @@ from aiohttp import web
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.definition import Metric
 from streamer.metrics.titles import form_of, title_of
+from streamer.query.merged_panes import MergedPanes
 from streamer.query.numbering import ALL
 from streamer.query.pane_history import NotByPaneError, PaneHistory, Wanted
 from streamer.server.api import error_answer, without_parameters
@@ -41,6 +42,7 @@ class HistoryApi:
         self.exporter, self.settings = exporter, exporter.settings
         self._lock = asyncio.Lock()
         self._panes: tuple[int, PaneHistory] | None = None
+        self._merged = MergedPanes()
         self._made: dict[tuple[object, ...], bytes] = {}
 
     def add_routes(self, app: web.Application) -> None:
@@ -110,7 +112,13 @@ class HistoryApi:
         updates, at_ms = self.exporter.reader.updates, self.exporter.at_ms
         if self._panes is None or self._panes[0] != updates:
             views, catalogue = self.exporter.reader.views, self.exporter.catalogue
-            self._panes, self._made = (updates, PaneHistory(self.settings, catalogue, views)), {}
+            self._panes, self._made = (
+                (
+                    updates,
+                    PaneHistory(self.settings, catalogue, views, self._merged),
+                ),
+                {},
+            )
         panes = self._panes[1]
         for name, value in wanted.where.items():
             require_known(name, value, panes.values_of(name))

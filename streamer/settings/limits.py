@@ -294,5 +294,7 @@ HISTORY_POINTS = 60
 """Points of a metric's course, at most: as many as a window has panes."""
 HISTORY_LINES = 12
 """Lines of a metric's course, at most: more cannot be told apart."""
+MERGED_STATISTICS = 16
+"""Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200
 """Series of one answer of /api/history; a query that gives more has to name labels."""
