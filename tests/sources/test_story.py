@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-import tomllib
 from collections import Counter
 
-import msgspec
 import pytest
 
-from streamer.cli import demo
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.alerts import watched
 from streamer.query.experiments import stored_experiments
-from streamer.settings.event_fields import LINE_TYPES
-from streamer.settings.load import parse
 from streamer.sources import open_bandit
-from streamer.sources.moved import replay
-from streamer.sources.replay import Replay
 from streamer.sources.story import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.experiments.verdict import Outcome
 from tests.support.lanes import long
+from tests.support.site import replayed_demo
 
 DAY_MS = 86_400_000
 FIRST_MS = 1_795_910_400_000  # a midnight of UTC
@@ -64,17 +58,8 @@ def test_as_much_is_planted_as_is_said() -> None:
 def test_the_story_is_told_at_every_hour(hour: int, monkeypatch: pytest.MonkeyPatch) -> None:
     now_ms = FIRST_MS + hour * 3_600_000 + 1_234_567
     monkeypatch.setattr(time, "time", lambda: now_ms / 1000)
-    written = demo.document("localhost:9092", "redis://localhost", now_ms)
-    settings = parse(tomllib.loads(written))
-    counted, encode = Replay(settings), msgspec.json.Encoder().encode
-    lines = []
-    for event in replay(demo.legs(now_ms, 200)):
-        if event["ts"] > now_ms:
-            break
-        lines.append((LINE_TYPES[event["type"]], event["ts"], encode(event)))
-    for start in range(0, len(lines), 5000):
-        counted.feed(lines[start : start + 5000])
-    counted.finish()
+    counted = replayed_demo(now_ms)
+    settings = counted.settings
     views, catalogue = counted.views(), Catalogue(settings)
     stored = stored_experiments(settings, catalogue.experiment_measures, views)
     outcomes = {

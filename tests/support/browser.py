@@ -7,6 +7,8 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib import resources
 from typing import Any, NamedTuple
 
 from selenium.webdriver import Chrome, ChromeOptions
@@ -27,6 +29,11 @@ ARGUMENTS = (
     "--lang=en-GB",
     "--hide-scrollbars",
 )
+_LACKS = """
+const [done] = arguments;
+axe.run({ resultTypes: ["violations"] }).then(({ violations }) =>
+  done(violations.flatMap(({ id, nodes }) => nodes.map(({ failureSummary, html }) =>
+    [id, failureSummary + html]))));"""
 WAIT_SECONDS = 15.0
 """Longest wait for the page to show something, on a loaded machine."""
 
@@ -146,11 +153,25 @@ class Browser:
         """What was written to the console since the last call."""
         return [str(entry["message"]) for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
+    def lacks(self) -> list[tuple[str, str]]:
+        """What axe-core, by all of its rules, finds that the page lacks for access: the rule of
+        each violation, and where."""
+        self.run(_axe())
+        found = self.driver.execute_async_script(_LACKS)
+        return [(rule, where) for rule, where in found]
+
     def accessible(self) -> list[Node]:
         """What assistive technology gets, in order."""
         nodes = self.command("Accessibility.getFullAXTree")["nodes"]
         by_id = {node["nodeId"]: node for node in nodes}
         return [_node(node) for node in _walk(nodes[0], by_id) if not node.get("ignored")]
+
+
+@cache
+def _axe() -> str:
+    """The script of axe-core."""
+    script = resources.files("selenium_axe_python") / "axe-core" / "axe.min.js"
+    return script.read_text(encoding="utf-8")
 
 
 def _walk(node: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> Iterator[dict[str, Any]]:

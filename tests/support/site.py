@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import threading
+import time
+import tomllib
 import urllib.request
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar
 
+import msgspec
 from aiohttp import web
 
+from streamer.cli import demo
 from streamer.errors import StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.server.app import application
@@ -19,7 +24,10 @@ from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.server.web import add_pages
 from streamer.settings.event_fields import LINE_TYPES
+from streamer.settings.load import parse
 from streamer.settings.model import Settings
+from streamer.sources.moved import replay
+from streamer.sources.replay import Replay
 from streamer.state.manifest import Manifest
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
@@ -152,6 +160,31 @@ class _Clock(RedisStore):
 
     async def now_ms(self) -> int:
         return await super().now_ms() if self._site.has_stopped else self._site.newest_ms
+
+
+class Demo(Served):
+    """The page of the demo as it begins: its two weeks of the past, counted in memory as a file."""
+
+    def app(self) -> web.Application:
+        about = f"A demo: {demo.ABOUT[0]} Planted: {demo.ABOUT[1]}"
+        return application(Exporter(self._settings, self._store, files=["demo"], about=about))
+
+    async def _begin(self) -> None:
+        counted = replayed_demo(int(time.time() * 1000))
+        self._settings, self._store = counted.settings, await counted.store()
+        await super()._begin()
+
+
+def replayed_demo(now_ms: int) -> Replay:
+    """The demo's traffic until a time, counted with its settings."""
+    counted = Replay(parse(tomllib.loads(demo.document("-:9092", "redis://-", now_ms))))
+    encode = msgspec.json.Encoder().encode
+    past = itertools.takewhile(lambda e: e["ts"] <= now_ms, replay(demo.legs(now_ms, 200)))
+    lines = [(LINE_TYPES[event["type"]], event["ts"], encode(event)) for event in past]
+    for first in range(0, len(lines), 5000):
+        counted.feed(lines[first : first + 5000])
+    counted.finish()
+    return counted
 
 
 class Documents(Served):

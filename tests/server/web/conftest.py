@@ -14,7 +14,7 @@ from tests.support.browser import Browser, browser
 from tests.support.required import require
 from tests.support.rollups import every
 from tests.support.servers import own_redis
-from tests.support.site import Documents, Site
+from tests.support.site import Demo, Documents, Served, Site
 from tests.support.visitors import DAY_MS, FIRST_MS, experiment, visits
 
 DAYS, USERS = 3, 320
@@ -74,10 +74,15 @@ def hurried(page: Browser) -> Iterator[Browser]:
     page.command("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
 
 
-def open_page(page: Browser, site: Site, path: str = "/") -> None:
+def open_page(page: Browser, site: Served, path: str = "/") -> None:
     """Load the page, and wait until all is shown."""
     page.open(site.url + path)
     page.until(lambda: page.is_shown(".card h4") and page.is_shown("#segments"), "all is shown")
+
+
+def unfold(page: Browser) -> None:
+    """Open everything that can be disclosed."""
+    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
 
 
 @pytest.fixture(scope="session")
@@ -93,6 +98,13 @@ def site(redis: EmbeddedRedis, request: pytest.FixtureRequest) -> Iterator[Site]
     prefix = f"site-{request.module.__name__.rpartition('.')[2]}"
     with Site(settings_of(redis, prefix, experiments=[EXPERIMENT], alerts=ALERTS)) as made:
         made.add(visits(5, USERS, FIRST_MS, DAYS, 0.5, covariate_days=1))
+        yield made
+
+
+@pytest.fixture(scope="session")
+def told() -> Iterator[Demo]:
+    """The page of the demo."""
+    with Demo() as made:
         yield made
 
 

@@ -6,12 +6,13 @@ import functools
 import itertools
 from typing import Any
 
+import pytest
 from selenium.webdriver import Keys
 
-from tests.server.web.conftest import open_page
+from tests.server.web.conftest import open_page, unfold
 from tests.support.browser import Browser
 from tests.support.lanes import long
-from tests.support.site import Site
+from tests.support.site import Demo, Served, Site
 
 pytestmark = long
 
@@ -67,10 +68,10 @@ NAMED = {
 SIZES = ((320, 640), (390, 844), (768, 1024), (1280, 800))
 
 
-def open_all(page: Browser, site: Site) -> None:
+def open_all(page: Browser, site: Served) -> None:
     """Open the page, and everything that can be disclosed."""
     open_page(page, site)
-    page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    unfold(page)
     page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
 
 
@@ -127,6 +128,28 @@ def tab_to(page: Browser, name: str) -> None:
             return
         page.press(Keys.TAB)
     raise AssertionError(f"Tab does not reach #{name}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_axe_finds_nothing(page: Browser, told: Demo, scheme: str, width: int) -> None:
+    page.prefer(color_scheme=scheme, reduced_motion="reduce")
+    page.resize(width)
+    open_page(page, told)
+    assert page.lacks() == []
+    unfold(page)
+    page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+    assert page.lacks() == []
+    page.open(f"{told.url}/?metric=ctr_ratio&window=24h")
+    page.until(lambda: page.is_shown("#metric-splits table"), "the page of a metric")
+    unfold(page)
+    assert page.lacks() == []
+
+
+def test_axe_would_find_something(page: Browser, told: Demo) -> None:
+    open_page(page, told)
+    page.run("document.querySelector('#pause').textContent = ''")
+    assert [rule for rule, _ in page.lacks()] == ["button-name"]
 
 
 def test_everything_has_a_name(page: Browser, site: Site) -> None:
