@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import json
 import threading
-import time
 import tomllib
 import urllib.request
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
@@ -39,6 +38,8 @@ from tests.support.visitors import Event
 
 T = TypeVar("T")
 PARTITIONS = 2
+DEMO_MS = 1_795_960_800_000
+"""When the demo begins: 14:00 UTC."""
 REPORT_SECONDS = 1.0
 """How often the made-up worker reports: one that is silent for 15 s is not present."""
 
@@ -170,17 +171,17 @@ class Demo(Served):
         return application(Exporter(self._settings, self._store, files=["demo"], about=about))
 
     async def _begin(self) -> None:
-        counted = replayed_demo(int(time.time() * 1000))
+        counted = replayed_demo(DEMO_MS)
         self._settings, self._store = counted.settings, await counted.store()
         await super()._begin()
 
 
 def replayed_demo(now_ms: int) -> Replay:
-    """The demo's traffic until a time, counted with its settings."""
+    """The traffic of a demo that begins now, counted with its settings."""
     counted = Replay(parse(tomllib.loads(demo.document("-:9092", "redis://-", now_ms))))
     encode = msgspec.json.Encoder().encode
-    past = itertools.takewhile(lambda e: e["ts"] <= now_ms, replay(demo.legs(now_ms, 200)))
-    lines = [(LINE_TYPES[event["type"]], event["ts"], encode(event)) for event in past]
+    past = replay(itertools.islice(demo.legs(now_ms, 200), 2))
+    lines = [(LINE_TYPES[e["type"]], e["ts"], encode(e)) for e in past if e["ts"] <= now_ms]
     for first in range(0, len(lines), 5000):
         counted.feed(lines[first : first + 5000])
     counted.finish()

@@ -66,6 +66,7 @@ export class Alerts {
   /** Go here once all sections are there, where the address says so. */
   follow() {
     if (!this.#followed && location.hash === HASH) {
+      byId("why-parts").open = true;
       byId("explain").scrollIntoView();
       byId("explain-title").focus({ preventScroll: true });
     }

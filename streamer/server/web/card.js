@@ -3,6 +3,7 @@
 import { scaleOf } from "./bar.js";
 import { comparison } from "./comparison.js";
 import { element, freshId, keep, setAttribute, setNote, setText, textView } from "./dom.js";
+import { fold } from "./fold.js";
 import * as format from "./format.js";
 
 /** What links to one experiment end with. */
@@ -24,22 +25,32 @@ export function card({ name }) {
     notes: element("ul", { class: "notes" }),
     comparisons: element("div"),
   };
+  const hidden = element("span", { class: "hidden-text" }, ` of ${name}`);
+  const details = fold(
+    ["Details", hidden],
+    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
+  );
   root.append(
     element("header", {}, element("h3", { id }, link), parts.who),
-    ...[parts.advice.root, parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
+    parts.advice.root,
+    details,
   );
   let last = "";
   return {
     root,
     update() {},
     show(document) {
+      details.hidden = false;
       const text = JSON.stringify(document);
       if (text !== last) {
         last = text;
         fill(parts, document);
       }
     },
-    fail: (text) => setText(parts.who, text),
+    fail(text) {
+      setText(parts.who, text);
+      details.hidden = true;
+    },
   };
 }
 

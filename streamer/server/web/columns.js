@@ -8,7 +8,7 @@ export const PREFIX = "streamer_";
 export const COLUMNS = [
   column("Impressions", "window_impressions", "impressions in the window", format.count),
   column("Clicks", "window_clicks", "clicks in the window", format.count),
-  column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent),
+  main(column("CTR", "ctr_ratio", "click-through rate: clicks / impressions", format.percent)),
   column("Conversions", "window_conversions", "conversions in the window", format.count),
   column("CVR", "cvr_ratio", "conversion rate: conversions / clicks", format.percent),
   ofUsers(column("Users", "window_users", "distinct users with an impression", format.count)),
@@ -22,14 +22,21 @@ export const COLUMNS = [
     ),
   ),
   column("Mean dwell", "dwell_mean_seconds", "mean time spent on an item", format.seconds),
-  column(
-    "NDCG@10",
-    "ndcg_ratio",
-    "ranking quality of the first ten items of a slate, 1 is best; mean over all slates",
-    format.number,
-    { k: "10", over: "all", maturity: "provisional" },
+  main(
+    column(
+      "NDCG@10",
+      "ndcg_ratio",
+      "ranking quality of the first ten items of a slate, 1 is best; mean over all slates",
+      format.number,
+      { k: "10", over: "all", maturity: "provisional" },
+    ),
   ),
 ];
+
+/** Narrow screens show only these at first. */
+function main(found) {
+  return { ...found, isMain: true };
+}
 
 /** Users are counted over whole windows: there is no course of them. */
 function ofUsers(found) {

@@ -34,6 +34,16 @@ export function freshId(prefix) {
   return `${prefix}-${lastId}`;
 }
 
+/** A text that may be broken after "_" and "=". */
+export function breakable(text) {
+  return text.split(/(?<=[_=])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
+}
+
+/** Whether a text has a word so long that it may be broken anywhere. */
+export function isLong(text) {
+  return /[^\s_=]{25}/.test(text);
+}
+
 /** Set the text of an element without children. */
 export function setText(node, text) {
   if (node.textContent !== text) {

@@ -56,6 +56,7 @@ async function read(name, view, signal) {
 function follow() {
   for (const each of byId("cards").children) {
     if (hashOf(each.dataset.name) === location.hash) {
+      each.querySelector(".fold").open = true;
       each.scrollIntoView();
       each.querySelector("h3 a").focus({ preventScroll: true });
     }

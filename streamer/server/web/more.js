@@ -1,7 +1,7 @@
 // All other readings of one segment by family, with units, help and a search.
 
 import { get } from "./api.js";
-import { byId, element, keep, setAttribute, setNote, setOptions, setText } from "./dom.js";
+import { breakable, byId, element, isLong, keep, setAttribute, setNote, setOptions, setText } from "./dom.js";
 import * as format from "./format.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
 
@@ -90,22 +90,26 @@ function labelsOf({ labels }) {
 }
 
 function familyView({ family }) {
-  const header = element("th", { scope: "colgroup", colspan: "4" }, family.replace("_", " "));
-  return { root: element("tr", { class: "family" }, header), update() {} };
+  const header = element("th", { scope: "colgroup", role: "rowheader", colspan: "4" }, family.replace("_", " "));
+  return { root: element("tr", { role: "row", class: "family" }, header), update() {} };
 }
 
 function rowView(reading) {
-  const value = element("td", { class: "number" });
-  const link = element("a", {}, reading.name.replace(PREFIX, ""));
+  const value = element("td", { role: "cell", class: "number" });
+  const link = element("a", {}, ...breakable(reading.name.replace(PREFIX, "")));
   const about = element("span", { class: "interval", hidden: "" });
-  const title = element("th", { scope: "row" }, link, about);
-  const unit = element("td");
-  const root = element("tr", {}, title, element("td", {}, labelsOf(reading)), value, unit);
+  const title = element("th", { scope: "row", role: "rowheader" }, link, about);
+  const text = labelsOf(reading);
+  const labels = element("td", { role: "cell", class: isLong(text) ? "long" : "" }, ...breakable(text));
+  const unit = element("td", { role: "cell" });
+  const root = element("tr", { role: "row" }, title, labels, value, unit);
   return {
     root,
     update(now) {
       setText(value, format.exact(now.value));
-      setText(unit, now.unit);
+      if (unit.textContent !== now.unit) {
+        unit.replaceChildren(...breakable(now.unit));
+      }
       setNote(about, now.about);
       setAttribute(link, "href", hrefOf(now.name, now.labels, now.choice));
     },

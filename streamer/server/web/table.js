@@ -1,11 +1,11 @@
 // The table of segments: a row for each, with its support, and one of all together.
 
-import { byId, element, keep, setAttribute, setNote, setText } from "./dom.js";
+import { byId, element, isLong, keep, setAttribute, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 import { COLUMNS, PREFIX, hrefOf } from "./columns.js";
+import { suitColumns } from "./few.js";
 
 export const MAX_ROWS = 200;
-const LONG_WORD = /\S{25}/;
 
 /**
  * Show segments; `heading` is of the first column, `caption` says which window it is, `sort` by which
@@ -25,6 +25,7 @@ export function showTable({ segments, whole }, heading, { caption, sort, choice 
   keep(table.tBodies[0], bodyRows, (row) => row.segment.key, () => rowView("row"));
   const footRows = whole && rows.length ? [{ segment: whole, columns }] : [];
   keep(table.tFoot, footRows, () => "all", () => rowView("row whole"));
+  suitColumns(columns.length, columns.some((c) => c.isMain) && columns.some((c) => !c.isMain));
   const cut = segments.length - rows.length;
   const text = `${format.counted(cut, "segment")} with less support not shown.`;
   setNote(byId("segments-cut"), cut > 0 ? text : "");
@@ -48,12 +49,16 @@ function compared(a, b) {
   return a - b;
 }
 
+function classOf({ isMain }) {
+  return isMain ? "number" : "number rest";
+}
+
 function headerView(column) {
   const root = element("th", { scope: "col", role: "columnheader" });
   if (!column.about) {
     return { root, update: ({ title }) => setText(root, title) };
   }
-  root.className = "number";
+  root.className = classOf(column);
   const link = element("a", { title: column.about }, column.title);
   const value = column.name.replace(PREFIX, "");
   const mark = element("span", { "aria-hidden": "true" });
@@ -83,13 +88,13 @@ function rowView(kind) {
       ];
       keep(root, cells, (cell) => cell.key, (cell) => cell.make(cell));
       setText(title, kind === "row" ? segment.title : "all");
-      title.classList.toggle("long", LONG_WORD.test(segment.title));
+      title.classList.toggle("long", isLong(segment.title));
     },
   };
 }
 
 function cellView({ column }) {
-  const root = element("td", { role: "cell", class: "number", "data-title": column.title });
+  const root = element("td", { role: "cell", class: classOf(column), "data-title": column.title });
   const value = element("span", { class: "value" });
   const interval = element("span", { class: "interval", hidden: "" });
   const words = element("span", { class: "hidden-text" });

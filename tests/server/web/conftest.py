@@ -77,7 +77,8 @@ def hurried(page: Browser) -> Iterator[Browser]:
 def open_page(page: Browser, site: Served, path: str = "/") -> None:
     """Load the page, and wait until all is shown."""
     page.open(site.url + path)
-    page.until(lambda: page.is_shown(".card h4") and page.is_shown("#segments"), "all is shown")
+    card = "return !!document.querySelector('.card:last-child h4')"
+    page.until(lambda: page.run(card) and page.is_shown("#segments"), "all is shown")
 
 
 def unfold(page: Browser) -> None:

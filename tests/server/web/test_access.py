@@ -65,7 +65,25 @@ NAMED = {
     *("button", "combobox", "DisclosureTriangle", "heading", "image", "link", "slider"),
     *("navigation", "radio", "radiogroup", "group", "region", "searchbox", "table", "article"),
 }
+BROKEN = """
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode, e = text.parentElement;
+  if (e.checkVisibility() && !e.closest("svg, pre, select, script, .hidden-text")) {
+    for (const word of text.data.matchAll(/[\\p{L}\\p{N}.,%@]+/gu)) {
+      const range = new Range();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const tops = [...range.getClientRects()].map((box) => Math.round(box.top));
+      if (new Set(tops).size > 1) found.push(`${word[0]} in ${e.outerHTML.slice(0, 99)}`);
+    }
+  }
+}
+return [...new Set(found)];"""
 SIZES = ((320, 640), (390, 844), (768, 1024), (1280, 800))
+WIDTHS = (320, 360, 390, 480, 600, 768, 1024, 1280, 1600, 1920, 2560)
+PHONE = (390, 844)
 
 
 def open_all(page: Browser, site: Served) -> None:
@@ -188,6 +206,8 @@ def test_the_table_is_one_at_every_width(page: Browser, site: Site) -> None:
     rows = page.run("return document.querySelectorAll('#segments tr').length")
     for size in SIZES:
         page.resize(*size)
+        if page.is_shown("#columns[aria-expanded=false]"):
+            page.run("document.querySelector('#columns').click()")
         roles = [node.role for node in page.accessible()]
         table = roles[roles.index("table") : roles.index("heading", roles.index("table"))]
         counts = [table.count(role) for role in ("row", "columnheader", "rowheader")]
@@ -206,14 +226,52 @@ def test_what_is_missing_is_read_as_such(page: Browser, site: Site) -> None:
     assert not any("–" in node.name for node in page.accessible() if node.role == "cell")
 
 
-def test_nothing_is_wider_than_the_window(page: Browser, site: Site) -> None:
-    open_all(page, site)
-    for size in SIZES:
-        page.resize(*size)
-        page.run("scrollTo(200, 0)")
-        widths = page.run("return [scrollX, document.documentElement.scrollWidth]")
-        assert widths == [0, size[0]]
-        assert page.run(OUTSIDE, size[0]) == [], size
+@pytest.mark.parametrize("is_folded", [True, False], ids=["folded", "unfolded"])
+def test_nothing_is_wider_than_the_window_and_no_word_is_broken(
+    page: Browser, told: Demo, is_folded: bool
+) -> None:
+    open_page(page, told)
+    for width in WIDTHS:
+        page.resize(width)
+        if not is_folded:
+            unfold(page)
+            page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
+        assert fits(page, width), width
+
+
+def test_the_page_of_a_metric_fits_at_every_width(page: Browser, told: Demo) -> None:
+    page.open(f"{told.url}/?metric=ctr_ratio&window=24h")
+    page.until(lambda: page.is_shown("#metric-splits table"), "the page of a metric")
+    unfold(page)
+    for width in WIDTHS:
+        page.resize(width)
+        assert fits(page, width), width
+
+
+def fits(page: Browser, width: int) -> bool:
+    """Whether all is within the window, and words are whole."""
+    page.run("scrollTo(200, 0)")
+    assert page.run("return [scrollX, document.documentElement.scrollWidth]") == [0, width]
+    assert page.run(OUTSIDE, width) == []
+    assert page.run(BROKEN) == []
+    return True
+
+
+def test_a_phone_shows_the_demo_in_three_screens(page: Browser, told: Demo) -> None:
+    width, height = PHONE
+    page.resize(width, height)
+    open_page(page, told, "/?window=24h")
+    page.until(lambda: page.is_shown("#course .legend li"), "the course")
+    assert page.run("return document.documentElement.scrollHeight") <= 3 * height
+    assert page.texts(".card .advice") == ["Ship new", "Keep running", "Do not trust: split"]
+    assert page.texts("#segments thead th")[:1] == ["variant"]
+    page.run("document.querySelector('#columns').focus()")
+    page.press(Keys.ENTER)
+    assert len(page.texts("#segments thead a")) == 9
+    page.run("document.querySelector('.card summary').focus()")
+    page.press(Keys.ENTER)
+    page.until(lambda: page.is_shown(".card h4"), "the first experiment")
+    assert "since" in page.texts(".card .who")[0]
 
 
 def test_contrast_of_every_text(page: Browser, site: Site) -> None:
