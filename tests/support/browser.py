@@ -108,10 +108,10 @@ class Browser:
         return found
 
     def is_shown(self, selector: str) -> bool:
-        """Whether the first element takes any room."""
-        return bool(
-            self.run("return !!document.querySelector(arguments[0])?.offsetHeight", selector)
-        )
+        """Whether the first element takes any room, and is not folded."""
+        script = """const e = document.querySelector(arguments[0]);
+          return !!e?.offsetHeight && e.checkVisibility();"""
+        return bool(self.run(script, selector))
 
     def until(self, condition: Callable[[], Any], what: str) -> Any:
         """The first true value; after the deadline a failure that says ``what``."""

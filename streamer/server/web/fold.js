@@ -3,7 +3,7 @@
 import { element } from "./dom.js";
 
 /** As in style.css, where `fold` has no summary on wide screens. */
-export const narrow = matchMedia("(max-width: 40rem)");
+export const narrow = matchMedia("screen and (max-width: 40rem)");
 
 /** Children that are folded on narrow screens below a summary of texts. */
 export function fold(summary, ...children) {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import itertools
+import re
 from typing import Any
 
 import pytest
@@ -264,14 +266,45 @@ def test_a_phone_shows_the_demo_in_three_screens(page: Browser, told: Demo) -> N
     page.until(lambda: page.is_shown("#course .legend li"), "the course")
     assert page.run("return document.documentElement.scrollHeight") <= 3 * height
     assert page.texts(".card .advice") == ["Ship new", "Keep running", "Do not trust: split"]
-    assert page.texts("#segments thead th")[:1] == ["variant"]
+    assert seen(page, "#segments thead a") == ["CTR", "NDCG@10"]
     page.run("document.querySelector('#columns').focus()")
     page.press(Keys.ENTER)
-    assert len(page.texts("#segments thead a")) == 9
+    assert len(seen(page, "#segments thead a")) == 9
     page.run("document.querySelector('.card summary').focus()")
     page.press(Keys.ENTER)
     page.until(lambda: page.is_shown(".card h4"), "the first experiment")
     assert "since" in page.texts(".card .who")[0]
+
+
+def test_paper_has_everything_and_no_controls(page: Browser, told: Demo) -> None:
+    page.resize(*PHONE)
+    open_page(page, told, "/?window=24h")
+    page.run("addEventListener('beforeprint', () => { window.atPrint = "
+             "[...document.querySelectorAll('.fold')].map((e) => e.open); })")  # fmt: skip
+    printed = base64.b64decode(page.command("Page.printToPDF")["data"])
+    assert 1 <= len(re.findall(rb"/Type /Page\b", printed)) <= 4
+    assert page.run("return window.atPrint.length > 4 && window.atPrint.every(Boolean)")
+    page.until(lambda: not page.is_shown(".card h4"), "all is folded again")
+    page.resize(700)
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.command("Emulation.setEmulatedMedia", media="print", features=dark)
+    try:
+        assert len(seen(page, "#segments thead a")) == 9
+        assert not any(map(page.is_shown, ("button", "footer", "nav", ".fold > summary", "#more")))
+        assert seen(page, "#windows span") == ["24h"]
+        colours = "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
+        assert page.run(colours) == ["rgb(255, 255, 255)", "rgb(26, 34, 48)"]
+        assert page.run(OUTSIDE, 700) == []
+        assert page.run(BROKEN) == []
+    finally:
+        page.command("Emulation.setEmulatedMedia", media="", features=[])
+
+
+def seen(page: Browser, selector: str) -> list[str]:
+    """The texts of the elements that can be seen."""
+    script = """return [...document.querySelectorAll(arguments[0])]
+      .filter((e) => e.checkVisibility()).map((e) => e.innerText);"""
+    return list(page.run(script, selector))
 
 
 def test_contrast_of_every_text(page: Browser, site: Site) -> None:
