@@ -23,9 +23,9 @@ const COLUMNS = [
 ];
 
 const WORDS = {
-  "too little data": "with too little data",
-  "days differ": "whose days differ too much",
-  "no baseline": "without a baseline yet",
+  "too little data": (one) => (one ? "has too little data" : "have too little data"),
+  "days differ": (one) => (one ? "has days that differ too much" : "have days that differ too much"),
+  "no baseline": (one) => (one ? "has no baseline yet" : "have no baseline yet"),
 };
 const CHANGES = ["dropped", "risen"];
 
@@ -51,7 +51,7 @@ function isDecided({ status, traffic, reference }) {
   return others.length > 0 || status in KINDS;
 }
 
-/** "ctr: of 7 segments 4 with too little data", with their rows inside. */
+/** "ctr: 4 of 7 segments have too little data, 1 has no baseline yet", with their rows inside. */
 function openView() {
   const summary = element("summary");
   const table = emptyTable();
@@ -59,8 +59,12 @@ function openView() {
     root: element("details", {}, summary, table),
     update({ alert, some, of }) {
       const counts = Map.groupBy(some, (each) => each.status);
-      const texts = [...counts].map(([status, those]) => `${those.length} ${WORDS[status] ?? status}`);
-      setText(summary, `${alert}: of ${format.counted(of, "segment")} ${texts.join(", ")}`);
+      const [first, ...others] = [...counts].map(([status, { length }]) => ({
+        length, words: WORDS[status]?.(length === 1) ?? status,
+      }));
+      const more = others.map(({ length, words }) => `, ${length} ${words}`);
+      const begin = `${first.length} of ${format.counted(of, "segment")}`;
+      setText(summary, `${alert}: ${begin} ${first.words}${more.join("")}`);
       const caption = `Segments of ${alert} of which nothing can be said yet`;
       fillTable(table, caption, COLUMNS, some.slice(0, MAX_ROWS), keyOf);
     },

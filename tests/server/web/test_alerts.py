@@ -207,8 +207,8 @@ def test_what_needs_somebody_stands_first_and_colours_have_text(
               "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
     assert page.texts("#alerts-open summary") == [
-        "ctr: of 7 segments 1 with too little data, 1 whose days differ too much, "
-        "1 without a baseline yet"
+        "ctr: 1 of 7 segments has too little data, 1 has days that differ too much, "
+        "1 has no baseline yet"
     ]
     folded = "return document.querySelector('#alerts-open table').checkVisibility()"
     assert not page.run(folded)
