@@ -69,12 +69,20 @@ class Traffic:
                 {
                     "ts": self.dice.randrange(from_ms, until_ms),
                     "user_id": f"u{self.number}-{i // 10 % 500}",
-                    **{f"d{j}": f"v{i // 10 % 500 % k}" for j, k in enumerate(self.values)},
+                    **self._dimensions(i // 10 % 500),
                     **self._fields(kind, i),
                 }
             ).encode()
             for i in self._places(kind, n)
         ]
+
+    def _dimensions(self, user: int) -> dict[str, str]:
+        """All combinations of values come, as many as there are users."""
+        found = {}
+        for j, count in enumerate(self.values):
+            user, value = divmod(user, count)
+            found[f"d{j}"] = f"v{value}"
+        return found
 
     def _fields(self, kind: str, i: int) -> dict[str, Any]:
         if kind == "sessions":
