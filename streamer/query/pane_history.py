@@ -143,7 +143,8 @@ class PaneHistory:
         """The statistics that metrics read, and the one by which lines are chosen."""
         nothing = np.zeros(0, np.int64)
         rows = np.full(self.numbering.size, -1, np.int64)
-        sums = _Sums(self, spans, _Columns(nothing, nothing, nothing, nothing), rows, 0, 0)
+        empty = _Columns(nothing, nothing, nothing, nothing)
+        sums = _Sums(self, spans, empty, rows, 0, limits.MAX_EVENT_MS)  # all panes are mature
         for metric in metrics:
             with np.errstate(all="ignore"):
                 list(metric.series(sums))
