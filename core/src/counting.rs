@@ -230,16 +230,18 @@ impl Counting {
         if self.panes.has_new() {
             emit(&mut |change| self.statistics.session(&mut self.panes, change));
         }
-        for place in 0..self.experiment_components.len() {
-            if !self.experiments.is_stored(place) {
-                emit(&mut |change| {
-                    let amount = self.experiment_components[place].of_session(change);
-                    let change = Change::Session(*change);
-                    if amount != 0 {
-                        self.add_to_experiments(place, change.place(), amount);
-                    }
-                });
-            }
+        let places = 0..self.experiment_components.len();
+        let new: Vec<usize> = places
+            .filter(|at| !self.experiments.is_stored(*at))
+            .collect();
+        if !new.is_empty() {
+            emit(&mut |change| {
+                for place in &new {
+                    let amount = self.experiment_components[*place].of_session(change);
+                    let at = (change.user, change.event_ms, change.segment);
+                    self.add_to_experiments(*place, at, amount);
+                }
+            });
         }
     }
 

@@ -26,8 +26,8 @@ from streamer.query.experiments import (
     history,
     stored_experiments,
 )
-from streamer.query.exploration import exploration_document, explored
-from streamer.query.numbering import OTHER, values_shown
+from streamer.query.exploration import exploration_document, explored, values_joined
+from streamer.query.numbering import values_shown
 from streamer.settings.experiments import Experiment, date_of, day_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
@@ -163,11 +163,8 @@ def _shown(
     """The sums under values that are shown; those of others together."""
     if asked.by is None:
         return sums
-    shown = values_shown(settings, views)[settings.dimension_names.index(asked.by)]
-    found: SumsByValue = {}
-    for value, its in sums.items():
-        found.setdefault(value if value in shown else OTHER, []).extend(its)
-    return found
+    place = settings.dimension_names.index(asked.by)
+    return values_joined(sums, values_shown(settings, views)[place])
 
 
 def _days(stored: StoredExperiment, asked: Asked) -> Days:

@@ -7,7 +7,7 @@ that each is in one, and values add up to the whole. The values share the experi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,16 +15,28 @@ import msgspec
 
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, document
+from streamer.query.numbering import OTHER
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     """``by``: the dimension; ``alpha``: what each value has of the experiment's; ``values``: value
-    → its readout, which recommends nothing, those with most users first."""
+    → its readout, which recommends nothing and has
+    no outcomes outside of arms; those with most users first."""
 
     by: str
     alpha: float
     values: Mapping[str, ExperimentReadout]
+
+
+def values_joined(
+    parts: Mapping[str, Sequence[Columns]], shown: Container[str]
+) -> dict[str, list[Columns]]:
+    """The sums by value; those of values that are not shown are of ``other``, together."""
+    found: dict[str, list[Columns]] = {}
+    for value, its in parts.items():
+        found.setdefault(value if value in shown else OTHER, []).extend(its)
+    return found
 
 
 def explored(
@@ -35,7 +47,9 @@ def explored(
     experiment = msgspec.structs.replace(stored.experiment, alpha=alpha)
     own = replace(stored, experiment=experiment)
     found = {
-        value: replace(own.of_parts(its, within.start, within.stop - 1), recommendation=None)
+        value: replace(
+            own.of_parts(its, within.start, within.stop - 1), recommendation=None, outside=None
+        )
         for value, its in parts.items()
     }
     by_users = sorted(found, key=lambda value: (-sum(found[value].users.values()), value))

@@ -14,7 +14,7 @@ import numpy as np
 from streamer._core import STAT_BITS
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import segment_and_stat
-from streamer.query.numbering import Numbering
+from streamer.query.numbering import Numbering, are_continued
 from streamer.settings import limits
 from streamer.state.snapshot import View
 
@@ -40,12 +40,9 @@ class MergedPanes:
 
     def begin(self, numbering: Numbering) -> None:
         """Another commit: where segments have other numbers than before, nothing is kept."""
-        before, self._maps = self._maps, numbering.maps
-        if len(before) != len(self._maps) or not all(
-            np.array_equal(new[: len(old)], old)
-            for old, new in zip(before, self._maps, strict=True)
-        ):
+        if not are_continued(self._maps, numbering.maps):
             self._kept = {}
+        self._maps = numbering.maps
 
     def read(
         self, views: Sequence[View], ring: int, stats: frozenset[int], panes: range

@@ -59,6 +59,13 @@ class Numbering:
         return np.array(numbers, np.int64)
 
 
+def are_continued(old: Sequence[I64], new: Sequence[I64]) -> bool:
+    """Whether the segments that each partition had still have the numbers that they had."""
+    return len(old) == len(new) and all(
+        np.array_equal(after[: len(before)], before) for before, after in zip(old, new, strict=True)
+    )
+
+
 def values_shown(settings: Settings, views: Sequence[View]) -> list[set[str]]:
     """Per dimension: the named values, and the smallest hashes of what the partitions keep."""
     shown = []

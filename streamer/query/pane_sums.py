@@ -15,6 +15,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.encoding.packed import segment_and_stat
+from streamer.query.numbering import are_continued
 
 Pane = tuple[I64, I64]
 """Codes (``segment_and_stat``) and values."""
@@ -79,10 +80,11 @@ class PaneSums:
         """Another readout: sums are brought up to date, those that the last one did not ask for are
         dropped. Where partitions' segments have other numbers than before, all is added up again.
         """
-        grown = len(maps) == len(self._maps) and all(
-            np.array_equal(new[: len(old)], old) for new, old in zip(maps, self._maps, strict=False)
-        )
-        if not grown or self._shape[1] != size or segments < self._shape[0]:
+        if (
+            not are_continued(self._maps, maps)
+            or self._shape[1] != size
+            or segments < self._shape[0]
+        ):
             self._kept = {}
         self._kept = {key: kept for key, kept in self._kept.items() if kept.used}
         for kept in self._kept.values():

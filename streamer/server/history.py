@@ -112,13 +112,8 @@ class HistoryApi:
         updates, at_ms = self.exporter.reader.updates, self.exporter.at_ms
         if self._panes is None or self._panes[0] != updates:
             views, catalogue = self.exporter.reader.views, self.exporter.catalogue
-            self._panes, self._made = (
-                (
-                    updates,
-                    PaneHistory(self.settings, catalogue, views, self._merged),
-                ),
-                {},
-            )
+            found = PaneHistory(self.settings, catalogue, views, self._merged)
+            self._panes, self._made = (updates, found), {}
         panes = self._panes[1]
         for name, value in wanted.where.items():
             require_known(name, value, panes.values_of(name))

@@ -24,7 +24,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
-from streamer.state.user_days import Days, SumsByValue
+from streamer.state.user_days import Days, SumsByValue, by_value
 
 _GATHERS = 4
 """Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
@@ -152,7 +152,7 @@ class Replay:
 
     def sums_of_days(self, days: Days) -> SumsByValue:
         """The sums of an experiment over some of its days."""
-        return days.sums(self.settings, self.partitions)
+        return by_value(map(days.sums_in, self.partitions))
 
     def _apply_all(self) -> None:
         self._waiting = self._batches = 0

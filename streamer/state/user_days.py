@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamer._core import EXPERIMENT_TABLES
@@ -34,16 +34,22 @@ class Days:
     within: range
     by: str | None = None
 
-    def sums(self, settings: Settings, partitions: Iterable[Partition]) -> SumsByValue:
-        """Computed from the rows of partitions."""
-        by = None if self.by is None else settings.dimension_names.index(self.by)
-        days, found = (self.within.start, self.within.stop), defaultdict[str, list[Columns]](list)
-        for partition in partitions:
-            at = partition.catalogue.experiment_measures.trials.index(self.trial)
-            its = partition.core.experiment_sums_of_days(at, days, by) or {}
-            for value, sums in its.items():
-                found[value].append(sums)
-        return dict(found)
+    def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
+        """Value → sums, computed from the rows of a partition."""
+        names = partition.settings.dimension_names
+        by = None if self.by is None else names.index(self.by)
+        at = partition.catalogue.experiment_measures.trials.index(self.trial)
+        days = (self.within.start, self.within.stop)
+        return partition.core.experiment_sums_of_days(at, days, by) or {}
+
+
+def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
+    """The sums of all partitions."""
+    found = defaultdict[str, list[Columns]](list)
+    for sums in partitions:
+        for value, its in sums.items():
+            found[value].append(its)
+    return dict(found)
 
 
 async def sums_of_days(
@@ -53,13 +59,12 @@ async def sums_of_days(
 
     Reads the rows of all users. CodecError where partitions change faster than they are read.
     """
-    found = defaultdict[str, list[Columns]](list)
+    found = []
     for number in range(await store.partitions() or 0):
         partition = await _partition(store, settings, catalogue, days.trial, number)
         if partition is not None:
-            for value, sums in days.sums(settings, [partition]).items():
-                found[value] += sums
-    return dict(found)
+            found.append(days.sums_in(partition))
+    return by_value(found)
 
 
 async def _partition(

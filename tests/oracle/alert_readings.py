@@ -21,8 +21,8 @@ from streamer.stats.random_groups import GroupSums
 
 from .alert_series import PANES, Key, sums_of
 from .dimensions import Kept
+from .experiment_metrics import parts_of, ratio_of
 from .experiment_readings import unit_of
-from .experiments import parts_of, ratio_of
 from .sink import Sink
 from .user_days import Fact
 

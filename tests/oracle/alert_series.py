@@ -11,7 +11,7 @@ from streamer.settings.model import Settings
 
 from .acceptance import accept
 from .dimensions import Kept
-from .experiments import parts_of, ratio_of
+from .experiment_metrics import parts_of, ratio_of
 from .hashing import NOBODY, digest, mix
 from .joining import join
 from .shape import KINDS, Record

@@ -17,7 +17,8 @@ from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, scores
 from .acceptance import Acceptance
-from .experiments import ArmTruth, ExperimentTruth, experiment_truth, parts_of
+from .experiment_metrics import parts_of
+from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
 from .sink import Sink
 

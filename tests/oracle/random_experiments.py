@@ -17,7 +17,7 @@ from streamer.settings.validation import validate
 from . import custom, items, off_policy, scores
 from .acceptance import accept
 from .dimensions import Kept
-from .experiments import RATIOS
+from .experiment_metrics import RATIOS
 from .files import records_of_log
 from .user_days import measures_of
 

@@ -11,7 +11,8 @@ from streamer.settings.load import parse
 from streamer.settings.model import Settings
 
 from .acceptance import accept
-from .experiments import ArmTruth, ExperimentTruth, range_truth, ratio_of, truth_of
+from .experiment_metrics import ratio_of
+from .experiments import ArmTruth, ExperimentTruth, range_truth, truth_of
 from .joining import join
 from .timeline import T0, H, Log, M
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import random
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,7 +13,10 @@ import pytest
 
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import StoredExperiment, stored_experiments
+from streamer.query.exploration import values_joined
+from streamer.query.numbering import values_shown
 from streamer.settings import limits
+from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.manifest import decode
@@ -21,9 +25,10 @@ from streamer.state.store import Store
 from streamer.state.user_days import Days, sums_of_days
 from streamer.testing import Chunk, LogRecord, chunks_of
 from tests.oracle.acceptance import accept
-from tests.oracle.experiments import range_truth, truth_of
+from tests.oracle.experiments import apart_truth, range_truth, truth_of
 from tests.oracle.joining import join
 from tests.oracle.shape import Record
+from tests.support import visitors
 from tests.support.agreement import run_engines, states, to_log
 from tests.support.canonical import canonical
 from tests.support.experiment_logs import NAMES, arms_of, truth_from, with_log
@@ -43,6 +48,20 @@ async def feed(store: Store, run: Run, records: list[Record], size: int, seed: i
         run.engines.feed(chunk)
         if dice.random() < 0.3:
             await commit(store, run, chunk.partition, files=dice.random() < 0.5)
+
+
+def records_of(events: Iterable[dict[str, Any]], partitions: int) -> list[Record]:
+    """Events by user, in the order given."""
+    return [
+        Record(
+            LINE_TYPES[event["type"]],
+            sum(event["user_id"].encode()) % partitions,
+            offset,
+            event["ts"],
+            json.dumps(event).encode(),
+        )
+        for offset, event in enumerate(events)
+    ]
 
 
 def without_experiments(settings: Settings) -> Settings:
@@ -165,6 +184,29 @@ class ExperimentSuite:
                         last,
                     )
 
+    @pytest.mark.parametrize("outcomes", ["exposed", "attributed"])
+    async def test_users_are_told_apart_by_another_dimension(
+        self, store: Store, outcomes: str
+    ) -> None:
+        metrics = [{"name": name} for name in ("ctr_ratio", "user_return_ratio", "ndcg_ratio@10")]
+        more = {"metrics": metrics, "explore": ["surface"], "outcomes": outcomes}
+        dimensions = [{"name": "variant"}, {"name": "surface", "max_values": 2}]
+        settings = parse({"dimensions": dimensions, "experiments": [visitors.experiment(**more)]})
+        records = records_of(visitors.visits(7, 300, visitors.FIRST_MS, 4, 0.2), 2)
+        run = await start(store, settings, 2)
+        await feed(store, run, records, 100, 7)
+        await finish(store, run)
+        catalogue, views = run.engines.catalogue, (await views_of(store)).views
+        (trial,) = catalogue.experiment_measures.trials
+        days = trial.days[:4]
+        sums = await sums_of_days(store, settings, catalogue, Days(trial, days, "surface"))
+        apart = values_joined(sums, values_shown(settings, views)[1])
+        verdict = accept(records, settings)
+        truth = apart_truth(verdict, join(verdict, settings), settings, "ranker", days, "surface")
+        assert {v: arms_of(trial, parts, days[-1]) for v, parts in apart.items()} == truth, "apart"
+        assert len(truth) == 3, list(truth)
+        assert all(arms["ctr_ratio", arm].n > 8 for arms in truth.values() for arm in "AB")
+
     async def test_an_experiment_that_comes_later_says_since_when_it_is_counted(
         self, store: Store
     ) -> None:
@@ -206,10 +248,7 @@ class ExperimentSuite:
             **{"name": "e", "dimension": "variant", "control": "A", "split": {"A": 1, "B": 1}},
             "start": datetime.date(2024, 10, 4),
         }
-        records = [
-            Record(f"{e['type']}s", 0, i, day_ms, json.dumps(e).encode())
-            for i, e in enumerate(events)
-        ]
+        records = records_of(events, 1)
         for metrics, some in ((["ctr_ratio"], records[:2]), (names, records[2:])):
             measured = {"metrics": [{"name": name} for name in metrics]}
             settings = parse({"experiments": [experiment | measured]})

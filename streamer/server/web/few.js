@@ -5,15 +5,16 @@ import { narrow } from "./fold.js";
 
 let isAsked = false;
 let count = 0;
+let isMore = false;
 
-/** Show the first ones of so many columns, or all; `isMore`: whether there are others. */
-export function suitColumns(columns, isMore) {
-  count = columns;
-  byId("columns").hidden = !narrow.matches || !isMore;
+/** Show the first ones of so many columns, or all; `hasMore`: whether there are others. */
+export function suitColumns(columns, hasMore) {
+  [count, isMore] = [columns, hasMore];
   suit();
 }
 
 function suit() {
+  byId("columns").hidden = !narrow.matches || !isMore;
   const isAll = isAsked || byId("columns").hidden;
   byId("segments").className = isAll ? "stacked segments" : "few segments";
   setAttribute(byId("columns"), "aria-expanded", String(isAsked));
@@ -24,7 +25,4 @@ byId("columns").addEventListener("click", () => {
   isAsked = !isAsked;
   suit();
 });
-narrow.addEventListener("change", () => {
-  byId("columns").hidden = !narrow.matches;
-  suit();
-});
+narrow.addEventListener("change", suit);
