@@ -26,8 +26,12 @@ from streamer.stats.random_groups import GROUPS
 ABOVE, BELOW, HIGH = 0, GROUPS, 2 * GROUPS
 """The first of the statistics by group of users: numerators, denominators, and the high limbs of
 numerators that have one."""
+STATS = 3 * GROUPS
+"""How many statistics there are."""
 CHUNK = GROUPS
 """Panes of a chunk."""
+PANES = 1
+"""The number of the ring of panes, or chunks: the first one."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +54,10 @@ class AlertSeries:
     @cached_property
     def rings(self) -> tuple[Ring, ...]:
         """By groups: panes for the window now, the one before, and the same on each past day; days.
-        By time: chunks for the same on each day of the past weeks."""
+        By time: chunks for the same on each day of the past weeks. Both reach further back by the
+        days of which verdicts are read again."""
         days = 7 * limits.BASELINE_WEEKS if self.is_by_time else limits.BASELINE_DAYS
-        span_ms = days * DAY_MS + self.window_ms + self.lag_ms
+        span_ms = (days + limits.VERDICT_DAYS) * DAY_MS + self.window_ms + self.lag_ms
         panes, name = span_ms // self.pane_ms + 2, self.measure.name
         if self.is_by_time:
             return (Ring(name, CHUNK * self.pane_ms, panes // CHUNK + 2),)

@@ -13,7 +13,8 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.limbs import VALUE_BITS, joined
 from streamer.encoding.packed import pane_number, ring_and_pane, segment_and_stat
 from streamer.encoding.segments import Label
-from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, AlertSeries
+from streamer.metrics.alert_series import ABOVE, BELOW, CHUNK, HIGH, PANES, STATS, AlertSeries
+from streamer.query.cumulated_panes import Cumulated, cumulated
 from streamer.query.numbering import ALL, OTHER, Segment, values_shown
 from streamer.settings import limits
 from streamer.settings.experiments import DAY_MS
@@ -21,20 +22,19 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import SeriesView, View
 from streamer.stats.alerting.explain import Explanation, explain
 from streamer.stats.alerting.past import Totals
-from streamer.stats.random_groups import GROUPS, GroupSums
+from streamer.stats.random_groups import GroupSums
 
-_STATS = 3 * GROUPS
 _NO_SUMS = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-_PANES, _DAYS = 1, 2
-"""The rings of panes (or chunks) and of days."""
+_DAYS = 2
+"""The ring of days, after that of panes (or chunks)."""
 Sums = Mapping[Segment, I64]
 """Statistics of the finest segments, as the core has them; of composites a row for each part."""
 RawTotals = tuple[int, ...]
 """Σx and Σy, of composites those of each part."""
 
 
-class Panes(Protocol):
-    """What is stored of an alert's metric, be it a ratio or a composite of some."""
+class WindowPanes(Protocol):
+    """Windows of an alert's metric, be it a ratio or a composite of some."""
 
     @property
     def series(self) -> AlertSeries:
@@ -42,18 +42,8 @@ class Panes(Protocol):
         ...
 
     @property
-    def shown(self) -> Mapping[str, set[str]]:
-        """Dimension → the values that readers see."""
-        ...
-
-    @property
     def since_ms(self) -> int:
         """From when on every partition counts the metric."""
-        ...
-
-    @property
-    def has_lost_days(self) -> bool:
-        """Whether days before the first one may have been counted, and are not kept any more."""
         ...
 
     @property
@@ -63,10 +53,6 @@ class Panes(Protocol):
 
     def window(self, last: int) -> Sums:
         """The window whose last pane is ``last``."""
-        ...
-
-    def day(self, day: int) -> Sums:
-        """The sums of one UTC day; ``day``: days from 1970."""
         ...
 
     def totals(self, last: int) -> Mapping[Segment, RawTotals]:
@@ -81,18 +67,56 @@ class Panes(Protocol):
         """The totals of one segment, or of all where it is everything."""
         ...
 
+
+class Panes(WindowPanes, Protocol):
+    """All that is stored of an alert's metric."""
+
+    @property
+    def shown(self) -> Mapping[str, set[str]]:
+        """Dimension → the values that readers see."""
+        ...
+
+    @property
+    def has_lost_days(self) -> bool:
+        """Whether days before the first one may have been counted, and are not kept any more."""
+        ...
+
+    def day(self, day: int) -> Sums:
+        """The sums of one UTC day; ``day``: days from 1970."""
+        ...
+
+    def of_segments(self, segments: Sequence[Segment]) -> Mapping[Segment, WindowPanes]:
+        """Windows of some segments, made for reading hundreds of them."""
+        ...
+
     def explained(self, now: Mapping[str, RawTotals], then: Mapping[str, RawTotals]) -> Explanation:
         """The change between totals by segment, split by segment."""
         ...
 
 
-class AlertPanes:
+class _OfRatio:
+    """How windows of a ratio are read."""
+
+    def grouped(self, window: Sums, segment: Segment) -> GroupSums:
+        """The sums of one segment, or of all where it is everything."""
+        chosen = chosen_of(window, segment)
+        return group_sums(np.sum(chosen, axis=0)) if chosen else GroupSums()
+
+    def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
+        """The totals of one segment, or of all where it is everything."""
+        chosen = chosen_of(window, segment)
+        x, y = (sum(part) for part in zip((0, 0), *chosen, strict=True))
+        return x, max(0, y)
+
+
+class AlertPanes(_OfRatio):
     """What is stored of one alert's metric: ``series`` by groups of users, ``weeks`` by time."""
 
     def __init__(
         self, settings: Settings, series: AlertSeries, weeks: AlertSeries, views: Sequence[View]
     ) -> None:
         self.series = series
+        self._rings = series.rings[0], weeks.rings[0]
         self._views = _held(views, series)
         self._weeks = _held(views, weeks)
         self.shown = dict(zip(settings.dimension_names, values_shown(settings, views), strict=True))
@@ -132,7 +156,7 @@ class AlertPanes:
 
     def window(self, last: int) -> Sums:
         """The window whose last pane is ``last``."""
-        return self._sums(_PANES, range(last - limits.PANES_OF_ALERTS + 1, last + 1))
+        return self._sums(PANES, range(last - limits.PANES_OF_ALERTS + 1, last + 1))
 
     def day(self, day: int) -> Sums:
         """The sums of one UTC day; ``day``: days from 1970."""
@@ -148,8 +172,7 @@ class AlertPanes:
                 slots = slice(max(0, first - chunk * CHUNK), last + 1 - chunk * CHUNK)
                 sums += self._chunk(number, chunk)[:, :, slots].sum(axis=2)
             for place in np.flatnonzero(sums.any(axis=1)).tolist():
-                low, y, high = sums[place].tolist()
-                x = (high << VALUE_BITS) + low
+                x, y = _totals(sums[place])
                 before = found.get(segments[place], (0, 0))
                 found[segments[place]] = before[0] + x, before[1] + y
         return found
@@ -161,7 +184,7 @@ class AlertPanes:
     def _chunk(self, number: int, chunk: int) -> I64:
         """(labels, sides, panes) of a chunk of one partition."""
         if (number, chunk) not in self._chunks:
-            sums = _of_panes(self._weeks[number], _PANES, range(chunk, chunk + 1))
+            sums = _of_panes(self._weeks[number], PANES, range(chunk, chunk + 1))
             self._chunks[number, chunk] = sums.reshape(-1, 3, CHUNK)
         return self._chunks[number, chunk]
 
@@ -181,16 +204,18 @@ class AlertPanes:
             for name, shown in self.shown.items()
         )
 
-    def grouped(self, window: Sums, segment: Segment) -> GroupSums:
-        """The sums of one segment, or of all where it is everything."""
-        chosen = chosen_of(window, segment)
-        return group_sums(np.sum(chosen, axis=0)) if chosen else GroupSums()
-
-    def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
-        """The totals of one segment, or of all where it is everything."""
-        chosen = chosen_of(window, segment)
-        x, y = (sum(part) for part in zip((0, 0), *chosen, strict=True))
-        return x, max(0, y)
+    def of_segments(self, segments: Sequence[Segment]) -> Mapping[Segment, SegmentPanes]:
+        """Windows of some segments, made for reading hundreds of them."""
+        by_group, by_time = (
+            range(ring.oldest(self.stream_ms), self.stream_ms // ring.pane_ms + 2)
+            for ring in self._rings
+        )
+        groups = cumulated(self._views, self._segments, segments, by_group)
+        weeks = cumulated(self._weeks, self._segments_of_weeks, segments, by_time)
+        return {
+            segment: SegmentPanes(self, segment, its, its_weeks.by_panes())
+            for segment, its, its_weeks in zip(segments, groups, weeks, strict=True)
+        }
 
     def explained(self, now: Mapping[str, RawTotals], then: Mapping[str, RawTotals]) -> Explanation:
         """The change between totals by segment, split by segment."""
@@ -207,18 +232,44 @@ class AlertPanes:
         return found
 
 
+class SegmentPanes(_OfRatio):
+    """Windows of one segment of an alert's metric, each the difference of two sums."""
+
+    def __init__(
+        self, of: AlertPanes, segment: Segment, groups: Cumulated, weeks: Cumulated
+    ) -> None:
+        self.series, self.since_ms, self.first_day = of.series, of.since_ms, of.first_day
+        self._segment, self._groups, self._weeks = segment, groups, weeks
+
+    def window(self, last: int) -> Sums:
+        """The window whose last pane is ``last``."""
+        sums = self._groups.between(last - limits.PANES_OF_ALERTS + 1, last)
+        return {self._segment: sums} if sums.any() else {}
+
+    def totals(self, last: int) -> Mapping[Segment, Totals]:
+        """Σx and Σy of the window whose last pane is ``last``, within four weeks."""
+        sums = self._weeks.between(last - limits.PANES_OF_ALERTS + 1, last)
+        return {self._segment: _totals(sums)} if sums.any() else {}
+
+
+def _totals(sums: I64) -> Totals:
+    """Σx and Σy of the sides of a chunk."""
+    low, y, high = sums.tolist()
+    return (high << VALUE_BITS) + low, y
+
+
 def _held(views: Sequence[View], series: AlertSeries) -> list[SeriesView]:
     return [view.series[series.shape] for view in views if series.shape in view.series]
 
 
 def _of_panes(view: SeriesView, ring: int, panes: range) -> I64:
     """(labels, statistics) of some panes."""
-    flat = np.zeros(len(view.labels) * _STATS, np.int64)
+    flat = np.zeros(len(view.labels) * STATS, np.int64)
     for pane in panes:
         codes, values = view.panes.get(pane_number(ring, pane), _NO_SUMS)
         label, stat = segment_and_stat(codes)
-        np.add.at(flat, label * _STATS + stat, values)
-    return flat.reshape(-1, _STATS)
+        np.add.at(flat, label * STATS + stat, values)
+    return flat.reshape(-1, STATS)
 
 
 _T = TypeVar("_T")

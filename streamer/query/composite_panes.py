@@ -25,6 +25,7 @@ from streamer.query.alert_panes import (
     Panes,
     RawTotals,
     Sums,
+    WindowPanes,
     above,
     chosen_of,
     group_sums,
@@ -51,47 +52,36 @@ def panes_of(
     return CompositePanes(parts, factors) if factors else parts[0]
 
 
-class CompositePanes:
-    """What is stored of the parts of a composite."""
+class CompositeWindows:
+    """Windows of a composite, from those of its parts."""
 
-    def __init__(self, parts: Sequence[AlertPanes], factors: Sequence[Fraction]) -> None:
-        self._parts = parts
-        self._factors = [UNIT * factor for factor in factors]
-        self.shown = parts[0].shown
+    def __init__(self, parts: Sequence[WindowPanes], factors: Sequence[Fraction]) -> None:
+        self._of_parts, self._factors = parts, factors
 
     @property
     def series(self) -> AlertSeries:
         """How it is kept: that of the first part."""
-        return self._parts[0].series
+        return self._of_parts[0].series
 
     @property
     def since_ms(self) -> int:
         """From when on every partition counts all parts."""
-        return max(part.since_ms for part in self._parts)
-
-    @property
-    def has_lost_days(self) -> bool:
-        """Whether days before the first one of a part may not be kept any more."""
-        return any(part.has_lost_days for part in self._parts)
+        return max(part.since_ms for part in self._of_parts)
 
     @property
     def first_day(self) -> int | None:
         """The first day on which all parts were counted as a whole; None if there is none."""
-        days = [part.first_day for part in self._parts]
+        days = [part.first_day for part in self._of_parts]
         known = [day for day in days if day is not None]
         return max(known) if len(known) == len(days) else None
 
     def window(self, last: int) -> Sums:
         """The window whose last pane is ``last``, a row for each part."""
-        return _side_by_side([part.window(last) for part in self._parts])
-
-    def day(self, day: int) -> Sums:
-        """The sums of one UTC day, a row for each part."""
-        return _side_by_side([part.day(day) for part in self._parts])
+        return _side_by_side([part.window(last) for part in self._of_parts])
 
     def totals(self, last: int) -> Mapping[Segment, RawTotals]:
         """Σx and Σy of each part in the window whose last pane is ``last``."""
-        found = [part.totals(last) for part in self._parts]
+        found = [part.totals(last) for part in self._of_parts]
         segments = dict.fromkeys(segment for of in found for segment in of)
         return {
             segment: tuple(n for of in found for n in of.get(segment, (0, 0)))
@@ -107,13 +97,36 @@ class CompositePanes:
 
     def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
         """The same of totals."""
-        none = (0,) * (2 * len(self._parts))
+        none = (0,) * (2 * len(self._of_parts))
         flat = [sum(part) for part in zip(none, *chosen_of(window, segment), strict=True)]
         x, y = flat[::2], [max(0, n) for n in flat[1::2]]
         if not all(y):
             return 0, 0
         terms = zip(self._factors, x, y, strict=True)
         return sum(_rounded(c * of_part * y[0] / n) for c, of_part, n in terms), y[0]
+
+
+class CompositePanes(CompositeWindows):
+    """What is stored of the parts of a composite."""
+
+    def __init__(self, parts: Sequence[AlertPanes], factors: Sequence[Fraction]) -> None:
+        super().__init__(parts, [UNIT * factor for factor in factors])
+        self._parts = parts
+        self.shown = parts[0].shown
+
+    @property
+    def has_lost_days(self) -> bool:
+        """Whether days before the first one of a part may not be kept any more."""
+        return any(part.has_lost_days for part in self._parts)
+
+    def day(self, day: int) -> Sums:
+        """The sums of one UTC day, a row for each part."""
+        return _side_by_side([part.day(day) for part in self._parts])
+
+    def of_segments(self, segments: Sequence[Segment]) -> Mapping[Segment, CompositeWindows]:
+        """Windows of some segments, made for reading hundreds of them."""
+        found = [part.of_segments(segments) for part in self._parts]
+        return {s: CompositeWindows([its[s] for its in found], self._factors) for s in segments}
 
     def explained(self, now: Mapping[str, RawTotals], then: Mapping[str, RawTotals]) -> Explanation:
         """The change between totals by segment, the sum of what each part gave to it."""

@@ -100,6 +100,10 @@ BASELINE_DAYS = 7
 """Past days whose same time of day is a baseline."""
 BASELINE_WEEKS = 4
 """Past weeks whose same weekday and time is a baseline, once all of them are known."""
+VERDICT_DAYS = 1
+"""Past days at any time of which the verdicts of alerts can be computed again."""
+EXPECTED_DAYS = 3
+"""Days within which something is expected to be said of a segment of an alert, or nothing is."""
 REFERENCE_DAYS = 400
 """Days whose sums are kept for comparisons with a reference week."""
 MAX_ALERT_PANES = 90_000
@@ -294,6 +298,8 @@ HISTORY_POINTS = 60
 """Points of a metric's course, at most: as many as a window has panes."""
 HISTORY_LINES = 12
 """Lines of a metric's course, at most: more cannot be told apart."""
+HISTORY_SECONDS = 60
+"""How long the history of an alert is kept before it is computed again."""
 MERGED_STATISTICS = 16
 """Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200

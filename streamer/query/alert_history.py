@@ -1,0 +1,182 @@
+"""An alert over time, computed again from what is stored: when its metric and its traffic were
+beyond what is tolerated in the past day, and when something could be said of a segment of which
+nothing can be said now.
+
+A look is made at the end of panes. It says what the alert said then, but for events that came
+later: they count here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
+from streamer.query.alerts import Windows
+from streamer.query.composite_panes import totals_of
+from streamer.query.numbering import ALL, Segment
+from streamer.query.verdicts import Verdicts
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.experiments import DAY_MS
+from streamer.stats.alerting.baseline import Status
+from streamer.stats.alerting.past import Totals
+from streamer.stats.random_groups import GroupSums
+
+UNDECIDED = (Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.NO_BASELINE)
+"""Nothing can be said of the metric."""
+_BEYOND = (Status.DROPPED, Status.RISEN, Status.NO_TRAFFIC)
+_LOOK_MS, _LOOK_AHEAD_MS = 600_000, 3_600_000
+"""Looks are at least so far apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``what`` (`metric` or `traffic`) had the ``status`` at every look from ``from_ms`` until
+    before ``until_ms``. ``fires_ms``: when it had lasted as long as the alert waits; None where it
+    had not."""
+
+    what: str
+    status: str
+    from_ms: int
+    until_ms: int
+    fires_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentHistory:
+    """Spans of one segment, the oldest first. ``expected_ms``: when something could be said of its
+    metric if coming days were like the last one; None where it can be said now, or not within
+    ``limits.EXPECTED_DAYS``."""
+
+    segment: Segment
+    spans: list[Span]
+    expected_ms: int | None
+
+
+class AlertHistory:
+    """The segments of one alert up to a time, the largest first."""
+
+    def __init__(self, windows: Windows, at_ms: int) -> None:
+        self._windows, self._alert, self._at_ms = windows, windows.alert, at_ms
+        series = windows.panes.series
+        self._pane_ms, self._lag_ms = series.pane_ms, series.lag_ms
+        self.step_ms = looks_apart_ms(self._alert)
+
+    @cached_property
+    def _end_ms(self) -> int:
+        """When the last look was, without the lag."""
+        return (self._at_ms - self._lag_ms) // self.step_ms * self.step_ms
+
+    @cached_property
+    def looks_ms(self) -> list[int]:
+        """When looks are made: in the past days of which verdicts can be computed again."""
+        past = range(0, limits.VERDICT_DAYS * DAY_MS, self.step_ms)
+        return [self._end_ms - ago + self._lag_ms for ago in reversed(past)]
+
+    @cached_property
+    def _ranked(self) -> list[Segment]:
+        """Everything together, and the segments with the most support now and a day ago."""
+        sizes: dict[Segment, int] = {}
+        for window in (self._windows.present, *self._windows.days[:1]):
+            totals = totals_of(window)
+            for segment in totals:
+                _, support = self._windows.panes.total_of(totals, segment)
+                sizes[segment] = sizes.get(segment, 0) + support
+        everything = (ALL,) * len(self._windows.panes.shown)
+        return [everything, *sorted(sizes.keys() - {everything}, key=lambda s: (-sizes[s], s))]
+
+    @property
+    def omitted(self) -> int:
+        """Segments beyond the bound."""
+        return max(0, len(self._ranked) - limits.HISTORY_LINES)
+
+    def segments(self) -> list[SegmentHistory]:
+        """The history of the largest segments."""
+        chosen = self._ranked[: limits.HISTORY_LINES]
+        panes = self._windows.panes.of_segments(chosen)
+        return [
+            SegmentHistory(segment, self._spans(segment, of), self._expected_ms(segment, of))
+            for segment, of in panes.items()
+        ]
+
+    def _at(self, panes: WindowPanes, look_ms: int) -> Verdicts:
+        """The verdicts at a look, of whole panes."""
+        return Verdicts(self._alert, panes, self._windows.unit, look_ms - 1)
+
+    def _spans(self, segment: Segment, panes: WindowPanes) -> list[Span]:
+        said: dict[str, list[str]] = {"metric": [], "traffic": []}
+        for look_ms in self.looks_ms:
+            verdicts = self._at(panes, look_ms)
+            is_known = verdicts.is_known
+            traffic = verdicts.traffic(segment) if is_known else None
+            said["metric"].append(verdicts.change(segment).status if is_known else "")
+            said["traffic"].append("" if traffic is None else traffic.status)
+        found = (span for what, its in said.items() for span in self._runs(what, its))
+        return sorted(found, key=lambda span: (span.from_ms, span.what))
+
+    def _runs(self, what: str, said: Sequence[str]) -> Iterator[Span]:
+        """Neighbouring looks of one status."""
+        looks_ms = [*self.looks_ms, self._at_ms]
+        for status, run in groupby(range(len(said)), key=lambda look: said[look]):
+            looks = list(run)
+            from_ms, until_ms = looks_ms[looks[0]], looks_ms[looks[-1] + 1]
+            fires_ms = from_ms + self._alert.for_ms
+            if status in _BEYOND:
+                yield Span(
+                    what, status, from_ms, until_ms, fires_ms if fires_ms <= until_ms else None
+                )
+
+    def _expected_ms(self, segment: Segment, panes: WindowPanes) -> int | None:
+        if self._alert.baseline == "before":
+            return None
+        is_known = self._windows.is_known
+        if not is_known or self._windows.change(segment).status not in UNDECIDED:
+            return None
+        step = step_ms(self._pane_ms, _LOOK_AHEAD_MS)
+        coming = _Repeated(panes, self._end_ms // self._pane_ms - 1)
+        for ahead_ms in range(step, limits.EXPECTED_DAYS * DAY_MS + 1, step):
+            look_ms = self._end_ms + ahead_ms + self._lag_ms
+            if self._at(coming, look_ms).change(segment).status not in UNDECIDED:
+                return look_ms
+        return None
+
+
+class _Repeated:
+    """Windows as if each coming day were like the one before. ``newest``: the last known pane."""
+
+    def __init__(self, panes: WindowPanes, newest: int) -> None:
+        self.series, self.since_ms, self.first_day = panes.series, panes.since_ms, panes.first_day
+        self._panes, self._newest = panes, newest
+
+    def _known(self, last: int) -> int:
+        a_day = DAY_MS // self.series.pane_ms
+        return last - max(0, -(-(last - self._newest) // a_day)) * a_day
+
+    def window(self, last: int) -> Sums:
+        return self._panes.window(self._known(last))
+
+    def totals(self, last: int) -> Mapping[Segment, RawTotals]:
+        return self._panes.totals(self._known(last))
+
+    def grouped(self, window: Sums, segment: Segment) -> GroupSums:
+        return self._panes.grouped(window, segment)
+
+    def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
+        return self._panes.total_of(window, segment)
+
+
+def looks_apart_ms(alert: Alert) -> int:
+    """Time between two looks at the past."""
+    return step_ms(alert.window_ms // limits.PANES_OF_ALERTS, _LOOK_MS)
+
+
+def step_ms(pane_ms: int, least_ms: int) -> int:
+    """Time between looks: whole panes, and at least so long.
+
+    >>> step_ms(100_000, 600_000), step_ms(14_400_000, 600_000)
+    (600000, 14400000)
+    """
+    return -(-least_ms // pane_ms) * pane_ms

@@ -1,0 +1,129 @@
+"""The verdict on one segment of an alert at one time: its metric against the baseline, and its
+traffic against the usual."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from statistics import median
+
+from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
+from streamer.query.numbering import Segment
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.experiments import DAY_MS
+from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.stats.alerting.past import arrivals
+from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
+from streamer.stats.random_groups import GroupSums
+
+_DAYS, _WEEK = limits.BASELINE_DAYS, 7
+_PAST_DAYS = 7 * limits.BASELINE_WEEKS
+
+
+class Verdicts:
+    """Sums of one alert's metric by segment: now, in the window before, and on past days."""
+
+    def __init__(self, alert: Alert, panes: WindowPanes, unit: float, at_ms: int) -> None:
+        """``unit``: what one unit of Σx / Σy is worth."""
+        self.alert, self.unit, self._windows = alert, unit, panes
+        self.pane_ms, self.mature_ms = panes.series.pane_ms, at_ms - panes.series.lag_ms
+        self._newest = self.mature_ms // self.pane_ms
+        self.rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+        self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
+        self._days_of: dict[Segment, list[GroupSums]] = {}
+
+    @cached_property
+    def present(self) -> Sums:
+        """The window at stream time, or as far behind it as feedback may still change it."""
+        return self._windows.window(self._newest)
+
+    @cached_property
+    def before(self) -> Sums:
+        """The window before; nothing where it is not known."""
+        last = self._newest - limits.PANES_OF_ALERTS
+        return self._windows.window(last) if self._is_known(last) else {}
+
+    @cached_property
+    def days(self) -> list[Sums]:
+        """The same time of day on past days, the last one first, as far back as is known."""
+        lasts = [self._same_time(self._newest, day) for day in range(1, _DAYS + 1)]
+        return [self._windows.window(last) for last in lasts if self._is_known(last)]
+
+    @cached_property
+    def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
+        """Totals of the window in past weeks by weekday, the present one first; empty before four
+        weeks are known."""
+        return self._by_weekday(self._newest)
+
+    @cached_property
+    def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
+        """The same of the last whole panes: where four weeks are not known, past days as one."""
+        if weekdays := self._by_weekday(self._newest - 1):
+            return weekdays
+        lasts = [self._same_time(self._newest - 1, day) for day in range(1, _DAYS + 1)]
+        return [[self._windows.totals(last) for last in lasts if self._is_of_whole_days(last)]]
+
+    def _by_weekday(self, newest: int) -> list[list[Mapping[Segment, RawTotals]]]:
+        lasts = [self._same_time(newest, day) for day in range(1, _PAST_DAYS + 1)]
+        if not self._is_of_whole_days(lasts[-1]):
+            return []
+        windows = [self._windows.totals(last) for last in lasts]
+        return [windows[(day - 1) % _WEEK :: _WEEK] for day in range(_WEEK)]
+
+    def _same_time(self, last: int, day: int) -> int:
+        """The last pane of the same window some days ago."""
+        return last - day * DAY_MS // self.pane_ms
+
+    def _begin_ms(self, last: int) -> int:
+        return (last - limits.PANES_OF_ALERTS + 1) * self.pane_ms
+
+    def _is_known(self, last: int) -> bool:
+        """Whether the window with this last pane was counted from its first pane on."""
+        return self._begin_ms(last) >= self._windows.since_ms
+
+    def _is_of_whole_days(self, last: int) -> bool:
+        """Whether its first pane is of a day that was counted as a whole: what is before the first
+        events is no silence."""
+        first = self._windows.first_day
+        return first is not None and self._begin_ms(last) >= first * DAY_MS
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the present window was counted from its first pane on."""
+        return self._is_known(self._newest)
+
+    def before_of(self, segment: Segment) -> GroupSums:
+        """The window before."""
+        return self._windows.grouped(self.before, segment)
+
+    def days_of(self, segment: Segment) -> list[GroupSums]:
+        """The same time of day on past days."""
+        if segment not in self._days_of:
+            self._days_of[segment] = [self._windows.grouped(day, segment) for day in self.days]
+        return self._days_of[segment]
+
+    def change(self, segment: Segment) -> Change:
+        """The metric against its baseline."""
+        now = self._windows.grouped(self.present, segment)
+        if self.alert.baseline == "before":
+            return compare(now, self.before_of(segment), self.rule, self.unit)
+        total_of = self._windows.total_of
+        past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
+        return compare(now, self.days_of(segment), self.rule, self.unit, past)
+
+    def traffic(self, segment: Segment) -> Traffic | None:
+        """The last complete panes against the usual; None where the alert has no such rule."""
+        if not (self._traffic.drop or self._traffic.rise):
+            return None
+        total_of = self._windows.total_of
+        _, now = total_of(self.last_whole, segment)
+        past = [[total_of(window, segment)[1] for window in weeks] for weeks in self.usual]
+        days = self.days_of(segment)
+        usual = median(map(arrivals, days)) if days else 0.0
+        return judge_traffic(now, past, usual, self._traffic)
+
+    @cached_property
+    def last_whole(self) -> Mapping[Segment, RawTotals]:
+        """The last complete panes."""
+        return self._windows.totals(self._newest - 1)

@@ -1,0 +1,183 @@
+"""The history of alerts: verdicts computed again are those that were given, and equal the oracle's
+at every past look; what is expected of a segment comes true."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+
+from streamer.query.alert_history import UNDECIDED, AlertHistory, Span, step_ms
+from streamer.query.alerts import Windows
+from streamer.settings import limits
+from streamer.settings.alerts import Alert
+from streamer.settings.load import parse
+from streamer.state.snapshot import view_of
+from streamer.testing import Engines
+from tests.oracle.acceptance import accept
+from tests.oracle.alert_readings import read_alert
+from tests.oracle.alert_series import sums_of
+from tests.oracle.dimensions import Kept
+from tests.oracle.joining import join
+from tests.oracle.oracle import records_of_log
+from tests.oracle.shape import Record
+from tests.oracle.sink import Sink
+from tests.oracle.user_days import facts_of
+from tests.support.agreement import run_engines, to_log
+
+DAY, H = 86_400_000, 3_600_000
+BEGIN = 20_000 * DAY + 7 * H
+BEYOND = {"dropped", "risen", "no traffic"}
+SETTINGS = parse({
+    "dimensions": [{"name": "surface", "values": ["home", "feed"]}],
+    "windows": {"lengths": ["1h"]},
+    "metrics": {"families": ["traffic"]},
+    "composites": [{"name": "clicks", "parts": [
+        {"metric": "ctr_ratio", "against": "target", "target": 0.4},
+        {"metric": "ctr_attributed_ratio", "against": "target", "target": 0.1},
+    ]}],
+    "alerts": [
+        {"name": "days", "window": "2h", "segments": ["surface"], "drop": 0.4,
+         "traffic_drop": 0.3},
+        {"name": "before", "window": "4h", "baseline": "before", "for": "2h"},
+        {"name": "lagging", "metric": "ctr_attributed_ratio", "window": "3h"},
+        {"name": "mixed", "metric": "composite@clicks", "window": "4h", "segments": ["surface"]},
+    ],
+})  # fmt: skip
+ALERTS = {alert.name: alert for alert in SETTINGS.alerts}
+
+
+def records(days: int, dice_of: Any, home_from: int = 0, more: int = 1) -> list[Record]:
+    """Steady traffic, on home from one of the days on; ``dice_of``: hour → what is random in it.
+    In the last day clicks on home fail for five hours, and then all is silent for four; not where
+    there is ``more`` traffic."""
+    lines, hours = list[dict[str, Any]](), 24 * days
+    for hour in range(hours):
+        dice, left = dice_of(hour), hours - hour if more == 1 else 24
+        for i in range(0 if 7 < left <= 11 else 24 * more):
+            surface = dice.choice(["home", "feed"] if hour >= 24 * home_from else ["feed"])
+            event_ms = BEGIN + hour * H + dice.randrange(H)
+            event = {"ts": event_ms, "user_id": f"u{dice.randrange(300)}", "item_id": "i",
+                     "request_id": f"r{hour} {i}", "surface": surface}  # fmt: skip
+            lines.append({"type": "impression", **event})
+            is_broken = surface == "home" and 12 < left <= 17
+            if dice.random() < (0.03 if is_broken else 0.5):
+                lines.append({"type": "click", **event, "ts": event_ms + 1000})
+    ordered = sorted(lines, key=lambda line: int(line["ts"]))
+    return records_of_log([json.dumps(x).encode() for x in ordered], SETTINGS, partitions=2)
+
+
+@cache
+def faulty(days: int) -> tuple[list[Record], Engines]:
+    dice = Random(days)
+    log = records(days, lambda hour: dice)
+    return log, run_engines(SETTINGS, 2, to_log(log), 500, days)
+
+
+@cache
+def regular(days: int, home_from: int) -> Engines:
+    """Each day as the one before."""
+    log = records(days, lambda hour: Random(hour % 24), home_from, more=2)
+    return run_engines(SETTINGS, 2, to_log(log), 500)
+
+
+def history_of(alert: Alert, engines: Engines) -> AlertHistory:
+    views = [view_of(p) for p in engines.partitions]
+    at_ms = max(view.header.stream_ms for view in views)
+    return AlertHistory(
+        Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms), at_ms
+    )
+
+
+def said_at(spans: list[Span], look_ms: int) -> dict[str, str]:
+    return {s.what: s.status for s in spans if s.from_ms <= look_ms < s.until_ms}
+
+
+@pytest.mark.parametrize("alert", SETTINGS.alerts, ids=lambda alert: alert.name)
+def test_past_verdicts_equal_the_oracles(alert: Alert) -> None:
+    log, engines = faulty(9)
+    verdict = accept(log, SETTINGS)
+    kept = Kept(verdict.events, SETTINGS, verdict.key)
+    facts = list(facts_of(verdict, join(verdict, SETTINGS), kept, SETTINGS))
+    sums = sums_of(facts, kept, SETTINGS, alert)
+    history = history_of(alert, engines)
+    found = history.segments()
+    assert len(history.looks_ms) == DAY // history.step_ms
+    assert history.omitted == 0
+    assert len(found) == (3 if alert.segments else 1)
+    for look_ms in history.looks_ms[:: 1 if alert.window_ms > 3 * H else 3]:
+        expected = beyond(alert, sums, look_ms - 1)
+        said = {each.segment: said_at(each.spans, look_ms) for each in found}
+        assert {s: its for s, its in said.items() if its} == expected, look_ms
+
+
+@pytest.mark.parametrize("alert", SETTINGS.alerts, ids=lambda alert: alert.name)
+def test_past_verdicts_are_those_of_windows_then(alert: Alert) -> None:
+    """Also of weekdays, whose oracle is slow."""
+    _, engines = faulty(31)
+    views = [view_of(p) for p in engines.partitions]
+    measures = engines.catalogue.alert_measures
+    history = history_of(alert, engines)
+    found = {each.segment: each.spans for each in history.segments()}
+    for look_ms in history.looks_ms[::5]:
+        then = Windows(SETTINGS, alert, measures, views, look_ms - 1).watched()
+        for watched in then:
+            pair = {"metric": watched.change, "traffic": watched.traffic}
+            said = {what: its.status for what, its in pair.items() if its is not None}
+            expected = {what: status for what, status in said.items() if status in BEYOND}
+            assert said_at(found[watched.segment], look_ms) == expected, (look_ms, watched.segment)
+
+
+def test_spans_say_when_an_alert_fired() -> None:
+    """Clicks on home fail from hour -17 to -12, all traffic from -11 to -7 of the last one."""
+    _, engines = faulty(9)
+    history = history_of(ALERTS["days"], engines)
+    end_ms = BEGIN + 9 * DAY
+    (whole, *others) = history.segments()
+    home = next(each for each in others if "home" in each.segment)
+    falls = [s for s in home.spans if (s.what, s.status) == ("metric", "dropped")]
+    assert end_ms - 17 * H < falls[0].from_ms <= end_ms - 15 * H  # once the window is of it
+    assert end_ms - 13 * H <= falls[-1].until_ms <= end_ms - 10 * H
+    assert falls[0].fires_ms == falls[0].from_ms + 600_000  # `for` is 10m
+    silence = {span.what: span for span in whole.spans}
+    assert silence["metric"].status == "no traffic"
+    assert end_ms - 10 * H < silence["metric"].from_ms < silence["metric"].until_ms < end_ms - 5 * H
+    assert silence["traffic"].status == "dropped"
+    assert "dropped" not in {span.status for span in whole.spans if span.what == "metric"}
+    before = history_of(ALERTS["before"], engines)
+    (whole,) = before.segments()
+    assert all((s.until_ms - s.from_ms >= 2 * H) == (s.fires_ms is not None) for s in whole.spans)
+    assert {s.fires_ms is None for s in whole.spans} == {True, False}
+
+
+@pytest.mark.parametrize("home_from", [4, 5, 6])
+def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> None:
+    alert, days = ALERTS["days"], 7
+    now, later = (regular(d, home_from) for d in (days, days + limits.EXPECTED_DAYS + 1))
+    views = [view_of(p) for p in later.partitions]
+    measures, step = later.catalogue.alert_measures, step_ms(alert.window_ms // 6, H)
+    history = history_of(alert, now)
+    found = {each.segment: each.expected_ms for each in history.segments()}
+    (home,) = (segment for segment in found if "home" in segment)
+    expected_ms = found[home]
+    assert expected_ms is not None
+    first = history.looks_ms[-1] + step
+    for look_ms in range(first, expected_ms + 1, step):
+        then = Windows(SETTINGS, alert, measures, views, look_ms - 1).change(home)
+        assert (then.status in UNDECIDED) == (look_ms < expected_ms), look_ms
+
+
+def beyond(alert: Alert, sums: Any, at_ms: int) -> dict[tuple[str, ...], dict[str, str]]:
+    """Segment → what was beyond the tolerated, as the oracle has it at a time."""
+    out, found = Sink(), dict[tuple[str, ...], dict[str, str]]()
+    read_alert(out, SETTINGS, alert, sums, at_ms)
+    whats = {"streamer_alert_status": "metric", "streamer_alert_traffic_status": "traffic"}
+    for (name, pairs), value in out.readings.items():
+        labels = dict(pairs)
+        if value == 1 and name in whats and labels["status"] in BEYOND:
+            segment = tuple(labels[name] for name in SETTINGS.dimension_names)
+            found.setdefault(segment, {})[whats[name]] = labels["status"]
+    return found
