@@ -147,7 +147,7 @@ class Api:
             {
                 "alert": w.alert.name,
                 "metric": w.alert.metric,
-                **_named(ratios[w.alert.metric]),
+                **named(ratios[w.alert.metric]),
                 "window": w.alert.window,
                 "drop": w.alert.drop,
                 "direction": w.alert.direction,
@@ -191,7 +191,7 @@ class Api:
             {
                 "alert": alert.name,
                 "metric": alert.metric,
-                **_named(measures.ratios[alert.metric]),
+                **named(measures.ratios[alert.metric]),
                 "window": alert.window,
                 "baseline": alert.baseline,
                 "compared": windows.compared,
@@ -213,7 +213,7 @@ def without_parameters(request: web.Request) -> web.Response | None:
     return error_answer(400, text)
 
 
-def _named(of: UserRatio) -> dict[str, str]:
+def named(of: UserRatio) -> dict[str, str]:
     """What a metric is called, and how its values are written."""
     return {"title": of.title, "form": of.form}
 

@@ -11,6 +11,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 
 from streamer.errors import StreamerError
 from streamer.notices import Notices
+from streamer.server.alert_history import AlertHistoryApi
 from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
 from streamer.server.exporter import Exporter
@@ -77,6 +78,7 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     app.router.add_get("/metrics", pages.metrics)
     Api(exporter).add_routes(app)
     HistoryApi(exporter).add_routes(app)
+    AlertHistoryApi(exporter).add_routes(app)
     app.router.add_get("/healthz", pages.healthz)
     app.router.add_get("/readyz", pages.readyz)
     add_pages(app)
