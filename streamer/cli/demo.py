@@ -74,8 +74,7 @@ split = {{ narrow = 1, wide = 1 }}
 start = {start}
 """
 PARTITIONS = 2
-DAY_MS = 24 * 3600 * 1000
-OUTAGE_MS = DAY_MS
+OUTAGE_MS = 36 * 3600 * 1000
 """For how long clicks on a surface are lost when the demo begins."""
 ABOUT = (
     "60,000 real impressions and their clicks (Open Bandit, ZOZO), moved in time; users, click "

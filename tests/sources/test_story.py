@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from streamer.metrics.catalogue import Catalogue
-from streamer.query.alerts import watched
+from streamer.query.alert_history import AlertHistory
+from streamer.query.alerts import Windows, watched
 from streamer.query.experiments import stored_experiments
 from streamer.sources import open_bandit
 from streamer.sources.story import LOST_USERS, MORE_CLICKS, SURFACE, planted
@@ -80,3 +81,7 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     place = settings.dimension_names.index("surface")
     dropped = [segment[place] for segment, status in said.items() if status == Status.DROPPED]
     assert dropped == [SURFACE]
+    (alert,) = settings.alerts
+    history = AlertHistory(Windows(settings, alert, catalogue.alert_measures, views, at_ms), at_ms)
+    fired = {each.segment[place] for each in history.segments() for s in each.spans if s.fires_ms}
+    assert fired == {SURFACE}
