@@ -1,10 +1,11 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
+import { alertHistory } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { chosen, remember } from "./choice.js";
 import { byId, setNote, setOptions } from "./dom.js";
 import { showSplit } from "./split.js";
-import { isWhole, showWatched } from "./watched.js";
+import { isWhole, showWatched, undecided } from "./watched.js";
 
 const EVERY_MS = 15_000;
 const HASH = "#explain";
@@ -34,7 +35,11 @@ export class Alerts {
     const { alerts } = await get("api/alerts", signal);
     byId("no-alerts").hidden = alerts.length > 0;
     if (alerts.length) {
-      showWatched(alerts);
+      const histories = new Map();
+      for (const name of undecided(alerts)) {
+        histories.set(name, await alertHistory(name, signal));
+      }
+      showWatched(alerts, histories);
       await this.#explain(alerts, health.dimensions, signal);
     }
     byId("alerts-panel").hidden = !alerts.length;

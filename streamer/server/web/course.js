@@ -1,9 +1,10 @@
-// The course of a metric: lines over time, the alerts on it as marks, and the same as a table.
+// The course of a metric: lines over time, when alerts on it fired, and the same as a table.
 
+import { alertHistory, firingsOf } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { ROLLUP } from "./segments.js";
-import { Timeline, moment, reading } from "./timeline.js";
+import { Timeline, firing, moment, reading } from "./timeline.js";
 import { element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
 
@@ -56,8 +57,10 @@ export class Course {
     const { starts_ms: starts, step_ms: step, at_ms: at } = found;
     const write = format.writer(found.form);
     const lines = found.lines.map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
-    const marks = alerts.filter((each) => isOn(each, found, query)).map((each) => markOf(each, write));
-    const item = { name, starts, step, at, lines, marks };
+    const targets = alerts.filter((each) => isOn(each, found, query)).map((each) => targetOf(each, write));
+    const own = alerts.filter((each) => isOf(each, found.name)).map((each) => each.alert);
+    const firings = await firingsIn([...new Set(own)], found, query, signal);
+    const item = { name, starts, step, at, lines, targets, firings };
     const text = JSON.stringify({ ...item, at: 0 });
     if (text !== this.#text) {
       this.#text = text;
@@ -71,13 +74,14 @@ export class Course {
     if (!this.#details.open || this.#item === null) {
       return;
     }
-    const { name, starts, lines, write } = this.#item;
+    const { name, starts, lines, firings, write } = this.#item;
     setText(this.#caption, `${name}, the newest first`);
-    keep(this.#head, ["Time", ...lines.map((line) => line.title)], (text) => text, headerView);
-    const rows = starts.map((start, i) => ({
-      key: start,
-      texts: [moment(this.#item, i), ...lines.map((line) => reading(line, i, write))],
-    }));
+    const last = firings.length ? ["Alerts"] : [];
+    keep(this.#head, ["Time", ...lines.map((line) => line.title), ...last], (text) => text, headerView);
+    const rows = starts.map((start, i) => {
+      const texts = [moment(this.#item, i), ...lines.map((line) => reading(line, i, write))];
+      return { key: start, texts: last.length ? [...texts, firing(this.#item, i)] : texts };
+    });
     keep(this.#body, rows.reverse(), (row) => `${row.key} ${row.texts.length}`, rowView);
   }
 }
@@ -126,7 +130,20 @@ function isOn(alert, found, query) {
   return alert.baseline !== null && isSame && isOf(alert, found.name);
 }
 
-function markOf({ alert, baseline, drop, direction }, write) {
+/** When alerts fired in the time that a course shows, a row for each segment. */
+async function firingsIn(names, { starts_ms: starts, at_ms: at }, query, signal) {
+  const found = [];
+  for (const name of names) {
+    const history = await alertHistory(name, signal);
+    found.push(...(history ? firingsOf(history, query) : []));
+  }
+  const isShown = ({ from, until }) => until > starts[0] && from < at;
+  return found
+    .map((row) => ({ ...row, spans: row.spans.filter(isShown) }))
+    .filter(({ spans }) => spans.length > 0);
+}
+
+function targetOf({ alert, baseline, drop, direction }, write) {
   const isRise = direction === "lower"; // is better
   const value = baseline * (isRise ? 1 + drop : 1 - drop);
   const side = isRise ? "above" : "below";

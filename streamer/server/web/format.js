@@ -157,6 +157,12 @@ export function span(wholeSeconds) {
   return counted(Math.floor(wholeSeconds / length), noun);
 }
 
+/** About 3 hours, in the largest unit of which there are two, or the smallest. */
+export function about(seconds) {
+  const [length, noun] = SPANS.find(([unit]) => seconds >= 2 * unit) ?? SPANS.at(-1);
+  return counted(Math.round(seconds / length), noun);
+}
+
 function plus(value, text) {
   return value > 0 && text !== "0" && text !== "0%" ? `+${text}` : text;
 }

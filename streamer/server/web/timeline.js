@@ -7,18 +7,20 @@ import * as format from "./format.js";
 const HEIGHT = 220;
 const EDGE = { left: 56, right: 12, top: 10, bottom: 26 };
 const LABEL_WIDTH = 84;
+const [LANES, LANE_HEIGHT] = [4, 18];
 const MIN_WIDTH = 220;
 const STYLES = 6;
 const KEYS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e9, End: 1e9 };
 
 /**
- * Shows {name, starts, step, at, lines, write, marks}: points begin at `starts` (ms) and last
- * `step`, the last until `at`; lines have `title`, `values`, `lower` and `upper` (null: no value);
- * marks have `value` and `text`. `root` is its element.
+ * Shows {name, starts, step, at, lines, write, targets, firings}: points begin at `starts` (ms) and
+ * last `step`, the last until `at`; lines have `title`, `values`, `lower` and `upper` (null: no
+ * value); targets have `value` and `text`, firings `name` and `spans` of `from`, `until` and `text`.
+ * `root` is its element.
  */
 export class Timeline {
   #drawn = shape("g");
-  #cursor = shape("line", { class: "cursor", y1: EDGE.top, y2: HEIGHT - EDGE.bottom });
+  #cursor = shape("line", { class: "cursor", y1: EDGE.top });
   #svg = shape("svg", { height: HEIGHT, "aria-hidden": "true" }, this.#drawn, this.#cursor);
   #slider = element("div", { class: "plot", role: "slider", tabindex: "0" }, this.#svg);
   #when = element("p", { class: "when" });
@@ -68,7 +70,10 @@ export class Timeline {
     }
     const width = Math.max(MIN_WIDTH, Math.floor(this.#slider.clientWidth));
     this.#svg.setAttribute("width", width);
-    this.#svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT}`);
+    const height = HEIGHT + lanesOf(this.#item).length * LANE_HEIGHT;
+    this.#svg.setAttribute("height", height);
+    this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    setAttribute(this.#cursor, "y2", String(height - EDGE.bottom));
     this.#place = placeOf(this.#item, width);
     this.#drawn.replaceChildren(...marks(this.#item, this.#place, width));
     this.#read();
@@ -87,7 +92,8 @@ export class Timeline {
     const x = String(this.#place.x(item.starts[at]));
     setAttribute(this.#cursor, "x1", x);
     setAttribute(this.#cursor, "x2", x);
-    const when = moment(item, at);
+    const fired = firing(item, at);
+    const when = moment(item, at) + (fired && `. ${format.capital(fired)}`);
     setText(this.#when, when);
     const rows = item.lines.map((line, i) => ({ title: line.title, i, text: reading(line, at, item.write) }));
     keep(this.#legend, rows, (row) => row.title, legendView);
@@ -129,18 +135,35 @@ export function moment({ starts, step, at }, place) {
   return format.period(start, Math.min(start + step, Math.max(at, start)));
 }
 
+/** "alert ctr, women: dropped": what fired at some time of a point; "" where nothing did. */
+export function firing({ starts, step, firings }, place) {
+  const [from, until] = [starts[place], starts[place] + step];
+  return firings
+    .flatMap(({ name, spans }) => {
+      const texts = spans.filter((span) => span.from < until && span.until > from).map((span) => span.text);
+      return texts.length ? [`${name}: ${[...new Set(texts)].join(", ")}`] : [];
+    })
+    .join("; ");
+}
+
+/** The firings that have a lane above the plot; the table has all. */
+function lanesOf({ firings }) {
+  return firings.slice(0, LANES);
+}
+
 function placeOf(item, width) {
   const { starts, step, lines } = item;
-  const [bottom, top, tick] = rangeOf(lines, item.marks);
+  const [bottom, top, tick] = rangeOf(lines, item.targets);
+  const lanes = lanesOf(item).length * LANE_HEIGHT;
   const plot = { width: width - EDGE.left - EDGE.right, height: HEIGHT - EDGE.top - EDGE.bottom };
   const length = Math.max(step, starts.at(-1) - starts[0]);
   const x = (ms) => EDGE.left + ((ms - starts[0]) / length) * plot.width;
   const y = (value) => {
     const share = (top - Math.min(top, Math.max(bottom, value))) / (top - bottom);
-    return EDGE.top + share * plot.height;
+    return EDGE.top + lanes + share * plot.height;
   };
   const nearest = (at) => Math.round(((at - EDGE.left) / plot.width) * (length / step));
-  return { x, y, nearest, bottom, top, tick };
+  return { x, y, nearest, bottom, top, tick, base: EDGE.top + lanes + plot.height };
 }
 
 /** Bottom, top and the step of the axis: all values, and of the bands what does not flatten them. */
@@ -170,8 +193,9 @@ function marks(item, place, width) {
     );
   }
   found.push(...timeLabels(item, place, width));
+  lanesOf(item).forEach((row, lane) => found.push(...laneOf(row, lane, place, width)));
   item.lines.forEach((line, i) => found.push(...bandsOf(line, item.starts, place, i)));
-  for (const { value, text } of item.marks) {
+  for (const { value, text } of item.targets) {
     const at = place.y(value);
     found.push(
       shape("line", { class: "target", x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }),
@@ -182,6 +206,24 @@ function marks(item, place, width) {
   return found;
 }
 
+/** The times of one segment's alert, with its name, and a shade below them. */
+function laneOf({ name, spans }, lane, { x, base }, width) {
+  const y = EDGE.top + lane * LANE_HEIGHT;
+  const within = (ms) => Math.min(width - EDGE.right, Math.max(EDGE.left, x(ms)));
+  const found = spans.flatMap(({ from, until }) => {
+    const [left, right] = [within(from), within(until)];
+    const wide = { x: left, width: Math.max(3, right - left) };
+    return [
+      shape("rect", { class: "shade", ...wide, y, height: base - y, opacity: 0.08 }),
+      shape("rect", { class: "firing", ...wide, y, height: LANE_HEIGHT - 6 }),
+    ];
+  });
+  const [first, last] = [within(spans[0].from), within(spans.at(-1).until)];
+  const isLeft = first > EDGE.left + width - last;
+  const at = isLeft ? { x: first - 6, "text-anchor": "end" } : { x: last + 6 };
+  return [...found, shape("text", { ...at, y: y + LANE_HEIGHT - 7 }, name)];
+}
+
 function timeLabels({ starts, step }, place, width) {
   const most = Math.max(2, Math.floor((width - EDGE.left) / LABEL_WIDTH));
   const every = Math.max(1, Math.ceil(starts.length / most));
@@ -190,7 +232,7 @@ function timeLabels({ starts, step }, place, width) {
     .filter((_, i) => i % every === 0)
     .map((ms, i, all) => {
       const anchor = i === 0 ? "start" : i === all.length - 1 && all.length > 1 ? "end" : "middle";
-      const at = { x: place.x(ms), y: HEIGHT - 8, "text-anchor": anchor };
+      const at = { x: place.x(ms), y: place.base + EDGE.bottom - 8, "text-anchor": anchor };
       return shape("text", at, format.instant(ms, step, long));
     });
 }

@@ -1,5 +1,6 @@
 // The status of every segment that an alert watches, the most urgent first.
 
+import { expectation, nameOf } from "./alert_history.js";
 import { emptyTable, fillTable } from "./cells.js";
 import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
@@ -12,7 +13,7 @@ const URGENT = [
 ];
 
 const COLUMNS = [
-  { title: "Alert", isText: true, texts: (w) => [nameOf(w), aboutOf(w)] },
+  { title: "Alert", isText: true, texts: (w) => [titleOf(w), aboutOf(w)] },
   { title: "Status", isText: true, texts: (w) => [format.capital(w.status), w.reason], kind: kindOf },
   { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
@@ -30,8 +31,8 @@ const WORDS = {
 const CHANGES = ["dropped", "risen"];
 
 /** Show the entries of /api/alerts: those of which nothing can be said yet as a line for each
- * alert, which unfolds. */
-export function showWatched(entries) {
+ * alert, which unfolds. `histories`: alert → what /api/alerts/NAME says of it. */
+export function showWatched(entries, histories) {
   const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
   const decided = sorted.filter(isDecided);
   const caption = "Every watched segment of which something can be said, with intervals below the values";
@@ -41,8 +42,15 @@ export function showWatched(entries) {
   setNote(byId("alerts-cut"), cut ? `${format.counted(cut, "less urgent segment")} not shown.` : "");
   const open = Map.groupBy(sorted.filter((each) => !isDecided(each)), (each) => each.alert);
   const all = Map.groupBy(sorted, (each) => each.alert);
-  const items = [...open].map(([alert, some]) => ({ alert, some, of: all.get(alert).length }));
+  const items = [...open].map(([alert, some]) => ({
+    alert, some, of: all.get(alert).length, ahead: expectation(histories.get(alert)),
+  }));
   keep(byId("alerts-open"), items, (item) => item.alert, openView);
+}
+
+/** The alerts that have segments of which nothing can be said yet. */
+export function undecided(entries) {
+  return [...new Set(entries.filter((each) => !isDecided(each)).map((each) => each.alert))];
 }
 
 /** Whether its metric, its traffic or the reference week says anything but that too little is known. */
@@ -57,14 +65,14 @@ function openView() {
   const table = emptyTable();
   return {
     root: element("details", {}, summary, table),
-    update({ alert, some, of }) {
+    update({ alert, some, of, ahead }) {
       const counts = Map.groupBy(some, (each) => each.status);
       const [first, ...others] = [...counts].map(([status, { length }]) => ({
         length, words: WORDS[status]?.(length === 1) ?? status,
       }));
       const more = others.map(({ length, words }) => `, ${length} ${words}`);
       const begin = `${first.length} of ${format.counted(of, "segment")}`;
-      setText(summary, `${alert}: ${begin} ${first.words}${more.join("")}`);
+      setText(summary, `${alert}: ${begin} ${first.words}${more.join("")}${ahead}`);
       const caption = `Segments of ${alert} of which nothing can be said yet`;
       fillTable(table, caption, COLUMNS, some.slice(0, MAX_ROWS), keyOf);
     },
@@ -80,9 +88,8 @@ function keyOf({ alert, segment }) {
   return JSON.stringify([alert, ...Object.values(segment)]);
 }
 
-function nameOf(entry) {
-  const values = Object.values(entry.segment).filter((value) => value !== ROLLUP);
-  return `${entry.alert}: ${isWhole(entry) ? "all together" : values.join(", ")}`;
+function titleOf(entry) {
+  return `${entry.alert}: ${nameOf(entry.segment)}`;
 }
 
 function aboutOf({ title, window, drop }) {

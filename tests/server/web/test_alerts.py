@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from selenium.webdriver import Keys
 
 from streamer.settings.load import parse
 from tests.server.web.conftest import open_page
-from tests.server.web.test_documents import HEALTH, ODD
+from tests.server.web.test_documents import HEALTH, NOW_MS, ODD
 from tests.server.web.test_page import count, lift, number, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
@@ -176,7 +177,11 @@ def part(segment: str, **more: Any) -> dict[str, Any]:
 
 
 def shown(
-    page: Browser, served: Documents, alerts: list[Any], explained: tuple[int, Any] | None = None
+    page: Browser,
+    served: Documents,
+    alerts: list[Any],
+    explained: tuple[int, Any] | None = None,
+    more: Any = MappingProxyType({}),
 ) -> Browser:
     """The page over these documents."""
     served.documents = {
@@ -185,6 +190,7 @@ def shown(
         "/api/experiments": (200, {"experiments": []}),
         "/api/alerts": (200, {"alerts": alerts}),
         "/api/explain": explained or (200, explanation()),
+        **more,
     }
     page.open(served.url)
     page.until(lambda: page.is_shown("#no-experiments"), "all is shown")
@@ -220,6 +226,39 @@ def test_what_needs_somebody_stands_first_and_colours_have_text(
     kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
     assert page.run(kinds) == ["bad", "bad", "warn", "good", "open", "open", "open"]
     assert not page.is_shown("#no-alerts")
+
+
+def alert_history(*segments: dict[str, Any]) -> dict[str, Any]:
+    """What is known of the alert ``ctr`` over time, at NOW_MS."""
+    what = {"alert": "ctr", "metric": "ctr_ratio", **NAMED, "window": "1h", "for_ms": 600_000}
+    when = {"step_ms": 600_000, "from_ms": NOW_MS - 86_400_000, "at_ms": NOW_MS}
+    return {**what, **when, "omitted": 0, "segments": [*segments]}
+
+
+def of_segment(variant: str, expected_ms: int | None = None, *spans: Any) -> dict[str, Any]:
+    return {"segment": {"variant": variant}, "expected_ms": expected_ms, "spans": [*spans]}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        ([None, 110, 400], "; the next could be decided in about 110 minutes"),
+        ([None, 130], "; the next could be decided in about 2 hours"),
+        ([3_200], "; the next could be decided in about 2 days"),
+        ([None], ""),
+    ],
+)
+def test_when_something_could_be_said_is_said(
+    page: Browser, served: Documents, minutes: list[int | None], words: str
+) -> None:
+    ahead = [
+        of_segment(f"v{i}", None if m is None else NOW_MS + m * 60_000)
+        for i, m in enumerate(minutes)
+    ]
+    history = {"/api/alerts/ctr": (200, alert_history(*ahead))}
+    shown(page, served, [entry("no baseline"), entry("fine", "v9")], more=history)
+    said = "ctr: 1 of 2 segments has no baseline yet"
+    assert page.texts("#alerts-open summary") == [said + words]
 
 
 def test_what_is_not_defined_is_a_dash_and_read_as_no_data(

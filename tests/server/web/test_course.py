@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from selenium.webdriver import Keys
 
 from tests.server.web.conftest import open_page
+from tests.server.web.test_alerts import alert_history, entry, explanation, of_segment
+from tests.server.web.test_documents import HISTORY, NOW_MS, ODD, odd
+from tests.server.web.test_documents import open_page as open_documents
 from tests.server.web.test_page import count, percent
 from tests.support.browser import Browser
-from tests.support.site import Site
+from tests.support.site import Documents, Site
 
+MINUTE_MS = 60_000
+COURSE = HISTORY | {
+    "starts_ms": [NOW_MS - m * MINUTE_MS for m in range(10, -1, -1)],
+    "lines": [{"labels": {"variant": ODD}, "values": [0.1] * 11, "lower": [], "upper": []}],
+}
 COUNT = "return document.querySelectorAll(`${arguments[0]} polyline`).length"
 READ = "return document.querySelector('{} .plot').ariaValueText"
+
+
+def span(
+    status: str, start: float, end: float, fires: float | None, what: str = "metric"
+) -> dict[str, Any]:
+    """In minutes before now."""
+    ago = [None if m is None else NOW_MS - int(m * MINUTE_MS) for m in (start, end, fires)]
+    return {"what": what, "status": status} | dict(
+        zip(("from_ms", "until_ms", "fires_ms"), ago, strict=True)
+    )
 
 
 def has_lines(page: Browser, where: str) -> bool:
@@ -57,6 +77,56 @@ def test_a_pointer_reads_the_course(page: Browser, site: Site) -> None:
         "document.querySelector('#course .plot').dispatchEvent(new PointerEvent('pointerleave'))"
     )
     assert read(page) == last
+
+
+def test_alerts_mark_when_they_fired(page: Browser, served: Documents) -> None:
+    """Two segments fired, one had not lasted; a third is another variant than is shown."""
+    fired = span("dropped", 8, 3, 7), span("dropped", 2, 1, None)
+    history = alert_history(
+        of_segment("all", None, *fired),
+        of_segment(ODD, None, span("risen", 5, 0, 4, "traffic")),
+        of_segment("C", None, span("dropped", 8, 3, None)),
+    )
+    odd(served).documents |= {
+        "/api/history": (200, COURSE),
+        "/api/alerts": (200, {"alerts": [entry("dropped")]}),
+        "/api/alerts/ctr": (200, history),
+        "/api/explain": (200, explanation()),
+    }
+    open_documents(page, served)
+    page.until(lambda: page.run(COUNT.replace("polyline", ".firing"), "#course"), "marks")
+    names = [f"alert ctr, {of}" for of in ("all together", ODD)]
+    texts = page.run(
+        "return [...document.querySelectorAll('#course svg text')].map((e) => e.textContent)"
+    )
+    assert [text for text in texts if text.startswith("alert ctr,")] == names
+    boxes = page.run(
+        "const left = (e) => Number(e.getAttribute('x'));"
+        "return [...document.querySelectorAll('#course .firing')].map("
+        "(e) => [left(e), left(e) + Number(e.getAttribute('width'))])"
+    )
+    width = page.run("return document.querySelector('#course .plot').clientWidth") - 56 - 12
+    for box, minutes_ago in zip(boxes, [(7, 3), (4, 0)], strict=True):
+        left, right = (56 + (10 - ago) / 10 * width for ago in minutes_ago)
+        assert box == [pytest.approx(left, abs=1), pytest.approx(min(right, 56 + width), abs=1)]
+    page.run("document.querySelector('#course .plot').focus()")
+    expected = {
+        1: f"Alert ctr, {ODD}: traffic risen. ",
+        5: "Alert ctr, all together: dropped. ",
+        9: f"{ODD}: ",  # only the value
+    }
+    for minutes, said in expected.items():
+        page.press(Keys.END)
+        for _ in range(minutes):
+            page.press(Keys.ARROW_LEFT)
+        _, _, after = read(page).partition(". ")
+        assert after.startswith(said)
+    page.run("document.querySelector('#course details').open = true")
+    rows = page.until(lambda: page.texts("#course tbody tr td:last-child"), "the table")
+    assert len(rows) == 11
+    assert rows[4] == f"{names[0]}: dropped; {names[1]}: traffic risen"
+    assert rows[10] == ""
+    assert page.texts("#course thead th")[-1] == "Alerts"
 
 
 def test_the_table_is_sorted_and_filtered_by_the_address(page: Browser, site: Site) -> None:

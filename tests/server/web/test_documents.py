@@ -98,6 +98,10 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def documents(served: Documents) -> Documents:
+    return odd(served)
+
+
+def odd(served: Documents) -> Documents:
     """An experiment of three arms, and a segment of an odd name."""
     pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), comparison("C", estimate(None))]
     readings = [
