@@ -167,6 +167,11 @@ class Core:
     ) -> dict[str, _Columns] | None:
         """Likewise over the days [from, to), computed from the rows."""
 
+    def experiment_sums_before_start(self, experiment: int) -> _Columns | None:
+        """Likewise over the days of its covariates, as those of an experiment without covariates in
+        whose first arm a user is from the day of the first impression on; None: it has no such
+        days."""
+
     def experiment_labels(self) -> list[list[str]]:
         """Labels of users' days: values of the dimensions that experiments look at."""
 
@@ -377,6 +382,7 @@ class ExperimentsForTests:
     def of_range(
         self, trial: int, days: tuple[int, int], by: int | None
     ) -> dict[str, dict[str, list[int]]] | None: ...
+    def before_start(self, trial: int) -> dict[str, list[int]] | None: ...
     def take_changed(self) -> list[int]: ...
     def shrink(self) -> bool: ...
     def state(self) -> tuple[int, int, int, int]:

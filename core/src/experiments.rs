@@ -10,6 +10,7 @@ pub mod caps;
 pub mod exposures;
 mod from_spec;
 mod history;
+mod layout;
 pub mod spec;
 pub mod standing;
 mod stored;
@@ -350,7 +351,9 @@ impl Experiments {
                 None => Some(""),
             };
             if let Some(value) = value {
-                let sums = found.entry(value).or_insert_with(|| Sums::new(trial.width));
+                let sums = found
+                    .entry(value)
+                    .or_insert_with(|| Sums::new(trial.width()));
                 trial.contribute(&history, arms, &within, &mut self.work, (sums, 1));
             }
         }
@@ -360,5 +363,18 @@ impl Experiments {
                 .map(|(value, sums)| ((*value).to_owned(), sums.columns()))
                 .collect(),
         )
+    }
+
+    /// The sums of an experiment's covariate days over everybody, whatever arm it was, computed
+    /// from the rows (see `Trial::contribute_whatever_arm`). None where there are no such days.
+    pub fn before_start(&mut self, trial: usize) -> Option<Columns> {
+        let before = self.trials.get(trial)?.0.before()?;
+        let mut sums = Sums::new(before.width());
+        for user in self.tables.users() {
+            self.person.read(&self.tables, user);
+            let history = self.person.under(before.exposure);
+            before.contribute_whatever_arm(&history, &mut self.work, &mut sums);
+        }
+        Some(sums.columns())
     }
 }

@@ -28,7 +28,7 @@ use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
 use given::{Beside, GivenRecords};
-use names::{RejectedRecord, handed_over, log_of, overflow, table_of};
+use names::{RejectedRecord, log_of, overflow, table_of};
 use state::{labels_of, panes_mut, panes_of};
 
 type Array<'py, T> = Bound<'py, PyArray1<T>>;
@@ -129,12 +129,7 @@ impl Core {
     /// Records that do not count since the last call: log, offset, timestamp, reason, value, key,
     /// headers; and how many more there were, for which there was no room.
     fn take_rejected<'py>(&mut self, py: Python<'py>) -> (Vec<RejectedRecord<'py>>, u64) {
-        let (rejected, omitted) = self.partition.rejected.take();
-        let logs = &self.partition.logs;
-        let kept = rejected
-            .iter()
-            .map(|x| handed_over(py, &logs[x.log].name, x));
-        (kept.collect(), omitted)
+        names::take_rejected(py, &mut self.partition)
     }
 
     // What is counted
@@ -221,11 +216,8 @@ impl Core {
     ) -> PyResult<(Array<'py, i64>, Array<'py, i64>, Array<'py, i64>)> {
         let held = panes_of(&self.partition, series)?;
         let panes::Columns { pane, code, value } = py.detach(|| held.dump(&panes));
-        Ok((
-            pane.into_pyarray(py),
-            code.into_pyarray(py),
-            value.into_pyarray(py),
-        ))
+        let [pane, code, value] = [pane, code, value].map(|of| of.into_pyarray(py));
+        Ok((pane, code, value))
     }
 
     /// Puts back what was dumped of one pane.
@@ -263,10 +255,8 @@ impl Core {
     /// Sums over users of a ring: keys and values.
     fn user_sums<'py>(&self, py: Python<'py>, ring: usize) -> (Array<'py, i64>, Array<'py, i64>) {
         let users = self.partition.counting.users.as_ref();
-        let sums = users
-            .and_then(|users| users.sums(ring))
-            .cloned()
-            .unwrap_or_default();
+        let sums = users.and_then(|users| users.sums(ring));
+        let sums = sums.cloned().unwrap_or_default();
         (sums.key.into_pyarray(py), sums.value.into_pyarray(py))
     }
 
@@ -308,6 +298,16 @@ impl Core {
         found.map(|found| each_as_arrays(py, found)).transpose()
     }
 
+    /// Likewise over the days of its covariates, of everybody; None where there are none.
+    fn experiment_sums_before_start<'py>(
+        &mut self,
+        py: Python<'py>,
+        experiment: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.partition.counting.experiments.before_start(experiment);
+        found.map(|columns| as_arrays(py, columns)).transpose()
+    }
+
     /// Labels of users' days: values of the dimensions that experiments look at.
     fn experiment_labels(&self) -> Vec<Vec<String>> {
         self.partition.counting.experiments.labels.known.clone()
@@ -315,10 +315,8 @@ impl Core {
 
     /// Sets what is stored of experiments beside rows, before they are loaded.
     fn restore_experiments(&mut self, labels: Vec<Vec<String>>, final_ms: i64, sample_bits: u32) {
-        self.partition
-            .counting
-            .experiments
-            .restore(labels, final_ms, sample_bits);
+        let experiments = &mut self.partition.counting.experiments;
+        experiments.restore(labels, final_ms, sample_bits);
     }
 
     // Tables

@@ -170,6 +170,17 @@ class Both:
                 found = self.core.of_range(i, (within.start, within.stop), None) or {}
                 sums = columns(found.get(""))
                 compare(slow, trial, sums, within)
+            self.check_before(i, trial, slow)
+
+    def check_before(self, i: int, trial: Trial, slow: SlowTrial) -> None:
+        found = self.core.before_start(i)
+        assert (found is None) == (not trial.covariates), trial.name
+        for day in trial.covariates:
+            expected = slow.before(day)
+            arms = arms_of(trial.before, [columns(found)], day)
+            for (metric, arm), sums in arms.items():
+                whole = expected[metric] if arm == trial.arms[0] else oracle.ArmTruth()
+                assert sums == whole, (trial.name, metric, arm, day)
 
     def check_apart(
         self, i: int, trial: Trial, expected: Mapping[str, Any], within: range, by: int

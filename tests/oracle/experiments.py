@@ -261,10 +261,34 @@ class Trial:
                 arm: [self.point(user, ratio, arm, days) for user in users]
                 for arm, users in members.items()
             }
-            if (cap := self.caps[metric]) is not None:
-                is_fraction = ratio[0] == "value" or ratio[0].startswith("custom")
-                capped(points, cap, MICROS if is_fraction else 1)
+            self.cap(metric, points)
             out |= {(metric, arm): summed(its) for arm, its in points.items()}
+        return out
+
+    def cap(self, metric: str, points: dict[str, list[dict[str, int]]]) -> None:
+        """Cap every x, as the settings of the metric want it."""
+        if (cap := self.caps[metric]) is not None:
+            above = self.ratios[metric][0]
+            is_fraction = above == "value" or above.startswith("custom")
+            capped(points, cap, MICROS if is_fraction else 1)
+
+    def before(self, last_day: int) -> dict[str, ArmTruth]:
+        """Metric → sums over everybody on the days of the covariates up to a day, whatever the
+        value of the dimension: of each user with an impression, from its day on."""
+        days = range(self.experiment.covariates.start, last_day + 1)
+        later: list[list[Did]] = []
+        for did in self.did.values():
+            shown = [d.day for d in did if d.component == "impressions" and d.day in days]
+            if shown:
+                later.append([d for d in did if min(shown) <= d.day <= last_day])
+        out: dict[str, ArmTruth] = {}
+        for metric, (above, below) in self.ratios.items():
+            points = [
+                {"n": 1, "x": amount(did, above), "y": amount(did, below), "u": 0, "v": 0}
+                for did in later
+            ]
+            self.cap(metric, {"": points})
+            out[metric] = summed(points)
         return out
 
     def moments(self, days: range) -> dict[tuple[str, str], dict[str, int]]:

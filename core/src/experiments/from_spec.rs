@@ -50,7 +50,7 @@ impl Experiments {
         places.sort_unstable();
         places.dedup();
         let days = exposures.iter().map(|exposure: &Exposure| &exposure.days);
-        let sums: Vec<Sums> = trials.iter().map(|(t, _)| Sums::new(t.width)).collect();
+        let sums: Vec<Sums> = trials.iter().map(|(t, _)| Sums::new(t.width())).collect();
         Ok(Self {
             columns: spec.columns.clone(),
             is_stored: vec![false; spec.columns.len()],

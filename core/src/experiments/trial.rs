@@ -6,9 +6,13 @@ use std::ops::Range;
 use ethnum::I256;
 
 use crate::experiments::arms::Arms;
+use crate::experiments::layout::Layout;
 use crate::experiments::spec::{MeasureSpec, TrialSpec};
-use crate::experiments::standing::{Standing, moments};
+use crate::experiments::standing::Standing;
 use crate::experiments::sums::Sums;
+
+#[cfg(test)]
+mod tests;
 
 /// Components that count impressions, with one of which a user is in an experiment, and outcomes.
 pub const SHOWN: usize = 0;
@@ -71,13 +75,7 @@ pub struct Trial {
     pub exposure: u32,
     is_attributed: bool,
     measures: Vec<MeasureSpec>,
-    /// The first statistic of each measure.
-    firsts: Vec<usize>,
-    /// How many statistics an arm has on a day.
-    stats: usize,
-    /// How many sums each measure has, in each bucket; and the most of them.
-    moments: Vec<usize>,
-    pub width: usize,
+    layout: Layout,
 }
 
 /// Buffers that are used for one user after another.
@@ -106,23 +104,15 @@ impl Trial {
         components: usize,
     ) -> Result<Self, String> {
         let covariates = spec.covariates.filter(|days| days.0 < days.1);
-        let has_covariates = covariates.is_some();
-        let of_measure = |measure| moments(measure, has_covariates);
-        let moments: Vec<usize> = spec.measures.iter().map(of_measure).collect();
-        let (mut firsts, mut stats) = (Vec::new(), COUNTS);
-        for (measure, moments) in spec.measures.iter().zip(&moments) {
-            let places = measure
-                .ratios()
-                .flat_map(|r| [Some(r.above), r.below, r.high]);
-            if places.flatten().any(|place| place >= components + DERIVED) {
-                return Err("a measure of an experiment has no such component".to_owned());
-            }
-            firsts.push(stats);
-            stats += moments * measure.cap.buckets();
+        let ratios = spec.measures.iter().flat_map(MeasureSpec::ratios);
+        let places = ratios.flat_map(|r| [Some(r.above), r.below, r.high]);
+        if places.flatten().any(|place| place >= components + DERIVED) {
+            return Err("a measure of an experiment has no such component".to_owned());
         }
+        let layout = Layout::new(&spec.measures, COUNTS, covariates.is_some());
         let days = spec.days.0..spec.days.1;
-        let most =
-            (arms as i128 + 1) * (i128::from(days.end) - i128::from(days.start)) * stats as i128;
+        let length = i128::from(days.end) - i128::from(days.start);
+        let most = (arms as i128 + 1) * length * layout.stats as i128;
         if days.is_empty() || most > i128::from(i64::MAX) {
             return Err(format!("an experiment has the days {days:?}"));
         }
@@ -132,17 +122,32 @@ impl Trial {
             exposure: spec.exposure as u32,
             is_attributed,
             measures: spec.measures.clone(),
-            firsts,
-            stats,
-            width: moments.iter().copied().max().unwrap_or(0).max(COUNTS),
-            moments,
+            layout,
         })
+    }
+
+    /// The days of the covariates as an experiment of their own, without covariates; None where
+    /// there are none.
+    pub fn before(&self) -> Option<Self> {
+        Some(Self {
+            days: self.covariates.clone()?,
+            covariates: None,
+            exposure: self.exposure,
+            is_attributed: false,
+            measures: self.measures.clone(),
+            layout: Layout::new(&self.measures, COUNTS, false),
+        })
+    }
+
+    /// How many statistics are added to at once, at most.
+    pub fn width(&self) -> usize {
+        self.layout.width
     }
 
     /// One integer of arm (0: none), day and statistic.
     fn key(&self, arm: usize, day: i64, stat: usize) -> i64 {
         let place = arm as i64 * (self.days.end - self.days.start) + day - self.days.start;
-        place * self.stats as i64 + stat as i64
+        place * self.layout.stats as i64 + stat as i64
     }
 
     /// Add what a user contributes. `history`: all that he did under the trial's exposure; `within`:
@@ -184,6 +189,17 @@ impl Trial {
             work,
             (sums, sign),
         );
+    }
+
+    /// Add what a user contributes if every label is one of the first arm. In are users with an
+    /// impression: what they did counts from that day on. Rows of days before an experiment do not
+    /// say what came first on a day, so that all of the day counts.
+    pub fn contribute_whatever_arm(&self, history: &History<'_>, work: &mut Work, sums: &mut Sums) {
+        let inside = history.within(&self.days);
+        let is_shown = |did: &&Did| inside.amounts_of(did)[SHOWN] > 0;
+        if let Some(first) = inside.did.iter().find(is_shown) {
+            self.accumulate(history, (&inside, 1, first.day), |_| true, work, (sums, 1));
+        }
     }
 
     /// The arms of which the user had an impression.
@@ -311,17 +327,20 @@ impl Trial {
         if users != 0 {
             sums.add(self.key(arm, day, 0), USERS, I256::from(sign * users));
         }
-        for (number, first) in self.firsts.iter().enumerate() {
+        let Layout {
+            firsts, moments, ..
+        } = &self.layout;
+        for (number, first) in firsts.iter().enumerate() {
             let (now, before) = (work.now.of(number), work.before.of(number));
             if now == before {
                 continue;
             }
-            let key = |bucket: usize| self.key(arm, day, first + bucket * self.moments[number]);
-            if let Some((bucket, moments)) = now {
-                sums.add_all(key(bucket), moments, sign);
+            let key = |bucket: usize| self.key(arm, day, first + bucket * moments[number]);
+            if let Some((bucket, values)) = now {
+                sums.add_all(key(bucket), values, sign);
             }
-            if let Some((bucket, moments)) = before {
-                sums.add_all(key(bucket), moments, -sign);
+            if let Some((bucket, values)) = before {
+                sums.add_all(key(bucket), values, -sign);
             }
         }
         std::mem::swap(&mut work.now, &mut work.before);

@@ -88,6 +88,15 @@ impl ExperimentsForTests {
             .transpose()
     }
 
+    fn before_start<'py>(
+        &mut self,
+        py: Python<'py>,
+        trial: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let found = self.experiments.before_start(trial);
+        found.map(|columns| to_python(py, columns)).transpose()
+    }
+
     fn take_changed(&mut self) -> Vec<usize> {
         self.experiments.take_changed()
     }

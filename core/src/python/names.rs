@@ -21,6 +21,17 @@ pub type RejectedRecord<'py> = (
     Bound<'py, PyBytes>,
 );
 
+/// Records that do not count since the last call, and how many more there were.
+pub fn take_rejected<'py>(
+    py: Python<'py>,
+    partition: &mut Partition,
+) -> (Vec<RejectedRecord<'py>>, u64) {
+    let (rejected, omitted) = partition.rejected.take();
+    let name_of = |record: &Rejected| partition.logs[record.log].name.as_str();
+    let kept = rejected.iter().map(|x| handed_over(py, name_of(x), x));
+    (kept.collect(), omitted)
+}
+
 /// A record of a log that does not count, as Python sees it.
 pub fn handed_over<'py>(py: Python<'py>, log: &str, record: &Rejected) -> RejectedRecord<'py> {
     let bytes = |of: &Option<Box<[u8]>>| of.as_ref().map(|bytes| PyBytes::new(py, bytes));

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,6 +65,11 @@ class Trial:
     def first_day(self) -> int:
         """The first day that is wanted: of the covariates, or of the experiment."""
         return min(self.covariates.start, self.days.start) if self.covariates else self.days.start
+
+    @property
+    def before(self) -> Trial:
+        """The days of the covariates as an experiment of their own, without covariates."""
+        return replace(self, days=self.covariates, covariates=range(0))
 
     def vectors_of(self, measure: Measure) -> list[str]:
         """Names of the values that a measure has of each user: numerator, denominator, and the
