@@ -137,6 +137,18 @@ BUGS = (
         "tests/oracle/test_engine.py",
     ),
     Bug(
+        "stats/experiments/trials.py",
+        "days=self.covariates, covariates",
+        "days=self.days, covariates",
+        "tests/state/test_user_days.py",
+    ),
+    Bug(
+        "cli/plan.py",
+        "if stored.last_day is not None:",
+        "if not stored.trial.covariates:",
+        "tests/cli/test_plan.py",
+    ),
+    Bug(
         "query/composite_panes.py",
         "its_x * n - total * its_y",
         "its_x * n",

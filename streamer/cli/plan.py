@@ -1,4 +1,5 @@
-"""``streamer plan``: what an experiment takes, from the users of another one or of files."""
+"""``streamer plan``: what an experiment takes, from its users before the start, or from those of
+another one or of files."""
 
 from __future__ import annotations
 
@@ -10,15 +11,19 @@ from typing import Any
 import msgspec
 
 from streamer.cli.files import replayed
-from streamer.cli.readout import Asked, read_experiment
+from streamer.cli.readout import experiment_of, read_sums
+from streamer.cli.readout_text import began, sampled
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
-from streamer.query.experiment_plans import Basis, basis_of
+from streamer.query.experiment_plans import Basis, basis_of, before_start
+from streamer.query.experiments import StoredExperiment
+from streamer.settings.experiments import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.every_user import NAME, lines_of, over_all_users
+from streamer.state.user_days import DaysBefore
 from streamer.stats.experiments.sizing import Goal, needed
 
 
@@ -31,7 +36,10 @@ def main(args: argparse.Namespace) -> int:
     goal = Goal(args.lift, args.power or 0.8, args.alpha or 0.05, args.arms)
     basis, whose, code = _basis(load(args.config, os.environ), args)
     if basis is None:
-        raise StreamerError(f"nothing is known of {whose}: no impression was counted")
+        raise StreamerError(
+            f"nothing is known of {whose}: no impression was counted; give files with impressions, "
+            "or start the workers with these settings and wait"
+        )
     plan = _plan(args.metric, basis, whose, goal)
     if args.json:
         sys.stdout.write(msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n")
@@ -43,16 +51,7 @@ def main(args: argparse.Namespace) -> int:
 def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
     """What the plan is made from, whose it is, and an exit code."""
     if args.experiment is not None:
-        stored, _, code = read_experiment(settings, Asked(args.experiment), args.file)
-        experiment = stored.experiment
-        names = [metric.name for metric in experiment.metrics]
-        if args.metric not in names:
-            raise UsageError(
-                f"no metric {args.metric!r} in experiment {args.experiment!r}; it has "
-                f"{', '.join(names)}"
-            )
-        whose = f"the users of {experiment.control}, the control of {experiment.name}"
-        return basis_of(stored, args.metric), whose, code
+        return _of_experiment(settings, args)
     if not args.file:
         raise UsageError(
             "plan needs users to learn from: --experiment NAME, or --file FILE with events"
@@ -60,6 +59,47 @@ def _basis(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, 
     everybody = over_all_users(of_texts(settings), args.metric)
     replay, code = replayed(everybody, args.file, lines_of)
     return basis_of(replay.experiments()[NAME], args.metric), "all users of the files", code
+
+
+def _of_experiment(settings: Settings, args: argparse.Namespace) -> tuple[Basis | None, str, int]:
+    """From the control of an experiment, or before its start from everybody."""
+    experiment = experiment_of(settings, args.experiment)
+    names = [metric.name for metric in experiment.metrics]
+    if args.metric not in names:
+        raise UsageError(
+            f"no metric {args.metric!r} in experiment {args.experiment!r}; it has "
+            f"{', '.join(names)}"
+        )
+    stored, sums, code = read_sums(settings, experiment.name, _days_before, args.file)
+    whose = f"the users of {experiment.control}, the control of {experiment.name}"
+    if sums is not None:
+        stored = before_start(stored, sums.get("", []))
+        days = counted(len(stored.trial.days), "day")
+        whose = f"all users of the {days} before {experiment.name} starts"
+    return basis_of(stored, args.metric), whose, code
+
+
+def _days_before(stored: StoredExperiment) -> DaysBefore | None:
+    """None where the experiment has started; UsageError where nothing can be known before."""
+    if stored.last_day is not None:
+        return None
+    experiment, before = stored.experiment, before_start(stored)
+    if before.last_day is not None:
+        return DaysBefore(stored.trial)
+    when = f"experiment {experiment.name!r} starts only on {experiment.start}"
+    otherwise = "wait for the start, or give events by --file without --experiment"
+    if not before.trial.days:
+        raise UsageError(
+            f"{when} and has covariate_days = 0, so that nobody is counted before: set "
+            f"covariate_days and start the workers again, {otherwise}"
+        )
+    last = date_of(stored.stream_ms // DAY_MS)
+    so_far = f"there are events up to {last}" if stored.stream_ms else "there are no events yet"
+    raise UsageError(
+        f"{when} and covariate_days = {experiment.covariate_days} begin on "
+        f"{date_of(before.trial.days.start)}; {so_far}: wait for them, set more covariate_days and "
+        "start the workers again, or give events by --file without --experiment"
+    )
 
 
 def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
@@ -86,6 +126,8 @@ def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
         "needed": looks,
         "expected_users": found.anytime,
         "days_known": basis.growth is not None,
+        "user_sample_ratio": basis.user_sample_ratio,
+        "counted_since_ms": basis.counted_since_ms,
     }
 
 
@@ -102,6 +144,10 @@ def _text(plan: dict[str, Any]) -> str:
         lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
     if not plan["days_known"]:
         lines.append("For a forecast of days it takes events of two days.")
+    if plan["user_sample_ratio"] < 1:
+        lines.append(f"{sampled(plan['user_sample_ratio'])}; so are the users that are needed.")
+    if plan["counted_since_ms"] is not None:
+        lines.append(f"{began(plan['counted_since_ms'])}.")
     lines.append("Days are at the traffic of these events. CUPED takes fewer users.")
     return "\n".join(lines) + "\n"
 

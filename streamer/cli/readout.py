@@ -7,7 +7,7 @@ import asyncio
 import datetime
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,11 @@ from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.snapshot import View
-from streamer.state.user_days import Days, SumsByValue, sums_of_days
+from streamer.state.user_days import Days, DaysBefore, SumsByValue, sums_of_days
+
+DaysOf = Callable[[StoredExperiment], Days | DaysBefore | None]
+"""Of what is known of an experiment, the days over which sums are computed from users' rows; None:
+the stored sums will do."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class Asked:
     def is_whole(self) -> bool:
         """Whether it is all days and users together."""
         return self.first is None and self.last is None and self.by is None
+
+    def days_of(self, stored: StoredExperiment) -> Days | None:
+        """The days, if not simply all are asked for."""
+        return None if self.is_whole else Days(stored.trial, _range(stored, self), self.by)
 
 
 def main(args: argparse.Namespace) -> int:
@@ -72,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace) -> int:
-    experiment = _experiment(settings, asked.name)
+    experiment = experiment_of(settings, asked.name)
     if args.file:
         settings = _exploring(settings, experiment, by)
     elif by not in experiment.explore:
@@ -81,7 +89,7 @@ def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace
             f"--by {by}: experiment {asked.name!r} has explore = {known}; add {by!r} to it in "
             "[[experiments]] and start the workers again, or give the events by --file"
         )
-    stored, parts, code = _read(settings, asked, args.file)
+    stored, parts, code = read_sums(settings, asked.name, asked.days_of, args.file)
     found = explored(stored, by, parts or {}, _range(stored, asked))
     if args.json:
         _print_json(exploration_document(stored, found))
@@ -104,7 +112,8 @@ def _print_json(made: dict[str, Any]) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(made), indent=1).decode() + "\n")
 
 
-def _experiment(settings: Settings, name: str) -> Experiment:
+def experiment_of(settings: Settings, name: str) -> Experiment:
+    """The experiment of this name; UsageError where the settings have none."""
     known = {e.name: e for e in settings.experiments}
     if name not in known:
         names = ", ".join(known) or "none"
@@ -117,30 +126,32 @@ def read_experiment(
 ) -> tuple[StoredExperiment, ExperimentReadout, int]:
     """What is known of an experiment, its readout, and an exit code: from files, or without any
     from the state in Redis."""
-    stored, parts, code = _read(settings, asked, files)
+    stored, parts, code = read_sums(settings, asked.name, asked.days_of, files)
     if parts is None:
         return stored, stored.read(), code
     within = _range(stored, asked)
     return stored, stored.of_parts(parts.get("", []), within.start, within.stop - 1), code
 
 
-def _read(
-    settings: Settings, asked: Asked, files: Sequence[str] | None
+def read_sums(
+    settings: Settings, name: str, days_of: DaysOf, files: Sequence[str] | None
 ) -> tuple[StoredExperiment, SumsByValue | None, int]:
-    """Also the sums of the days, if not simply all are asked for."""
-    _experiment(settings, asked.name)
+    """What is known of an experiment, the sums of ``days_of`` it, and an exit code: from files, or
+    without any from the state in Redis."""
+    experiment_of(settings, name)
     if not files:
-        return *asyncio.run(_of_state(settings, asked)), 0
+        return *asyncio.run(_of_state(settings, name, days_of)), 0
     replay, code = replayed(of_texts(settings), files)
-    stored = replay.experiments()[asked.name]
-    if asked.is_whole:
+    stored = replay.experiments()[name]
+    days = days_of(stored)
+    if days is None:
         return stored, None, code
-    sums = replay.sums_of_days(_days(stored, asked))
-    return stored, _shown(replay.settings, asked, replay.views(), sums), code
+    sums = replay.sums_of_days(days)
+    return stored, _shown(replay.settings, days.by, replay.views(), sums), code
 
 
 async def _of_state(
-    settings: Settings, asked: Asked
+    settings: Settings, name: str, days_of: DaysOf
 ) -> tuple[StoredExperiment, SumsByValue | None]:
     catalogue, store = Catalogue(settings), RedisStore(settings.redis)
     try:
@@ -148,27 +159,24 @@ async def _of_state(
         await reader.refresh()
         require_users(settings, reader.keyed)
         measures = catalogue.experiment_measures
-        stored = stored_experiments(settings, measures, reader.views)[asked.name]
-        if asked.is_whole:
+        stored = stored_experiments(settings, measures, reader.views)[name]
+        days = days_of(stored)
+        if days is None:
             return stored, None
-        sums = await sums_of_days(store, settings, catalogue, _days(stored, asked))
-        return stored, _shown(settings, asked, reader.views, sums)
+        sums = await sums_of_days(store, settings, catalogue, days)
+        return stored, _shown(settings, days.by, reader.views, sums)
     finally:
         await store.close()
 
 
 def _shown(
-    settings: Settings, asked: Asked, views: Sequence[View], sums: SumsByValue
+    settings: Settings, by: str | None, views: Sequence[View], sums: SumsByValue
 ) -> SumsByValue:
     """The sums under values that are shown; those of others together."""
-    if asked.by is None:
+    if by is None:
         return sums
-    place = settings.dimension_names.index(asked.by)
+    place = settings.dimension_names.index(by)
     return values_joined(sums, values_shown(settings, views)[place])
-
-
-def _days(stored: StoredExperiment, asked: Asked) -> Days:
-    return Days(stored.trial, _range(stored, asked), asked.by)
 
 
 def _range(stored: StoredExperiment, asked: Asked) -> range:

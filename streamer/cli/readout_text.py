@@ -54,6 +54,17 @@ def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
         console.print(f"\n{_legend(found.alpha)}", markup=False)
 
 
+def sampled(ratio: float) -> str:
+    """That only a share of the users is counted."""
+    return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
+
+
+def began(since_ms: int) -> str:
+    """Since when something is counted."""
+    since = datetime.datetime.fromtimestamp(since_ms / 1000, datetime.UTC)
+    return f"Counting began at {since:%Y-%m-%d %H:%M} UTC"
+
+
 def _console() -> Console:
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -93,14 +104,9 @@ def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
         lines.append(f"{several} seen in several arms {'is' if is_one else 'are'} left out.")
     lines += _outside(found)
     if found.user_sample_ratio < 1:
-        lines.append(
-            f"All figures are of a sample of {100 * found.user_sample_ratio:.3g} % of the users."
-        )
+        lines.append(f"{sampled(found.user_sample_ratio)}.")
     if found.counted_since_ms is not None:
-        since = datetime.datetime.fromtimestamp(found.counted_since_ms / 1000, datetime.UTC)
-        lines.append(
-            f"Counting began at {since:%Y-%m-%d %H:%M} UTC, after the start of the experiment."
-        )
+        lines.append(f"{began(found.counted_since_ms)}, after the start of the experiment.")
     lines.append(_split(found.metrics[0].found.split))
     return [*lines, *(f"Warning: {text}" for text in found.warnings)]
 

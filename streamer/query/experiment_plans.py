@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamer.encoding.limbs import Columns
 from streamer.query.experiment_metrics import arm_sums
 from streamer.query.experiments import StoredExperiment, users_of
 from streamer.settings.experiments import DAY_MS, date_of
@@ -18,12 +20,21 @@ from streamer.stats.experiments.trials import USERS, cumulated
 @dataclass(frozen=True, slots=True)
 class Basis:
     """Sums of a metric over the users of a control arm, the days that they were seen on, and how
-    the users of all arms have grown in them; None below two days."""
+    the users of all arms have grown in them; None below two days. ``counted_since_ms``: where
+    something is counted only since then."""
 
     users: ArmSums
     first: datetime.date
     last: datetime.date
     growth: Growth | None
+    user_sample_ratio: float
+    counted_since_ms: int | None
+
+
+def before_start(stored: StoredExperiment, parts: Sequence[Columns] = ()) -> StoredExperiment:
+    """The days of its covariates as an experiment of their own, in whose control everybody is.
+    ``parts``: the sums of ``DaysBefore`` in every partition."""
+    return replace(stored, trial=stored.trial.before, parts=parts)
 
 
 def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
@@ -34,7 +45,14 @@ def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
     control = cumulated(stored.trial, stored.parts, last)[1]
     users = arm_sums(stored.trial, stored.ratios[metric], control)
     end = min(stored.stream_ms / DAY_MS, float(stored.trial.days.stop))
-    return Basis(users, date_of(first), date_of(last), _growth(stored, first, last, end - first))
+    return Basis(
+        users,
+        date_of(first),
+        date_of(last),
+        _growth(stored, first, last, end - first),
+        stored.user_sample_ratio,
+        stored.counted_since_ms,
+    )
 
 
 def _first_day(stored: StoredExperiment) -> int | None:

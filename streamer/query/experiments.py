@@ -94,9 +94,19 @@ class StoredExperiment:
         return day if day >= self.trial.days.start else None
 
     @property
+    def user_sample_ratio(self) -> float:
+        """Share of the users who are in the sums."""
+        return 2.0**-self.sample_bits
+
+    @property
     def is_partial(self) -> bool:
         """Whether something is counted only since some time in the experiment."""
         return self.since_ms > self.trial.first_day * DAY_MS
+
+    @property
+    def counted_since_ms(self) -> int | None:
+        """Since when; None where everything is counted from the start."""
+        return self.since_ms if self.is_partial else None
 
     def read(self, day: int | None = None) -> ExperimentReadout:
         """The readout as of the end of a day, or of the last one."""
@@ -115,8 +125,8 @@ class StoredExperiment:
             users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
             users_in_several_arms=sums[0]["mixed"],
             outside=self._outside(sums[0]),
-            user_sample_ratio=2.0**-self.sample_bits,
-            counted_since_ms=self.since_ms if self.is_partial else None,
+            user_sample_ratio=self.user_sample_ratio,
+            counted_since_ms=self.counted_since_ms,
             metrics=metrics,
             recommendation=self._recommendation(metrics, first, last, growth),
         )

@@ -24,7 +24,7 @@ from streamer.state.journal import Journal
 from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.state.snapshot import View, view_of
-from streamer.state.user_days import Days, SumsByValue, by_value
+from streamer.state.user_days import Days, DaysBefore, SumsByValue, by_value
 
 _GATHERS = 4
 """Gathers applied at once: a file has no latency to keep, and larger ones are faster."""
@@ -150,8 +150,8 @@ class Replay:
         """Name → what is known of it, of the experiments of the settings."""
         return stored_experiments(self.settings, self.catalogue.experiment_measures, self.views())
 
-    def sums_of_days(self, days: Days) -> SumsByValue:
-        """The sums of an experiment over some of its days."""
+    def sums_of_days(self, days: Days | DaysBefore) -> SumsByValue:
+        """The sums of an experiment over some of its days, or over those before."""
         return by_value(map(days.sums_in, self.partitions))
 
     def _apply_all(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from streamer._core import EXPERIMENT_TABLES
 from streamer.encoding.limbs import Columns
@@ -19,6 +20,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
+from streamer.stats.experiments.scopes import all_since
 from streamer.stats.experiments.trials import Trial
 
 SumsByValue = dict[str, list[Columns]]
@@ -38,9 +40,28 @@ class Days:
         """Value → sums, computed from the rows of a partition."""
         names = partition.settings.dimension_names
         by = None if self.by is None else names.index(self.by)
-        at = partition.catalogue.experiment_measures.trials.index(self.trial)
         days = (self.within.start, self.within.stop)
+        at = _place(partition.catalogue, self.trial)
         return partition.core.experiment_sums_of_days(at, days, by) or {}
+
+
+@dataclass(frozen=True)
+class DaysBefore:
+    """The days of an experiment's covariates, on which everybody counts whatever arm it was: in the
+    first arm of ``Trial.before``, from the day of a user's first impression on."""
+
+    trial: Trial
+    by: ClassVar[None] = None
+
+    def sums_in(self, partition: Partition) -> Mapping[str, Columns]:
+        """Likewise, under an empty text."""
+        at = _place(partition.catalogue, self.trial)
+        sums = partition.core.experiment_sums_before_start(at)
+        return {} if sums is None else {"": sums}
+
+
+def _place(catalogue: Catalogue, trial: Trial) -> int:
+    return catalogue.experiment_measures.trials.index(trial)
 
 
 def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
@@ -53,22 +74,22 @@ def by_value(partitions: Iterable[Mapping[str, Columns]]) -> SumsByValue:
 
 
 async def sums_of_days(
-    store: Store, settings: Settings, catalogue: Catalogue, days: Days
+    store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore
 ) -> SumsByValue:
-    """The sums of an experiment over some of its days.
+    """The sums of an experiment over some of its days, or over those before.
 
     Reads the rows of all users. CodecError where partitions change faster than they are read.
     """
     found = []
     for number in range(await store.partitions() or 0):
-        partition = await _partition(store, settings, catalogue, days.trial, number)
+        partition = await _partition(store, settings, catalogue, days, number)
         if partition is not None:
             found.append(days.sums_in(partition))
     return by_value(found)
 
 
 async def _partition(
-    store: Store, settings: Settings, catalogue: Catalogue, trial: Trial, number: int
+    store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore, number: int
 ) -> Partition | None:
     for _ in range(limits.READ_ATTEMPTS):
         stored = await store.read(number)
@@ -78,8 +99,8 @@ async def _partition(
         ours = contents_of(settings, catalogue)
         if manifest.contents != ours.encode():
             raise CodecError(f"partition {number}: {other_settings(manifest, ours)}")
-        if trial.shape not in manifest.experiments:
-            return None  # nobody was in it, or the workers do not have these settings
+        if not _is_held(manifest, catalogue, days):
+            return None
         names = {
             table: [ref.name for ref in manifest.tables.get(table, [])]
             for table in EXPERIMENT_TABLES
@@ -88,6 +109,14 @@ async def _partition(
         if not any(None in found for found in blobs.values()):
             return _restored(settings, catalogue, manifest, blobs)
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
+
+
+def _is_held(manifest: Manifest, catalogue: Catalogue, days: Days | DaysBefore) -> bool:
+    """Not where nobody was in the experiment, or the workers do not have these settings."""
+    if isinstance(days, Days):
+        return days.trial.shape in manifest.experiments
+    needs = catalogue.experiment_measures.needs(days.trial)  # there are rows before there are sums
+    return set(needs) <= all_since(manifest.counted_since_ms, manifest.scopes).keys()
 
 
 def _restored(

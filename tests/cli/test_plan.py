@@ -1,18 +1,36 @@
-"""`streamer plan`: from all users of files, and from the control of an experiment."""
+"""`streamer plan`: from all users of files, from the control of an experiment, and from all users
+before its start."""
 
 from __future__ import annotations
 
+import asyncio
+import datetime
 import json
+from collections import defaultdict
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
+from statistics import NormalDist
+from typing import Any
 
 import pytest
 
 from streamer.cli.main import main
-from tests.support.visitors import FIRST_MS, experiment, written
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.redis.store import RedisStore
+from streamer.stats.experiments.growth import Growth
+from streamer.testing import chunks_of
+from tests.oracle.files import records_of_log
+from tests.support.agreement import to_log
+from tests.support.journals import finish, start
+from tests.support.visitors import DAY_MS, FIRST, FIRST_MS, Event, experiment, visits, written
 from tests.support.workers import as_toml
 
 EXPERIMENT = experiment()
+BEFORE = experiment(covariate_days=3, metrics=[{"name": "clicks_per_user"}, {"name": "ctr_ratio"}])
+DAYS_BEFORE = range(FIRST_MS // DAY_MS - 3, FIRST_MS // DAY_MS)
+NOON_MS = DAYS_BEFORE[1] * DAY_MS + DAY_MS // 2
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +129,227 @@ def test_what_cannot_be_planned(
     ):
         found, _, err = said(capsys, words)
         assert (found, why in err) == (code, True), (words, err)
+
+
+# Before the start ------------------------------------------------------------------------------
+
+
+def before_the_start(days: int = 4) -> list[Event]:
+    """Visits of whatever variant, on the days before the start of the experiment."""
+    events = visits(3, 250, FIRST_MS, 0, 0.2, days)
+    for i, event in enumerate(e for e in events if e["type"] == "impression"):
+        event["variant"] = ("A", "B", "before", "")[i % 4]
+    return events
+
+
+def with_early_clicks(events: Sequence[Event]) -> list[Event]:
+    """And users who click before their first impression, on its day and on the day before, or have
+    none."""
+    clicks = [
+        {"type": "click", "ts": NOON_MS + shift_ms, "user_id": f"early-{i}", "item_id": "i1"}
+        for i in range(40)
+        for shift_ms in (0, DAY_MS, DAY_MS + 1)
+    ]
+    shown = [
+        {"type": "impression", "ts": NOON_MS + DAY_MS + 5, "user_id": f"early-{i}", "item_id": "i1"}
+        for i in range(30)
+    ]
+    return sorted([*events, *clicks, *shown], key=lambda event: event["ts"])
+
+
+def lines(events: Sequence[Event]) -> str:
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
+def planned(
+    capsys: pytest.CaptureFixture[str], metric: str, *words: str, lift: str = "5%"
+) -> dict[str, Any]:
+    code, out, err = said(capsys, [metric, "--lift", lift, "--json", *words])
+    assert (code, err) == (0, "")
+    document: dict[str, Any] = json.loads(out)
+    return document
+
+
+def recomputed(events: Sequence[Event], metric: str, lift: float) -> dict[str, Any]:
+    """What a plan has to say, by the events of each user from the first day with an impression."""
+    began: dict[str, int] = {}
+    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for event in events:
+        day, user = event["ts"] // DAY_MS, event["user_id"]
+        if event["type"] == "impression" and day in DAYS_BEFORE:
+            began[user] = min(began.get(user, day), day)
+    for event in events:
+        day, user = event["ts"] // DAY_MS, event["user_id"]
+        if day in DAYS_BEFORE and user in began and day >= began[user]:
+            sums[user][0] += event["type"] == "click"
+            sums[user][1] += len(event.get("items", "i")) * (event["type"] == "impression")
+    points = [(x, y if metric == "ctr_ratio" else 1) for x, y in sums.values()]
+    n, value = len(points), sum(x for x, _ in points) / sum(y for _, y in points)
+    mean_y = sum(y for _, y in points) / n
+    variance = sum((x - value * y) ** 2 for x, y in points) / (n - 1) / mean_y**2  # delta method
+    both = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    fixed = ceil(4 * variance * (both / (lift * value)) ** 2)
+    first, days = min(began.values()), events[-1]["ts"] / DAY_MS - min(began.values())
+    half = int(days) // 2
+    then = sum(day < first + half for day in began.values())
+    return {
+        "users": n,
+        "value": pytest.approx(value, rel=1e-12),
+        "fixed": {"users": fixed, "days": Growth(half, then, days, n).day_of(fixed)},
+    }
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Paths of a log that ends before an experiment starts, and of settings that declare it."""
+    folder = tmp_path_factory.mktemp("declared")
+    (folder / "events.ndjson").write_text(lines(with_early_clicks(before_the_start())))
+    (folder / "streamer.toml").write_text(as_toml({"experiments": [BEFORE]}))
+    return str(folder / "events.ndjson"), str(folder / "streamer.toml")
+
+
+@pytest.mark.parametrize("metric", ["clicks_per_user", "ctr_ratio"])
+def test_all_users_of_the_days_before_the_start(
+    declared: tuple[str, str], metric: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, config = declared
+    words = ["--experiment", "ranker", "-c", config, "--file", log]
+    plan = planned(capsys, metric, *words)
+    events = [json.loads(line) for line in Path(log).read_text().splitlines()]
+    expected = recomputed(events, metric, 0.05)
+    found = {"users": plan["users"], "value": plan["value"], "fixed": plan["needed"]["fixed"]}
+    assert found == expected
+    assert expected["fixed"]["days"] is not None or expected["fixed"]["users"] > 1000
+    code, out, _ = said(capsys, [metric, "--lift", "5%", *words])
+    assert code == 0
+    whose = "all users of the 3 days before ranker starts, 2025-05-30 to 2025-06-01: "
+    assert out.startswith(f"{metric} of {whose}")
+
+
+async def worked(settings: Settings, log: Sequence[bytes], stop: int) -> None:
+    """Workers of three partitions under these settings read a log up to a line, and stop."""
+    redis = RedisStore(settings.redis)
+    run = await start(redis, settings, 3)
+    for chunk in chunks_of(to_log(records_of_log(log[:stop], settings, partitions=3)), 5000):
+        run.engines.feed(chunk)
+    await finish(redis, run)
+    await redis.close()
+
+
+def test_before_the_start_the_store_says_what_files_say(
+    declared: tuple[str, str],
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log, _ = declared
+    document = {"experiments": [BEFORE], "redis": {"url": redis_url, "prefix": redis_prefix}}
+    config, events = tmp_path / "streamer.toml", Path(log).read_bytes().splitlines()
+    config.write_text(as_toml(document))
+    words = ["--experiment", "ranker", "-c", str(config)]
+    found, _, err = said(capsys, ["ctr_ratio", "--lift", "5%", *words])
+    assert (found, "begin on 2025-05-30; there are no events yet" in err) == (2, True), err
+    asyncio.run(worked(parse(document), events, len(events)))
+    plan = planned(capsys, "ctr_ratio", *words)
+    assert plan == planned(capsys, "ctr_ratio", *words, "--file", log)
+    assert plan["users"] > 200
+
+
+def test_a_late_beginning_of_the_count_is_said(
+    declared: tuple[str, str],
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bare = {"redis": {"url": redis_url, "prefix": redis_prefix}}
+    config, events = tmp_path / "streamer.toml", Path(declared[0]).read_bytes().splitlines()
+    config.write_text(as_toml({**bare, "experiments": [BEFORE]}))
+    words = ["clicks_per_user", "--lift", "5%", "--experiment", "ranker", "-c", str(config)]
+    half = next(i for i, line in enumerate(events) if json.loads(line)["ts"] >= NOON_MS)
+    asyncio.run(worked(parse(bare), events, half))
+    code, _, err = said(capsys, words)
+    assert (code, "start the workers with these settings" in err) == (1, True), err
+    asyncio.run(worked(parse({**bare, "experiments": [BEFORE]}), events, len(events)))
+    _, out, _ = said(capsys, words)
+    assert "2025-05-31 to 2025-06-01: " in out
+    assert "\nCounting began at 2025-05-31 1" in out
+
+
+@pytest.mark.parametrize("metric", ["clicks_per_user", "ctr_ratio"])
+def test_before_the_start_it_is_the_plan_of_the_events_of_these_days(
+    metric: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nobody has an outcome before the first impression on the same day: rows are by day."""
+    events, config = before_the_start(), tmp_path / "streamer.toml"
+    whole, some = tmp_path / "whole.ndjson", tmp_path / "some.ndjson"
+    whole.write_text(lines(events))
+    some.write_text(lines([e for e in events if e["ts"] // DAY_MS in DAYS_BEFORE]))
+    config.write_text(as_toml({"experiments": [BEFORE]}))
+    words = ["-c", str(config), "--file"]
+    plan = planned(capsys, metric, "--experiment", "ranker", *words, str(whole), lift="40%")
+    of_files = planned(capsys, metric, *words, str(some), lift="40%")
+    assert plan | {"of": ""} == of_files | {"of": ""}
+    assert plan["needed"]["fixed"]["days"] is not None
+    assert plan != planned(capsys, metric, *words, str(whole), lift="40%")
+
+
+def test_once_it_has_started_the_control_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, config = tmp_path / "events.ndjson", tmp_path / "streamer.toml"
+    log.write_text(lines(visits(3, 250, FIRST_MS, 1, 0.2, 3)))
+    config.write_text(as_toml({"experiments": [BEFORE]}))
+    words = ["--experiment", "ranker", "-c", str(config), "--file", str(log)]
+    plan = planned(capsys, "ctr_ratio", *words)
+    assert plan["of"] == "the users of A, the control of ranker"
+    assert plan["first"] == "2025-06-02"
+    assert 50 < plan["users"] < 100
+
+
+def test_a_sample_of_the_users_is_said(
+    declared: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, _ = declared
+    config = tmp_path / "streamer.toml"
+    config.write_text(as_toml({"experiments": [BEFORE], "limits": {"user_days": 200}}))
+    words = ["--experiment", "ranker", "-c", str(config), "--file", log]
+    plan = planned(capsys, "ctr_ratio", *words)
+    assert plan["user_sample_ratio"] < 1
+    assert plan["users"] < 280 * 1.5 * plan["user_sample_ratio"]
+    _, out, _ = said(capsys, ["ctr_ratio", "--lift", "5%", *words])
+    share = f"{100 * plan['user_sample_ratio']:.3g} % of the users"
+    assert f"\nAll figures are of a sample of {share}; so are the users that are needed.\n" in out
+
+
+def test_what_is_not_known_before_the_start(
+    declared: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, _ = declared
+    later = FIRST + datetime.timedelta(days=40)
+    experiments = [
+        experiment(name="none", start=later),
+        experiment(name="later", start=later, covariate_days=3),
+        experiment(name="empty", start=FIRST + datetime.timedelta(days=1), covariate_days=2),
+    ]
+    config = tmp_path / "streamer.toml"
+    config.write_text(as_toml({"experiments": experiments}))
+    for name, words in (
+        ("none", ("starts only on 2025-07-12 and has covariate_days = 0", "set covariate_days")),
+        ("later", ("begin on 2025-07-09; there are events up to 2025-06-01: wait", "by --file")),
+    ):
+        of = ["--experiment", name, "-c", str(config), "--file", log]
+        code, _, err = said(capsys, ["ctr_ratio", "--lift", "5%", *of])
+        assert code == 2
+        assert all(word in err for word in words), err
+        assert err.count("\n") == 1
+    (tmp_path / "clicks.ndjson").write_text(
+        lines([e for e in with_early_clicks([]) if e["type"] == "click"])
+    )
+    of = ["--experiment", "empty", "-c", str(config), "--file", str(tmp_path / "clicks.ndjson")]
+    code, _, err = said(capsys, ["ctr_ratio", "--lift", "5%", *of])
+    assert (code, "of all users of the 2 days before empty starts: no impression" in err) == (
+        1,
+        True,
+    ), err
