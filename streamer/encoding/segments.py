@@ -7,7 +7,7 @@ several), so each group has its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,22 +26,22 @@ Label = Mapping[str, str]
 
 def segment_texts(dimensions: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """The values of each segment, as shown; ``dimensions``: see ``Core.dimensions``."""
-    texts = [values["texts"] for values in dimensions["values"]]
-    return [
-        tuple(t[code] for t, code in zip(texts, codes, strict=True))
-        for codes in dimensions["tuples"]
-    ]
+    return _texts(dimensions["tuples"], dimensions)
 
 
 def group_texts(
-    tuples: Iterable[Sequence[int]], dimensions: Mapping[str, Any]
+    tuples: Sequence[Sequence[int]], dimensions: Mapping[str, Any]
 ) -> tuple[tuple[str, ...], ...]:
     """The labels of groups, likewise."""
-    texts = [values["texts"] for values in dimensions["values"]]
-    return tuple(
-        tuple("all" if code == ALL else t[code] for t, code in zip(texts, codes, strict=True))
-        for codes in tuples
-    )
+    return tuple(_texts(tuples, dimensions))
+
+
+def _texts(tuples: Sequence[Sequence[int]], dimensions: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """By columns: an exporter reads those of all partitions after each commit."""
+    texts = [[*values["texts"], "all"] for values in dimensions["values"]]  # the last one is ALL
+    columns = zip(*tuples, strict=True)
+    named = [map(t.__getitem__, codes) for t, codes in zip(texts, columns, strict=False)]
+    return list(zip(*named, strict=True)) if texts else [()] * len(tuples)
 
 
 def columns_of(tuples: Sequence[Sequence[int]]) -> dict[str, I64]:
