@@ -28,6 +28,7 @@ from streamer.monitoring.panels import (
 )
 from streamer.monitoring.series import NUMBER, PERCENT, Declared
 from streamer.settings.model import Settings
+from streamer.stats.experiments.recommendation import Action
 from streamer.stats.experiments.srm import ALPHA, ALPHA_FIXED
 from streamer.stats.experiments.verdict import Outcome
 
@@ -39,6 +40,14 @@ _COLORS: Mapping[str, str] = {
     Outcome.NO_HARM: GREEN,
     Outcome.KEEP_RUNNING: "text",
     Outcome.INVALID: RED,
+}
+_ADVICE: Mapping[str, str] = {
+    Action.SHIP: GREEN,
+    Action.STOP_HARM: RED,
+    Action.STOP_NO_EFFECT: ORANGE,
+    Action.KEEP_RUNNING: "text",
+    Action.UNDECIDED: ORANGE,
+    Action.DO_NOT_TRUST: RED,
 }
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))
@@ -59,7 +68,7 @@ class Experiments:
         """The dashboard; without experiments there is nothing on it."""
         first = self._settings.experiments[0]
         rows = {
-            "The decision": [self._verdicts(), self._split(), self._users()],
+            "The decision": [self._advice(), self._verdicts(), self._split(), self._users()],
             "$metric": [
                 self._lift("anytime", "Can the lift be chance, however often one looks?", _ANYTIME),
                 self._difference(),
@@ -97,6 +106,20 @@ class Experiments:
         now = self._of("verdict", _CHOSEN, "metric", "arm", "verdict")
         expr = f"{now} unless {now.replace('})', '} offset $__interval)')}"
         return annotation("Verdicts", expr, "blue", "{{arm}}: {{verdict}}", "by {{metric}}")
+
+    def _advice(self) -> Panel:
+        """Of all experiments, that none is missed whichever is chosen."""
+        series = f"{PREFIX}experiment_recommendation{{{JOB}}}"
+        columns = ("recommendation", "arm")
+        return table(
+            "What to do with each experiment?",
+            self._text("recommendation"),
+            [Query(the_first(series, ("experiment",), *columns))],
+            labels=("experiment", *columns),
+            height=5,
+            overrides=[colored("recommendation", _ADVICE)],
+            empty="no experiment has begun yet",
+        )
 
     def _verdicts(self) -> Panel:
         labels = ("metric", "arm")

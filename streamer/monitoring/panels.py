@@ -47,10 +47,10 @@ def over_exporters(expr: str, *labels: str) -> str:
     return f"max by ({', '.join(labels)}) ({expr})" if labels else f"max({expr})"
 
 
-def the_first(expr: str, labels: Sequence[str], varying: str) -> str:
-    """One series for each set of ``labels``, with the label ``varying`` of one of them: exporters
-    that have read different commits may differ in it."""
-    return f"topk by ({', '.join(labels)}) (1, {over_exporters(expr, *labels, varying)})"
+def the_first(expr: str, labels: Sequence[str], *varying: str) -> str:
+    """One series for each set of ``labels``, with the labels ``varying`` of one of them: exporters
+    that have read different commits may differ in these."""
+    return f"topk by ({', '.join(labels)}) (1, {over_exporters(expr, *labels, *varying)})"
 
 
 def rate(name: str, matchers: str = JOB) -> str:

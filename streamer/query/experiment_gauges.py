@@ -218,3 +218,18 @@ def _verdict(known: Known) -> Iterator[Sample]:
     """The verdict on an arm, by one metric."""
     for labels, comparison in _comparisons(known):
         yield (*labels, str(comparison.verdict.outcome)), 1
+
+
+@_declare(
+    "experiment_recommendation",
+    *("experiment", "recommendation", "arm"),
+    formula="1 for the recommendation that holds",
+    unit="1",
+    empty="absent for the others, and before the first day",
+)
+def _recommendation(known: Known) -> Iterator[Sample]:
+    """What to do: ship, stop: harm, stop: no effect worth shipping, keep running, ended without a
+    decision, do not trust: split; `arm`: the one to ship or that does harm, else empty."""
+    for found in known.experiments:
+        if (advice := found.recommendation) is not None:
+            yield (found.experiment.name, str(advice.action), advice.arm or ""), 1

@@ -16,7 +16,7 @@ from streamer.query.experiments import StoredExperiment, document, history, stor
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
-from streamer.settings.labels import OF_READINGS, OF_SOURCES
+from streamer.settings.labels import OF_READINGS, UNRESERVED
 
 
 class Api:
@@ -44,7 +44,7 @@ class Api:
         at = query.pop("at", [None])[-1]
         if at not in (None, "stream"):
             return error_answer(400, f"at = {at!r}: only 'stream' is allowed")
-        names = {"name", "window", *self.settings.dimension_names, *OF_READINGS, *OF_SOURCES}
+        names = {"name", "window", *self.settings.dimension_names, *OF_READINGS, *UNRESERVED}
         unknown = set(query) - names
         if unknown:
             known = ", ".join(sorted(names))

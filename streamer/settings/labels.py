@@ -13,8 +13,9 @@ OF_READINGS = (
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
 """Labels of readings, besides the window and the dimensions."""
-OF_SOURCES = ("source", "cluster", "format")
-"""Labels of `source_info` alone, which has none of dimensions: these may have the same names."""
+UNRESERVED = ("source", "cluster", "format", "recommendation")
+"""Labels of `source_info` and `experiment_recommendation`, which have none of dimensions: these
+may have the same names."""
 OF_PROCESS = ("worker", "phase", "partition")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")

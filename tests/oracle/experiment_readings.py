@@ -5,7 +5,7 @@ The statistics are held against other libraries elsewhere; here it is what goes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric
@@ -13,6 +13,7 @@ from streamer.settings.model import Settings
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, Readout, compare, compare_family
+from streamer.stats.experiments.recommendation import Decision, Judged, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, scores
@@ -43,13 +44,20 @@ def read_experiments(out: Sink, verdict: Acceptance, joins: Joins, settings: Set
         return
     truth = experiment_truth(verdict, joins, settings)
     for experiment in settings.experiments:
-        day = min(stream_ms // DAY_MS, experiment.days.stop - 1)
+        today = stream_ms // DAY_MS
+        day = min(today, experiment.days.stop - 1)
         if day >= experiment.days.start:
-            read_one(out, experiment, truth, day, settings)
+            read_one(out, experiment, truth, day, settings, is_over=today > day)
 
 
 def read_one(
-    out: Sink, experiment: Experiment, truth: ExperimentTruth, day: int, settings: Settings
+    out: Sink,
+    experiment: Experiment,
+    truth: ExperimentTruth,
+    day: int,
+    settings: Settings,
+    *,
+    is_over: bool,
 ) -> None:
     name = {"experiment": experiment.name}
     out.put("experiment_users_in_several_arms", name, truth.mixed[experiment.name, day])
@@ -58,7 +66,11 @@ def read_one(
         out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
         out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
-    for number, (metric, found) in enumerate(compared(truth, experiment, day, settings)):
+    metrics = list(compared(truth, experiment, day, settings))
+    action, which = recommended(experiment, metrics, is_over=is_over)
+    advice = {"recommendation": action, "arm": which}
+    out.put("experiment_recommendation", {**name, **advice}, 1)
+    for number, (metric, found) in enumerate(metrics):
         if number == 0:
             for arm in found.arms:
                 out.put("experiment_users", {**name, "arm": arm.name}, arm.users)
@@ -75,17 +87,11 @@ def compared(
 ) -> Iterator[tuple[ExperimentMetric, Readout]]:
     """Every metric: the primary one and each guardrail for itself, the others together."""
     metrics, has_before = experiment.metrics, bool(experiment.covariates)
-    free = [m for m in metrics if m.margin is None]
-    (primary,) = [m for m in metrics if m.primary] or (free or metrics)[:1]
-    plan = Plan(
-        experiment.control,
-        {arm: experiment.split[arm] for arm in experiment.arms},
-        experiment.alpha,
-        experiment.expected_users,
-    )
+    free, primary = [m for m in metrics if m.margin is None], primary_of(metrics)
+    plan = plan_of(experiment)
     judged = {
         m.name: (
-            Rule(m.direction == "higher", m.margin),
+            rule_of(m),
             {
                 arm: sums_of(truth, (experiment.name, m.name, arm, day), settings, has_before)
                 for arm in experiment.arms
@@ -98,6 +104,44 @@ def compared(
     found = dict(zip(others, together, strict=True))
     for m in metrics:
         yield m, found[m.name] if m.name in found else compare(plan, *judged[m.name])
+
+
+def primary_of(metrics: Sequence[ExperimentMetric]) -> ExperimentMetric:
+    """The one that is named, else the first without a margin."""
+    free = [m for m in metrics if m.margin is None]
+    return ([m for m in metrics if m.primary] or free or list(metrics))[0]
+
+
+def plan_of(experiment: Experiment) -> Plan:
+    return Plan(
+        experiment.control,
+        {arm: experiment.split[arm] for arm in experiment.arms},
+        experiment.alpha,
+        experiment.expected_users,
+    )
+
+
+def rule_of(metric: ExperimentMetric) -> Rule:
+    return Rule(metric.direction == "higher", metric.margin)
+
+
+def recommended(
+    experiment: Experiment, found: Sequence[tuple[ExperimentMetric, Readout]], *, is_over: bool
+) -> tuple[str, str]:
+    """What to do, and with which arm; how fast users come only says how long to wait."""
+    judged = {m.name: Judged(m.name, rule_of(m), its) for m, its in found}
+    primary = primary_of(experiment.metrics)
+    guardrails = [m for m in experiment.metrics if m.margin is not None and m != primary]
+    advice = recommend(
+        Decision(
+            plan_of(experiment),
+            judged[primary.name],
+            [judged[m.name] for m in guardrails],
+            experiment.min_lift,
+            is_over=is_over,
+        )
+    )
+    return str(advice.action), advice.arm or ""
 
 
 def sums_of(

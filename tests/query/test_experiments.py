@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamer.query.counters import Known
+from streamer.query.experiment_gauges import GAUGES
 from streamer.query.experiments import StoredExperiment, document, stored_experiments, users_of
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
 from streamer.stats.experiments.growth import MAX_DAYS, Growth
+from streamer.stats.experiments.recommendation import Action, Recommendation
 from streamer.testing import LogRecord
 from tests.support.agreement import run_engines
 
@@ -118,3 +122,20 @@ def test_the_document_recommends_from_the_start_on_only() -> None:
     assert document(stored, later)["recommendation"] is None
     assert document(stored, stored.of_parts([], start, None))["recommendation"] is None
     assert [m["role"] for m in document(stored, later)["metrics"]] == ["primary"]
+
+
+@pytest.mark.parametrize("action", Action)
+def test_the_series_of_a_recommendation_is_that_of_the_readout(action: Action) -> None:
+    """One of all actions, with the arm where there is one; none before the first day."""
+    (gauge,) = [each for each in GAUGES if each.name == "experiment_recommendation"]
+    arm = "B" if action in (Action.SHIP, Action.STOP_HARM) else None
+    advice = Recommendation(action, arm, "why", 9)
+    stored = book_of([(0, 1, "A")])
+    readouts = [
+        replace(stored.read(), recommendation=advice),
+        stored.of_parts([], stored.trial.days.start, None),
+    ]
+    known = Known(SETTINGS, (), 0, readouts)
+    assert gauge.labels == ("experiment", "recommendation", "arm")
+    assert list(gauge.samples(known)) == [(("x", action.value, arm or ""), 1)]
+    assert action.value in gauge.doc

@@ -9,7 +9,7 @@ import pytest
 from streamer.cli.metrics import entries
 from streamer.errors import SettingsError
 from streamer.metrics.catalogue import FAMILIES
-from streamer.settings.labels import OF_READINGS, OF_SOURCES, RESERVED
+from streamer.settings.labels import OF_READINGS, RESERVED, UNRESERVED
 from streamer.settings.load import load, parse
 from streamer.settings.model import Settings
 from streamer.settings.names import NAME, keys_of, variable_of
@@ -90,7 +90,7 @@ def test_names_may_be_exchanged_and_shared_by_events_of_other_topics() -> None:
     assert parse({"events": {"fields": fields}}).events.fields == fields
 
 
-OURS = {label for entry in entries() for label in entry.labels} - {"<dimension>", *OF_SOURCES}
+OURS = {label for entry in entries() for label in entry.labels} - {"<dimension>", *UNRESERVED}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.query.alert_history import AlertHistory
 from streamer.query.alerts import Windows, watched
 from streamer.query.experiments import stored_experiments
+from streamer.query.readings import readout
 from streamer.sources import open_bandit
 from streamer.sources.story import LOST_USERS, MORE_CLICKS, SURFACE, planted
 from streamer.stats.alerting.baseline import Status
@@ -75,6 +76,13 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     assert said_of["ranker"] == "ship new"
     assert said_of["layout"] == "do not trust: split"
     assert said_of["policies"].startswith("keep running")
+    shown = readout(settings, catalogue, views).readings
+    labels = [r.labels for r in shown if r.name == "streamer_experiment_recommendation"]
+    assert labels == [
+        {"experiment": name, "recommendation": each.action, "arm": each.arm or ""}
+        for name, each in advice.items()
+        if each is not None
+    ]
     at_ms = max(view.header.stream_ms for view in views)
     entries = watched(settings, catalogue.alert_measures, views, at_ms)
     said = {entry.segment: entry.change.status for entry in entries}
