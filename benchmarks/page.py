@@ -2,13 +2,16 @@
 
     python -m benchmarks.page --redis redis://localhost
 
-Of each call the first answer after a commit, the median of later ones, and its bytes in gzip.
+Of each call the first answer after a commit, the median of later ones, and its bytes in gzip. Then
+the medians of ten loads of the page in Chromium, with an empty cache: the first and the largest
+contentful paint, and when windows, course, alerts and an experiment are filled.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime
 import json
 import statistics
 import sys
@@ -18,6 +21,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from benchmarks.paints import paints
 from benchmarks.scrape import SHAPES, START_MS, Cluster, fresh_settings
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
@@ -27,6 +31,15 @@ from streamer.worker import garbage_collector
 
 HOUR_MS = 3_600_000
 WINDOWS = ["1h", "24h", "7d"]
+EXPERIMENT = {
+    "name": "ranker",
+    "dimension": "d1",
+    "control": "v0",
+    "split": {"v0": 1, "v1": 1},
+    "start": datetime.datetime.fromtimestamp(START_MS / 1000, datetime.UTC).date(),
+    "metrics": [{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.02}],
+}
+ALERT = {"name": "ctr", "window": "24h", "segments": ["d0"], "drop": 0.1}
 STEPS = 160
 """Hours of traffic: fewer than a window of a week always covers."""
 CALLS = {
@@ -34,6 +47,8 @@ CALLS = {
     "health": "/api/health",
     "readings by d0, a day": "/api/readings?window=24h&d1=all",
     "readings by d0 and d1, a day": "/api/readings?window=24h",
+    "alerts by d0": "/api/alerts",
+    "an experiment": "/api/experiments/ranker",
     "metrics": "/api/metrics",
     "course, a week": "/api/history?name=ctr_ratio&window=7d",
     "course by d0, a week": "/api/history?name=ctr_ratio&window=7d&split=d0",
@@ -44,7 +59,8 @@ REPEATS = 7
 
 async def main(arguments: argparse.Namespace) -> int:
     values, metrics = SHAPES["wide"]
-    settings = fresh_settings(arguments.redis, values, metrics, windows={"lengths": WINDOWS})
+    more = {"windows": {"lengths": WINDOWS}, "experiments": [EXPERIMENT], "alerts": [ALERT]}
+    settings = fresh_settings(arguments.redis, values, metrics, **more)
     store = RedisStore(settings.redis)
     cluster = Cluster(settings, store, arguments.partitions, values)
     await cluster.start()
@@ -57,7 +73,9 @@ async def main(arguments: argparse.Namespace) -> int:
     await runner.setup()
     url = f"http://127.0.0.1:{await listen(runner, '127.0.0.1', 0)}"
     async with aiohttp.ClientSession(auto_decompress=False) as session:
-        figures = {name: await timed(session, url + path) for name, path in CALLS.items()}
+        figures: dict[str, Any] = {
+            name: await timed(session, url + path) for name, path in CALLS.items()
+        }
         await cluster.feed(arguments.impressions, now_ms, now_ms + HOUR_MS, arguments.partitions)
         after = {
             f"{name}, after a commit": await timed(session, url + path)
@@ -67,10 +85,12 @@ async def main(arguments: argparse.Namespace) -> int:
     async with aiohttp.ClientSession() as session:
         counted = await impressions(session, url)
     expected = sum(t.offsets["impressions"] for t in cluster.traffic)
+    painted, shown = await asyncio.to_thread(paints, f"{url}/?window=7d")
     await runner.cleanup()
     await store.close()
-    print(json.dumps({**figures, **after, "counted": counted, "expected": expected}), flush=True)
-    return 0 if counted == expected else 1
+    figures |= {**after, "in Chromium": painted, "counted": counted, "expected": expected}
+    print(json.dumps(figures), flush=True)
+    return 0 if {counted, *shown} == {expected} else 1
 
 
 async def timed(session: aiohttp.ClientSession, url: str) -> dict[str, Any]:
