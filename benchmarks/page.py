@@ -38,6 +38,7 @@ EXPERIMENT = {
     "split": {"v0": 1, "v1": 1},
     "start": datetime.datetime.fromtimestamp(START_MS / 1000, datetime.UTC).date(),
     "metrics": [{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.02}],
+    "explore": ["d0"],
 }
 ALERT = {"name": "ctr", "window": "24h", "segments": ["d0"], "drop": 0.1}
 STEPS = 160
@@ -49,6 +50,7 @@ CALLS = {
     "readings by d0 and d1, a day": "/api/readings?window=24h",
     "alerts by d0": "/api/alerts",
     "an experiment": "/api/experiments/ranker",
+    "an experiment by d0": "/api/experiments/ranker?by=d0",
     "metrics": "/api/metrics",
     "course, a week": "/api/history?name=ctr_ratio&window=7d",
     "course by d0, a week": "/api/history?name=ctr_ratio&window=7d&split=d0",

@@ -59,6 +59,7 @@ control = "old"
 split = {{ old = 1, new = 1 }}
 start = {start}
 metrics = [{{ name = "ctr_ratio" }}, {{ name = "dwell_mean_seconds", margin = 0.4 }}]
+explore = ["surface"]
 [[experiments]]
 name = "policies"
 dimension = "variant"

@@ -86,7 +86,7 @@ def _days_before(stored: StoredExperiment) -> DaysBefore | None:
     experiment, before = stored.experiment, before_start(stored)
     if before.last_day is not None:
         return DaysBefore(stored.trial)
-    when = f"experiment {experiment.name!r} starts only on {experiment.start}"
+    when = stored.starts_later
     otherwise = "wait for the start, or give events by --file without --experiment"
     if not before.trial.days:
         raise UsageError(

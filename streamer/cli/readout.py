@@ -26,8 +26,12 @@ from streamer.query.experiments import (
     history,
     stored_experiments,
 )
-from streamer.query.exploration import exploration_document, explored, values_joined
-from streamer.query.numbering import values_shown
+from streamer.query.exploration import (
+    exploration_document,
+    explored,
+    not_explored,
+    values_joined,
+)
 from streamer.settings.experiments import Experiment, date_of, day_of
 from streamer.settings.load import load
 from streamer.settings.model import Settings
@@ -83,12 +87,10 @@ def _explore(settings: Settings, asked: Asked, by: str, args: argparse.Namespace
     experiment = experiment_of(settings, asked.name)
     if args.file:
         settings = _exploring(settings, experiment, by)
-    elif by not in experiment.explore:
-        known = ", ".join(experiment.explore) or "nothing"
-        raise UsageError(
-            f"--by {by}: experiment {asked.name!r} has explore = {known}; add {by!r} to it in "
-            "[[experiments]] and start the workers again, or give the events by --file"
-        )
+    else:
+        dimensions, otherwise = settings.dimension_names, ", or give the events by --file"
+        if wrong := not_explored(experiment, by, dimensions, otherwise):
+            raise UsageError(f"--by {by}: {wrong}")
     stored, parts, code = read_sums(settings, asked.name, asked.days_of, args.file)
     found = explored(stored, by, parts or {}, _range(stored, asked))
     if args.json:
@@ -175,27 +177,27 @@ def _shown(
     """The sums under values that are shown; those of others together."""
     if by is None:
         return sums
-    place = settings.dimension_names.index(by)
-    return values_joined(sums, values_shown(settings, views)[place])
+    return values_joined(sums, settings, views, by)
 
 
 def _range(stored: StoredExperiment, asked: Asked) -> range:
     """The days that were asked for; UsageError where the experiment has none of them."""
     first, last = asked.first, asked.last
     days, experiment = stored.trial.days, stored.experiment
-    if stored.last_day is None:
-        raise UsageError(f"experiment {experiment.name!r} starts only on {experiment.start}")
+    if stored.starts_later:
+        raise UsageError(stored.starts_later)
+    so_far = stored.so_far
     start = days.start if first is None else day_of(first)
-    stop = stored.last_day + 1 if last is None else day_of(last) + 1
-    if last is not None and day_of(last) > stored.last_day:
+    stop = so_far.stop if last is None else day_of(last) + 1
+    if last is not None and stop > so_far.stop:
         raise UsageError(
             f"--to {last}: experiment {experiment.name!r} has events up to "
-            f"{date_of(stored.last_day)} so far"
+            f"{date_of(so_far[-1])} so far"
         )
     if not (days.start <= start < stop <= days.stop):
         flags = " ".join(f"--{n} {d}" for n, d in (("from", first), ("to", last)) if d is not None)
         raise UsageError(
             f"{flags}: experiment {experiment.name!r} has the days from {experiment.start} to "
-            f"{min(date_of(stored.last_day), experiment.end or datetime.date.max)} so far"
+            f"{min(date_of(so_far[-1]), experiment.end or datetime.date.max)} so far"
         )
     return range(start, stop)

@@ -99,6 +99,19 @@ class StoredExperiment:
         return 2.0**-self.sample_bits
 
     @property
+    def so_far(self) -> range:
+        """The days that have begun."""
+        last = self.last_day
+        return range(self.trial.days.start, self.trial.days.start if last is None else last + 1)
+
+    @property
+    def starts_later(self) -> str:
+        """That no day has begun yet, in words; empty where one has."""
+        if self.so_far:
+            return ""
+        return f"experiment {self.experiment.name!r} starts only on {self.experiment.start}"
+
+    @property
     def is_partial(self) -> bool:
         """Whether something is counted only since some time in the experiment."""
         return self.since_ms > self.trial.first_day * DAY_MS

@@ -7,7 +7,7 @@ that each is in one, and values add up to the whole. The values share the experi
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,11 @@ import msgspec
 
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import ExperimentReadout, StoredExperiment, document
-from streamer.query.numbering import OTHER
+from streamer.query.numbering import OTHER, values_shown
+from streamer.settings.experiments import Experiment
+from streamer.settings.limits import MAX_FOUND_CHARS
+from streamer.settings.model import Settings
+from streamer.state.snapshot import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,32 @@ class Exploration:
     values: Mapping[str, ExperimentReadout]
 
 
+def not_explored(
+    experiment: Experiment, by: str, dimensions: Sequence[str], otherwise: str = ""
+) -> str:
+    """Why an experiment cannot be explored by a dimension, what there is, and what to do; empty
+    where it can. ``otherwise``: what else to do."""
+    if by in experiment.explore:
+        return ""
+    known = ", ".join(experiment.explore) or "nothing"
+    has = f"experiment {experiment.name!r} has explore = {known}"
+    others = [name for name in dimensions if name != experiment.dimension]
+    if by in others:
+        return (
+            f"{has}; add {by!r} to it in [[experiments]] and start workers and exporters again"
+            f"{otherwise}"
+        )
+    add = f"add one of {', '.join(others)}" if others else "add another one to [[dimensions]]"
+    return f"{has}; {by[:MAX_FOUND_CHARS]!r} is no dimension besides that of the arms: {add}"
+
+
 def values_joined(
-    parts: Mapping[str, Sequence[Columns]], shown: Container[str]
+    sums: Mapping[str, Sequence[Columns]], settings: Settings, views: Sequence[View], by: str
 ) -> dict[str, list[Columns]]:
     """The sums by value; those of values that are not shown are of ``other``, together."""
+    shown = values_shown(settings, views)[settings.dimension_names.index(by)]
     found: dict[str, list[Columns]] = {}
-    for value, its in parts.items():
+    for value, its in sums.items():
         found.setdefault(value if value in shown else OTHER, []).extend(its)
     return found
 

@@ -1,4 +1,4 @@
-"""The JSON API of the exporter: readings, health, experiments."""
+"""The JSON API of the exporter: readings, health, alerts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from streamer.ingest.keying import require_users
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.per_user import UserRatio
 from streamer.query.alerts import Windows
-from streamer.query.experiments import StoredExperiment, document, history, stored_experiments
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
@@ -24,17 +22,12 @@ class Api:
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
-        self._lock = asyncio.Lock()
         self._documents = {is_at: Documents(self.settings) for is_at in (False, True)}
-        self._made: dict[str, tuple[int, Any]] = {}
-        """Experiment → its document, and the updates of the reader when it was made."""
 
     def add_routes(self, app: web.Application) -> None:
         """Answer below ``/api``."""
         app.router.add_get("/api/readings", self.readings)
         app.router.add_get("/api/health", self.health)
-        app.router.add_get("/api/experiments", self.experiments)
-        app.router.add_get("/api/experiments/{name}", self.experiment)
         app.router.add_get("/api/alerts", self.alerts)
         app.router.add_get("/api/explain", self.explain)
 
@@ -76,7 +69,7 @@ class Api:
             for i in b.present
             if not b.labels[i]
         }
-        return _json(
+        return json_answer(
             {
                 "is_ready": self.exporter.health.is_ready,
                 "problems": self.exporter.health.problems,
@@ -97,44 +90,6 @@ class Api:
                 "windows": list(self.settings.windows.lengths_ms),
             }
         )
-
-    async def experiments(self, request: web.Request) -> web.Response:
-        """The experiments of the settings."""
-        if refused := without_parameters(request):
-            return refused
-        listed = [
-            {
-                "name": e.name,
-                "dimension": e.dimension,
-                "control": e.control,
-                "arms": e.arms,
-                "start": e.start,
-                "end": e.end,
-            }
-            for e in self.settings.experiments
-        ]
-        return _json({"experiments": listed})
-
-    async def experiment(self, request: web.Request) -> web.Response:
-        """The readout of one experiment, and how its lifts stood at the end of each day."""
-        name = request.match_info["name"]
-        known = [e.name for e in self.settings.experiments]
-        if name not in known:
-            text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
-            return error_answer(404, text)
-        if refused := without_parameters(request):
-            return refused
-        async with self._lock:
-            await self.exporter.refresh()
-            reader = self.exporter.reader
-            require_users(self.settings, reader.keyed)
-            updates, made = self._made.get(name, (-1, None))
-            if updates != reader.updates:
-                measures = self.exporter.catalogue.experiment_measures
-                stored = stored_experiments(self.settings, measures, reader.views)[name]
-                made = await asyncio.to_thread(_document, stored)
-                self._made[name] = reader.updates, made
-            return _json(made)
 
     async def alerts(self, request: web.Request) -> web.Response:
         """What is said of every segment that an alert watches."""
@@ -161,7 +116,7 @@ class Api:
             }
             for w in found
         ]
-        return _json({"alerts": listed})
+        return json_answer({"alerts": listed})
 
     async def explain(self, request: web.Request) -> web.Response:
         """Why a metric that an alert watches moved: the change from its baseline by segment."""
@@ -187,7 +142,7 @@ class Api:
         reader = self.exporter.reader
         measures = self.exporter.catalogue.alert_measures
         windows = Windows(self.settings, alert, measures, reader.views, self.exporter.at_ms)
-        return _json(
+        return json_answer(
             {
                 "alert": alert.name,
                 "metric": alert.metric,
@@ -218,11 +173,8 @@ def named(of: UserRatio) -> dict[str, str]:
     return {"title": of.title, "form": of.form}
 
 
-def _document(stored: StoredExperiment) -> dict[str, Any]:
-    return document(stored, stored.read()) | {"history": history(stored)}
-
-
-def _json(document: Any) -> web.Response:
+def json_answer(document: Any) -> web.Response:
+    """A document."""
     response = web.Response(body=msgspec.json.encode(document), content_type="application/json")
     response.enable_compression()
     return response

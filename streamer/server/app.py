@@ -14,6 +14,7 @@ from streamer.notices import Notices
 from streamer.server.alert_history import AlertHistoryApi
 from streamer.server.api import Api
 from streamer.server.authentication import guards, is_open
+from streamer.server.experiments import ExperimentsApi
 from streamer.server.exporter import Exporter
 from streamer.server.failures import add_headers, errors, gate
 from streamer.server.history import HistoryApi
@@ -77,6 +78,7 @@ def application(exporter: Exporter, notices: Notices | None = None) -> web.Appli
     app.on_response_prepare.append(add_headers)
     app.router.add_get("/metrics", pages.metrics)
     Api(exporter).add_routes(app)
+    ExperimentsApi(exporter).add_routes(app)
     HistoryApi(exporter).add_routes(app)
     AlertHistoryApi(exporter).add_routes(app)
     app.router.add_get("/healthz", pages.healthz)

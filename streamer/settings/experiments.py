@@ -87,8 +87,8 @@ class Experiment(Section, frozen=True):
     impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
     does."""
     explore: tuple[str, ...] = ()
-    """Other dimensions by which `streamer readout --by` tells users apart, to explore. Each makes
-    the rows of users more."""
+    """Other dimensions by which `streamer readout --by` and the page explore; each makes the rows
+    of users more."""
     expected_users: int = 5000
     """Number of users at which the interval at any time is at its narrowest."""
 

@@ -288,6 +288,9 @@ MAX_DOCUMENTS = 64
 """Different queries of /api/readings whose documents are kept until the next readout."""
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 """Bytes of those documents, compressed; a new one takes the place of all."""
+EXPLORATION_SECONDS = 60.0
+"""How often at most an exporter explores an experiment by one dimension: it reads the rows of all
+users, one exploration at a time."""
 MAX_HOSTS = 100
 """Names in exporter.hosts."""
 MAX_HOST_CHARS = 253

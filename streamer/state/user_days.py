@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -78,19 +79,20 @@ async def sums_of_days(
 ) -> SumsByValue:
     """The sums of an experiment over some of its days, or over those before.
 
-    Reads the rows of all users. CodecError where partitions change faster than they are read.
+    Reads the rows of all users, of one partition after the other, and adds them up in a thread.
+    CodecError where partitions change faster than they are read.
     """
     found = []
     for number in range(await store.partitions() or 0):
-        partition = await _partition(store, settings, catalogue, days, number)
-        if partition is not None:
-            found.append(days.sums_in(partition))
+        stored = await _blobs(store, settings, catalogue, days, number)
+        if stored is not None:
+            found.append(await asyncio.to_thread(_sums, settings, catalogue, days, *stored))
     return by_value(found)
 
 
-async def _partition(
+async def _blobs(
     store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore, number: int
-) -> Partition | None:
+) -> tuple[Manifest, dict[str, list[bytes | None]]] | None:
     for _ in range(limits.READ_ATTEMPTS):
         stored = await store.read(number)
         if not stored.manifest:
@@ -107,7 +109,7 @@ async def _partition(
         }
         blobs = {table: await store.blobs(number, of) for table, of in names.items()}
         if not any(None in found for found in blobs.values()):
-            return _restored(settings, catalogue, manifest, blobs)
+            return manifest, blobs
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
 
 
@@ -117,6 +119,16 @@ def _is_held(manifest: Manifest, catalogue: Catalogue, days: Days | DaysBefore) 
         return days.trial.shape in manifest.experiments
     needs = catalogue.experiment_measures.needs(days.trial)  # there are rows before there are sums
     return set(needs) <= all_since(manifest.counted_since_ms, manifest.scopes).keys()
+
+
+def _sums(
+    settings: Settings,
+    catalogue: Catalogue,
+    days: Days | DaysBefore,
+    manifest: Manifest,
+    blobs: dict[str, list[bytes | None]],
+) -> Mapping[str, Columns]:
+    return days.sums_in(_restored(settings, catalogue, manifest, blobs))
 
 
 def _restored(

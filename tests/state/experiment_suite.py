@@ -14,7 +14,6 @@ import pytest
 from streamer.encoding.limbs import Columns
 from streamer.query.experiments import StoredExperiment, stored_experiments
 from streamer.query.exploration import values_joined
-from streamer.query.numbering import values_shown
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
@@ -200,7 +199,7 @@ class ExperimentSuite:
         (trial,) = catalogue.experiment_measures.trials
         days = trial.days[:4]
         sums = await sums_of_days(store, settings, catalogue, Days(trial, days, "surface"))
-        apart = values_joined(sums, values_shown(settings, views)[1])
+        apart = values_joined(sums, settings, views, "surface")
         verdict = accept(records, settings)
         truth = apart_truth(verdict, join(verdict, settings), settings, "ranker", days, "surface")
         assert {v: arms_of(trial, parts, days[-1]) for v, parts in apart.items()} == truth, "apart"

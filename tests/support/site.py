@@ -191,7 +191,8 @@ def replayed_demo(now_ms: int) -> Replay:
 class Documents(Served):
     """The page over documents of the JSON API that no exporter has to give.
 
-    They are (status, document) by path, and may be changed while they are served.
+    They are (status, document) by path, or by path and query, and may be changed while they are
+    served.
     """
 
     def __init__(self, documents: Mapping[str, tuple[int, Any]]) -> None:
@@ -206,7 +207,8 @@ class Documents(Served):
 
     async def _answer(self, request: web.Request) -> web.Response:
         missing = 404, {"error": f"nothing at {request.path}"}
-        status, document = self.documents.get(request.path, missing)
+        found = self.documents.get(request.path, missing)
+        status, document = self.documents.get(request.path_qs, found)
         return web.json_response(document, status=status)
 
 

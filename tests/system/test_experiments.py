@@ -41,6 +41,7 @@ DOCUMENT: dict[str, Any] = {
     "experiments": [
         experiment(
             covariate_days=1,
+            explore=["surface"],
             metrics=[{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.5}],
         ),
         experiment(name="later", start=FIRST + datetime.timedelta(days=40)),
@@ -129,6 +130,21 @@ async def test_command_api_and_gauges_say_the_same(
         assert last == lift
 
 
+async def test_command_and_api_explore_the_same(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, document = await site.get("/api/experiments/ranker?by=surface")
+    code, out, _ = await said(site, capsys, "ranker", "--by", "surface", "--json")
+    assert (status, code) == (200, 0)
+    assert json.loads(out) == document
+    assert set(document["values"]) == {"home", "search", "product"}
+    _, whole = await site.get("/api/experiments/ranker")
+    for arm, users in whole["users"].items():
+        assert users == sum(its["users"][arm] for its in document["values"].values())
+    _, listed = await site.get("/api/experiments")
+    assert [each["explore"] for each in listed["experiments"]] == [["surface"], []]
+
+
 async def test_the_table_has_a_verdict_for_each_metric(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -191,9 +207,9 @@ async def test_what_is_not_there(site: Site, capsys: pytest.CaptureFixture[str])
     assert (code, "'soon' is not a day" in err) == (2, True)
     status, answer = await site.get("/api/experiments/none")
     assert (status, "no experiment 'none'" in answer["error"]) == (404, True)
-    for path in ("/api/experiments", "/api/experiments/ranker"):
+    for path, known in (("/api/experiments", "none"), ("/api/experiments/ranker", "by")):
         status, answer = await site.get(f"{path}?surface=home")
-        message = f"unknown parameter 'surface': {path} takes none"
+        message = f"unknown parameter 'surface': {path} takes {known}"
         assert (status, answer["error"]) == (400, message)
     status, answer = await site.get("/api/explain?metric=cvr")
     assert (status, "ctr_ratio over 24h" in answer["error"]) == (404, True)

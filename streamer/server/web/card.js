@@ -1,8 +1,9 @@
 // One experiment: who is compared with whom, whether the split is as planned, and every comparison.
 
 import { scaleOf } from "./bar.js";
-import { comparison } from "./comparison.js";
+import { comparison, liftOf } from "./comparison.js";
 import { element, freshId, keep, setAttribute, setNote, setText, textView } from "./dom.js";
+import { exploration } from "./explore.js";
 import { fold } from "./fold.js";
 import * as format from "./format.js";
 
@@ -24,11 +25,12 @@ export function card({ name }) {
     warnings: element("ul", { class: "warnings" }),
     notes: element("ul", { class: "notes" }),
     comparisons: element("div"),
+    explorations: element("div"),
   };
   const hidden = element("span", { class: "hidden-text" }, ` of ${name}`);
   const details = fold(
     ["Details", hidden],
-    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons],
+    ...[parts.arms, parts.split, parts.warnings, parts.notes, parts.comparisons, parts.explorations],
   );
   root.append(
     element("header", {}, element("h3", { id }, link), parts.who),
@@ -36,11 +38,15 @@ export function card({ name }) {
     details,
   );
   let last = "";
+  let explorations = new Map();
   return {
     root,
-    update() {},
+    update({ explore = [] }) {
+      explorations = keep(parts.explorations, explore, (by) => by, (by) => exploration(name, by));
+    },
     show(document) {
       details.hidden = false;
+      explorations.forEach((view) => view.show(document));
       const text = JSON.stringify(document);
       if (text !== last) {
         last = text;
@@ -195,7 +201,7 @@ function comparisonsOf(found) {
       found,
       metric,
       pair,
-      lift: (pair.adjusted ?? pair)[pair.verdict.scale],
+      lift: liftOf(pair),
     })),
   );
 }

@@ -6,12 +6,17 @@ import * as format from "./format.js";
 import { pastLifts } from "./history.js";
 import { numbers } from "./numbers.js";
 
-const KINDS = {
+export const KINDS = {
   better: "good",
   worse: "bad",
   "no harm beyond the margin": "good",
   "keep running": "open",
 };
+
+/** The lift that a verdict speaks of. */
+export function liftOf(pair) {
+  return (pair.adjusted ?? pair)[pair.verdict.scale];
+}
 
 /** The view of an item {found, metric, pair, lift, scale}; it stays with its metric and arm. */
 export function comparison({ metric, pair, found }) {
@@ -66,7 +71,8 @@ function ruleWords({ name, role, direction, margin, margin_absolute: absolute })
   return `${name}${role ? ` (${role})` : ""}: ${direction} is better${allowed.join("")}`;
 }
 
-function rangeWords({ anytime, reason }, write) {
+/** The interval of a lift in words. */
+export function rangeWords({ anytime, reason }, write) {
   if (anytime === null) {
     return `no interval: ${reason || "not defined"}`;
   }

@@ -10,6 +10,7 @@ import pytest
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.testing.embedded import EmbeddedRedis
+from tests.server.web.documents import odd_documents
 from tests.support.browser import Browser, browser
 from tests.support.required import require
 from tests.support.rollups import every
@@ -22,6 +23,7 @@ HURRY = 5
 """So many times as fast do timers run where a test has to wait for them."""
 EXPERIMENT = experiment(
     covariate_days=1,
+    explore=["surface"],
     metrics=[
         {"name": "ctr_ratio"},
         {"name": "ndcg_ratio@10", "margin": 0.5},
@@ -82,8 +84,10 @@ def open_page(page: Browser, site: Served, path: str = "/") -> None:
 
 
 def unfold(page: Browser) -> None:
-    """Open everything that can be disclosed."""
+    """Open everything that can be disclosed, and wait for what is read then."""
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
+    rows = "return [...document.querySelectorAll('.explore')].every((e) => e.querySelector('td'))"
+    page.until(lambda: page.run(rows), "what is explored")
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +118,19 @@ def served() -> Iterator[Documents]:
     """The page over documents that a test gives."""
     with Documents({}) as made:
         yield made
+
+
+@pytest.fixture
+def documents(served: Documents) -> Documents:
+    """The page over an experiment of three arms, and a segment of an odd name."""
+    served.documents = odd_documents()
+    return served
+
+
+def open_card(page: Browser, documents: Documents) -> None:
+    """Load the page, and wait for its first card, whatever that says."""
+    page.open(documents.url)
+    page.until(lambda: page.is_shown(".card .who"), "the card")
 
 
 def later(count: int, user: str = "new") -> list[dict[str, Any]]:

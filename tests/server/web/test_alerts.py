@@ -11,7 +11,7 @@ from selenium.webdriver import Keys
 
 from streamer.settings.load import parse
 from tests.server.web.conftest import open_page
-from tests.server.web.test_documents import HEALTH, NOW_MS, ODD
+from tests.server.web.documents import HEALTH, NOW_MS, ODD
 from tests.server.web.test_page import count, lift, number, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site

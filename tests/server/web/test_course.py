@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from selenium.webdriver import Keys
 
-from tests.server.web.conftest import open_page
+from tests.server.web.conftest import open_card, open_page
+from tests.server.web.documents import HISTORY, NOW_MS, ODD
 from tests.server.web.test_alerts import alert_history, entry, explanation, of_segment
-from tests.server.web.test_documents import HISTORY, NOW_MS, ODD, odd
-from tests.server.web.test_documents import open_page as open_documents
 from tests.server.web.test_page import count, percent
 from tests.support.browser import Browser
 from tests.support.site import Documents, Site
@@ -79,7 +78,7 @@ def test_a_pointer_reads_the_course(page: Browser, site: Site) -> None:
     assert read(page) == last
 
 
-def test_alerts_mark_when_they_fired(page: Browser, served: Documents) -> None:
+def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> None:
     """Two segments fired, one had not lasted; a third is another variant than is shown."""
     fired = span("dropped", 8, 3, 7), span("dropped", 2, 1, None)
     history = alert_history(
@@ -87,13 +86,13 @@ def test_alerts_mark_when_they_fired(page: Browser, served: Documents) -> None:
         of_segment(ODD, None, span("risen", 5, 0, 4, "traffic")),
         of_segment("C", None, span("dropped", 8, 3, None)),
     )
-    odd(served).documents |= {
+    documents.documents |= {
         "/api/history": (200, COURSE),
         "/api/alerts": (200, {"alerts": [entry("dropped")]}),
         "/api/alerts/ctr": (200, history),
         "/api/explain": (200, explanation()),
     }
-    open_documents(page, served)
+    open_card(page, documents)
     page.until(lambda: page.run(COUNT.replace("polyline", ".firing"), "#course"), "marks")
     names = [f"alert ctr, {of}" for of in ("all together", ODD)]
     texts = page.run(

@@ -2,137 +2,30 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
 
+from tests.server.web.conftest import open_card
+from tests.server.web.documents import (
+    HEALTH,
+    LISTED,
+    NOW_MS,
+    ODD,
+    comparison,
+    estimate,
+    experiment,
+    reading,
+)
 from tests.support.browser import Browser
 from tests.support.site import Documents
-
-ODD = "<img src=x onerror=alert(1)> & \"'\u202e{0}"
-NOW_MS = 1_750_000_000_000
-HEALTH: dict[str, Any] = {
-    "is_ready": True,
-    "problems": [],
-    "stream_time_ms": NOW_MS,
-    "now_ms": NOW_MS + 2000,
-    "partitions": 1,
-    "owned": 1,
-    "files": [],
-    "about": "",
-    "lag_records": {"impressions": 0, "clicks": None},
-    "users_behind_seconds": 0.0,
-    "identity_exact": True,
-    "workers": [{"worker": "w", "is_present": True, "partitions": [0]}],
-    "dimensions": ["variant"],
-    "windows": ["5m"],
-}
-HISTORY: dict[str, Any] = {
-    **{"name": "streamer_ctr_ratio", "title": "Click-through rate", "form": "percent"},
-    **{"labels": [], "window": "5m", "at_ms": NOW_MS, "step_ms": 60_000, "omitted": 0},
-    **{"starts_ms": [NOW_MS - 60_000, NOW_MS], "counted_since_ms": 0},
-    "lines": [{"labels": {"variant": ODD}, "values": [0.1, 0.2], "lower": [], "upper": []}],
-}
-LISTED = {"name": ODD, "dimension": "variant", "control": "A", "arms": ["A", ODD, "C"]}
-
-
-def reading(name: str, value: float, variant: str, **labels: str) -> dict[str, Any]:
-    labels = {"window": "5m", "variant": variant, **labels}
-    return {"name": f"streamer_{name}", "labels": labels, "value": value}
-
-
-def estimate(value: float | None, low: float = 0.0, high: float = 0.0) -> dict[str, Any]:
-    if value is None:
-        return dict.fromkeys(("value", "stderr", "fixed", "anytime")) | {"reason": "too few"}
-    ends = {"low": low, "high": high, "p_value": 0.00001, "p_adjusted": 0.00002, "alpha": 0.05}
-    return {"value": value, "stderr": 0.1, "fixed": ends, "anytime": ends, "reason": ""}
-
-
-def comparison(arm: str, found: dict[str, Any], outcome: str = "keep running") -> dict[str, Any]:
-    scale = "absolute" if found["anytime"] is None else "relative"
-    return {
-        "arm": arm,
-        "users": 1000,
-        "absolute": estimate(0.01, -0.01, 0.03),
-        "relative": found,
-        "adjusted": None,
-        "guardrail": None,
-        "detectable": dict.fromkeys(
-            f"{kind}_{when}" for kind in ("absolute", "relative") for when in ("fixed", "anytime")
-        ),
-        "verdict": {"outcome": outcome, "reason": "Because.", "scale": scale},
-        "waits": [{"effect": 0.01, "days": None}, {"effect": 0.1, "days": 0}],
-    }
-
-
-def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    arms = ["A", *(pair["arm"] for pair in pairs)]
-    share = dict.fromkeys(arms, 1 / len(arms))
-    users = dict.fromkeys(arms, 500)
-    test = {"users": users, "expected": share, "p_value": 1.0, "p_value_fixed": 1.0}
-    test["is_wrong"] = any(pair["verdict"]["outcome"].startswith("invalid") for pair in pairs)
-    shown = [{"name": arm, "users": 500, "value": None, "stderr": None} for arm in arms]
-    rules = {
-        "direction": "higher",
-        "margin": None,
-        "capped_at": None,
-        "split_test": test,
-        "arms": shown,
-    }
-    named = {"name": "ctr_ratio", "title": "Click-through rate", "form": "percent"}
-    metric = {**named, **rules, "comparisons": pairs}
-    days = {"start": "2025-06-02", "end": None, "first": "2025-06-02", "last": "2025-06-03"}
-    known = {
-        "users": users,
-        "users_in_several_arms": 0,
-        "user_sample_ratio": 1.0,
-        "counted_since_ms": None,
-    }
-    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "counted_since_ms": None}
-    what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
-    what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
-    document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}
-    return document | more
-
-
-@pytest.fixture
-def documents(served: Documents) -> Documents:
-    return odd(served)
-
-
-def odd(served: Documents) -> Documents:
-    """An experiment of three arms, and a segment of an odd name."""
-    pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), comparison("C", estimate(None))]
-    readings = [
-        *(reading("window_impressions", n, v) for v, n in (("A", 50), (ODD, 150), ("all", 200))),
-        reading("ctr_ratio", 0.25, ODD),
-        reading("ctr_lower_ratio", 0.21, ODD),
-        reading("ctr_upper_ratio", 0.295, ODD),
-        reading("mrr", 0.5, ODD, odd=ODD),
-    ]
-    served.documents = {
-        "/api/health": (200, copy.deepcopy(HEALTH)),
-        "/api/readings": (200, {"stream_time_ms": 1, "readings": readings}),
-        "/api/alerts": (200, {"alerts": []}),
-        "/api/metrics": (200, {"metrics": []}),
-        "/api/history": (200, HISTORY),
-        "/api/experiments": (200, {"experiments": [LISTED]}),
-        f"/api/experiments/{ODD}": (200, experiment(pairs)),
-    }
-    return served
-
-
-def open_page(page: Browser, documents: Documents) -> None:
-    page.open(documents.url)
-    page.until(lambda: page.is_shown(".card .who"), "the card")
 
 
 @pytest.fixture
 def shown(page: Browser, documents: Documents) -> Browser:
     """The page, the same one for all tests that only call its modules."""
     if page.driver.current_url != documents.url + "/":
-        open_page(page, documents)
+        open_card(page, documents)
     return page
 
 
@@ -141,7 +34,7 @@ def health_line(page: Browser) -> str:
 
 
 def test_labels_and_names_are_text(page: Browser, documents: Documents) -> None:
-    open_page(page, documents)
+    open_card(page, documents)
     page.run("document.querySelectorAll('details').forEach((d) => (d.open = true))")
     page.until(lambda: page.is_shown("#more-table tbody tr"), "more metrics")
     assert page.text("#segments tbody th") == ODD
@@ -159,7 +52,7 @@ def test_labels_and_names_are_text(page: Browser, documents: Documents) -> None:
 
 
 def test_markup_made_of_text_is_refused_by_the_browser(page: Browser, documents: Documents) -> None:
-    open_page(page, documents)
+    open_card(page, documents)
     script = "try { document.body.innerHTML = 'x' } catch (error) { return error.name }"
     assert page.run(script) == "TypeError"
     page.run("document.body.append(Object.assign(document.createElement('style'), "
@@ -168,7 +61,7 @@ def test_markup_made_of_text_is_refused_by_the_browser(page: Browser, documents:
 
 
 def test_an_interval_stands_beside_its_ratio(page: Browser, documents: Documents) -> None:
-    open_page(page, documents)
+    open_card(page, documents)
     rows = page.texts("#segments tbody tr")
     assert "25.0%\n21.0% to 29.5%" in rows[0]
     assert "–" in rows[1]
@@ -181,7 +74,7 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
     nothing["absolute"] = estimate(None)
     pairs = [comparison(ODD, estimate(0.1, 0.05, 0.15), "better"), nothing]
     documents.documents[f"/api/experiments/{ODD}"] = 200, experiment(pairs)
-    open_page(page, documents)
+    open_card(page, documents)
     first, second = page.texts(".comparison")
     for wanted in ("Better", "+10.0%", "between +5.00% and +15.0%"):
         assert wanted in first
@@ -195,7 +88,7 @@ def test_what_is_not_defined_is_said_and_not_drawn(page: Browser, documents: Doc
 def test_without_a_lift_in_percent_the_difference_is_shown(
     page: Browser, documents: Documents
 ) -> None:
-    open_page(page, documents)
+    open_card(page, documents)
     _, second = page.texts(".comparison")
     assert "+0.0100 between \u22120.0100 and +0.0300" in " ".join(second.split())
     assert "%" not in second
@@ -245,7 +138,7 @@ def test_the_rule_of_a_metric_is_said(shown: Browser) -> None:
 def test_a_broken_split_is_said_first(page: Browser, documents: Documents) -> None:
     pair = comparison("B", estimate(0.1, 0.05, 0.15), "invalid: traffic split")
     documents.documents[f"/api/experiments/{ODD}"] = 200, experiment([pair])
-    open_page(page, documents)
+    open_card(page, documents)
     assert "Users are not split as planned" in page.text(".split.wrong")
     assert page.text(".comparison .verdict") == "Invalid: traffic split"
     assert page.run("return document.querySelector('.comparison .verdict').dataset.kind") == "warn"
@@ -256,7 +149,7 @@ def test_an_unknown_experiment_does_not_hide_the_rest(page: Browser, documents: 
     documents.documents["/api/experiments"] = 200, {"experiments": [{**LISTED, "name": "x"}, known]}
     pairs = [comparison("B", estimate(0.1, 0.05, 0.15))]
     documents.documents["/api/experiments/known"] = 200, experiment(pairs, name="known")
-    open_page(page, documents)
+    open_card(page, documents)
     assert page.text(".card .who") == "nothing at /api/experiments/x"
     assert page.texts(".card h4") == ["Click-through rate"]
     assert page.texts("#experiments-nav a") == ["x", "known"]
@@ -289,7 +182,7 @@ def test_old_values_are_grey_and_not_called_live(
     hurried: Browser, documents: Documents, workers: list[dict[str, Any]]
 ) -> None:
     page = hurried
-    open_page(page, documents)
+    open_card(page, documents)
     cell = "return getComputedStyle(document.querySelector('#segments td')).color"
     black = page.run(cell)
     assert page.text("#live-title") == "Live windows"
@@ -358,7 +251,7 @@ def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
     change = {"identity_exact": False, "users_behind_seconds": 150.0}
     documents.documents["/api/health"] = 200, {**HEALTH, **change}
-    open_page(page, documents)
+    open_card(page, documents)
     assert page.text("#health-note") == (
         "Not all numbers are exact: a limit was reached, or records were lost. "
         "Metrics of users are 2 minutes behind the others."
@@ -369,7 +262,7 @@ def test_a_split_that_the_settings_leave_out(hurried: Browser, documents: Docume
     page = hurried
     whole = [reading("window_impressions", 200, "all")]
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": whole}
-    open_page(page, documents)
+    open_card(page, documents)
     assert 'add ["variant"] to metrics.rollups in the settings' in page.text("#no-segments")
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": []}
     page.until(lambda: "No events in the last 5m." in page.text("#no-segments"), "an empty window")
@@ -385,7 +278,7 @@ def test_an_error_of_the_exporter_is_shown(page: Browser, documents: Documents) 
 def test_many_segments_are_cut_and_counted(page: Browser, documents: Documents) -> None:
     many = [reading("window_impressions", 1000 - i, f"v{i:03}") for i in range(230)]
     documents.documents["/api/readings"] = 200, {"stream_time_ms": 1, "readings": many}
-    open_page(page, documents)
+    open_card(page, documents)
     rows = "return document.querySelectorAll('#segments tbody tr').length"
     assert page.run(rows) == 200
     assert page.text("#segments-cut") == "30 segments with less support not shown."

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from selenium.webdriver import Keys
 
 from streamer.cli import arguments
 from streamer.settings.load import parse
@@ -54,6 +55,10 @@ def lift(value: float) -> str:
     size = abs(100 * value)
     digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
     return f"{100 * value:+,.{digits}f}%".replace("-", "\u2212")
+
+
+def difference(value: float) -> str:
+    return ("+" if value > 0 else "") + number(value).replace("-", "\u2212")
 
 
 COLUMNS: dict[str, tuple[str, dict[str, str], Write]] = {
@@ -282,6 +287,42 @@ def test_details_of_a_comparison_are_those_of_the_document(shown: Browser, site:
         users = [count(entry["users"][arm]) for arm in "AB"]
         range_of_day = (ends and f"{lift(ends['low'])} to {lift(ends['high'])}") or "no data"
         assert row[1:] == [*users, lift(of_day["value"]), range_of_day]
+
+
+def test_an_exploration_is_read_when_it_is_opened(page: Browser, site: Site) -> None:
+    open_page(page, site)
+    assert not [url for url in page.requests() if "by=" in url]
+    page.run("document.querySelector('.explore summary').focus()")
+    page.press(Keys.ENTER)
+    rows = page.until(lambda: page.run(_EXPLORED), "rows of the exploration")
+    assert [url for url in page.requests() if "by=" in url] == [
+        f"{site.url}/api/experiments/ranker?by=surface"
+    ]
+    found = site.get("/api/experiments/ranker?by=surface")
+    assert len(rows) == len(found["values"]) == 3
+    for row, (value, of) in zip(rows, found["values"].items(), strict=True):
+        (pair,) = of["metrics"][0]["comparisons"]
+        deciding, verdict = pair["adjusted"][pair["verdict"]["scale"]], pair["verdict"]
+        arms = ", ".join(f"{arm} {count(users)}" for arm, users in of["users"].items())
+        ends = deciding["anytime"]
+        write = lift if verdict["scale"] == "relative" else difference
+        assert row == [
+            value,
+            f"{count(sum(of['users'].values()))} {arms}",
+            f"{write(deciding['value'])} "
+            + (
+                f"between {write(ends['low'])} and {write(ends['high'])}" if ends else "no interval"
+            ),
+            f"{verdict['outcome'].capitalize()} {verdict['reason']}",
+        ]
+    text = page.text(".explore")
+    assert "To explore, not to decide by: the values share alpha" in text
+    assert f"Click-through rate by surface, with intervals at alpha = {found['alpha']:.3g}" in text
+    assert page.lacks() == []
+
+
+_EXPLORED = """return [...document.querySelectorAll(".explore tbody tr")].map(
+  (row) => [...row.cells].map((cell) => cell.innerText.replace(/\\s+/g, " ").trim()))"""
 
 
 def test_the_recommendation_stands_first(shown: Browser, site: Site) -> None:

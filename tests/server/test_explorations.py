@@ -1,0 +1,144 @@
+"""Explorations over the JSON API: what is refused, and how often all users are read."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from streamer.server import experiments
+from streamer.settings import limits
+from streamer.settings.load import parse
+from streamer.state.user_days import sums_of_days
+from tests.support.site import Site
+from tests.support.visitors import FIRST, FIRST_MS, experiment, visits
+
+DAY_MS = 86_400_000
+LATER = FIRST + datetime.timedelta(days=40)
+EXPERIMENTS = [
+    experiment(explore=["surface"]),
+    experiment(name="later", start=LATER, explore=["surface"]),
+    experiment(name="whole"),
+]
+
+
+class Reads:
+    """How often all users were read; while ``may_go`` is not set, reading waits."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.may_go, self.has_begun = threading.Event(), threading.Event()
+        self.may_go.set()
+
+    async def __call__(self, *arguments: Any) -> Any:
+        self.count += 1
+        self.has_begun.set()
+        await asyncio.to_thread(self.may_go.wait, 30)
+        return await sums_of_days(*arguments)
+
+
+@pytest.fixture(scope="module")
+def site(redis_url: str) -> Iterator[Site]:
+    document = {
+        "redis": {"url": redis_url, "prefix": "explorations"},
+        "dimensions": [{"name": "variant"}, {"name": "surface"}, {"name": "device"}],
+        "windows": {"lengths": ["24h"]},
+        "experiments": EXPERIMENTS,
+    }
+    with Site(parse(document)) as made:
+        made.add(visits(3, 40, FIRST_MS, 2, 0.2))
+        yield made
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
+    found = Reads()
+    monkeypatch.setattr(experiments, "sums_of_days", found)
+    return found
+
+
+def get(site: Site, path: str) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(f"{site.url}/api/experiments/{path}", timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)["error"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        (
+            "ranker?by=device",
+            400,
+            "by = 'device': experiment 'ranker' has explore = surface; add 'device' to it in "
+            "[[experiments]] and start workers and exporters again",
+        ),
+        ("whole?by=surface", 400, "has explore = nothing; add 'surface' to it"),
+        (
+            "ranker?by=variant",
+            400,
+            "'variant' is no dimension besides that of the arms: add one of surface, device",
+        ),
+        (f"ranker?by={'x' * 3000}", 400, "no dimension besides that of the arms"),
+        ("ranker?by=", 400, "by = '': experiment 'ranker' has explore = surface"),
+        ("ranker?by=surface&by=surface", 400, "by is given 2 times"),
+        ("ranker?by=surface&day=1", 400, "unknown parameter 'day': /api/experiments/ranker takes"),
+        ("later?by=surface", 400, f"experiment 'later' starts only on {LATER}"),
+        ("none?by=surface", 404, "no experiment 'none'; the settings have ranker, later, whole"),
+    ],
+)
+def test_what_cannot_be_explored_is_said(
+    site: Site, reads: Reads, path: str, status: int, said: str
+) -> None:
+    found, error = get(site, path)
+    assert found == status
+    assert said in error
+    assert len(error) < 500
+    assert reads.count == 0
+
+
+def test_all_users_are_read_once_a_commit_and_seldom(
+    site: Site, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "EXPLORATION_SECONDS", 0.0)
+    _, first = get(site, "ranker?by=surface")
+    assert (reads.count, get(site, "ranker?by=surface")[1]) == (1, first)
+    assert reads.count == 1, "nothing was committed"
+    site.add(visits(4, 30, FIRST_MS + 2 * DAY_MS, 1, 0.2))
+    monkeypatch.setattr(limits, "EXPLORATION_SECONDS", 60.0)
+    assert get(site, "ranker?by=surface")[1] == first, "it is too early"
+    assert reads.count == 1
+    monkeypatch.setattr(limits, "EXPLORATION_SECONDS", 0.0)
+    assert get(site, "ranker?by=surface")[1] != first
+    assert reads.count == 2
+
+
+def test_one_at_a_time_is_explored_and_others_are_answered(
+    site: Site, reads: Reads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "EXPLORATION_SECONDS", 0.0)
+    site.add(visits(5, 30, FIRST_MS + 3 * DAY_MS, 1, 0.2))
+    reads.may_go.clear()
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(get, site, "ranker?by=surface")
+        try:
+            assert reads.has_begun.wait(30)
+            status, error = get(site, "ranker?by=surface")
+            assert (status, "being explored already: try again" in error) == (503, True)
+            assert get(site, "ranker")[0] == 200
+        finally:
+            reads.may_go.set()
+        assert slow.result()[0] == 200
+    assert reads.count == 1
+    assert get(site, "ranker?by=surface")[0] == 200
+    assert reads.count == 1
