@@ -245,46 +245,61 @@ class _Sums:
         self._rows, self._count = rows, count
         self._point = 0
         self.memo: dict[str, Any] = {}
-        self._read: dict[str, tuple[I64, I64]] = {}
+        self._read: dict[str, I64] = {}
+        self._read_overall: dict[str, I64] = {}
 
     @property
     def names(self) -> set[str]:
         """The statistics that were read."""
-        return set(self._read)
+        return self._read.keys() | self._read_overall.keys()
 
-    def of(self, name: str) -> tuple[I64, I64]:
-        """A statistic: (points, rows, width), and over all segments (points, width)."""
+    def _chosen(self, name: str) -> tuple[I64, I64, I64, I64]:
+        """Of the sums of a statistic the points, places, rows and values."""
+        span, columns = self._of.catalogue.layout.span(name), self._columns
+        here = np.flatnonzero((columns.stat >= span.start) & (columns.stat < span.stop))
+        place, row = columns.stat[here] - span.start, self._rows[columns.segment[here]]
+        return columns.point[here], place, row, columns.value[here]
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        span = self._of.catalogue.layout.span(name)
+        return self.spans.points, span.stop - span.start
+
+    def _by_row(self, name: str) -> I64:
+        """A statistic: (points, rows, width)."""
         if name not in self._read:
-            span = self._of.catalogue.layout.span(name)
-            columns = self._columns
-            here = np.flatnonzero((columns.stat >= span.start) & (columns.stat < span.stop))
-            point, place = columns.point[here], columns.stat[here] - span.start
-            row, value = self._rows[columns.segment[here]], columns.value[here]
-            width, points = span.stop - span.start, self.spans.points
-            whole = np.zeros((points, width), np.int64)
-            np.add.at(whole, (point, place), value)
+            point, place, row, value = self._chosen(name)
+            points, width = self._shape(name)
             sums = np.zeros((points, self._count, width), np.int64)
             shown = row >= 0
             np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
-            self._read[name] = sums, whole
+            self._read[name] = sums
         return self._read[name]
+
+    def _of_all(self, name: str) -> I64:
+        """The same over all segments: (points, width)."""
+        if name not in self._read_overall:
+            point, place, _, value = self._chosen(name)
+            whole = np.zeros(self._shape(name), np.int64)
+            np.add.at(whole, (point, place), value)
+            self._read_overall[name] = whole
+        return self._read_overall[name]
 
     @property
     def since_ms(self) -> int:
         """From when on all counted that was read."""
         codes, layout = self._of.times.codes, self._of.catalogue.layout
-        return max((int(codes[layout.span(name)].max()) for name in self._read), default=0)
+        return max((int(codes[layout.span(name)].max()) for name in self.names), default=0)
 
     def begin(self, point: int) -> None:
         """The sums are now those of another point."""
         self._point, self.memo = point, {}
 
     def __call__(self, name: str) -> I64:
-        found: I64 = self.of(name)[0][self._point]
+        found: I64 = self._by_row(name)[self._point]
         return found[:, 0] if found.shape[1] == 1 else found
 
     def overall(self, name: str) -> I64:
-        found: I64 = self.of(name)[1][self._point]
+        found: I64 = self._of_all(name)[self._point]
         return found[0] if found.shape[0] == 1 else found
 
     def mature(self, name: str, horizon_ms: int) -> I64 | None:
