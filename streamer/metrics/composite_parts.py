@@ -15,7 +15,7 @@ from streamer.metrics.definition import Series, Values
 from streamer.metrics.intervals import place_of_groups, quantity_by_group
 from streamer.metrics.layout import Layout
 from streamer.metrics.per_user import BY_LABEL, DECLARED, SLATE_FAMILIES, UserMeasures
-from streamer.metrics.ratios import Ratio
+from streamer.metrics.ratios import Ratio, part_of
 from streamer.metrics.slate_metrics import Column, SlateFamily
 from streamer.settings.composites import Composite, CompositePart
 from streamer.settings.model import Settings
@@ -74,7 +74,10 @@ class OfEvents:
 
     def by_group(self, read: Read, settings: Settings) -> tuple[F64, F64] | None:
         above, below = self.ratio.above, self.ratio.below
-        x, y = (quantity_by_group(of, read, settings) for of in (above, below))
+        x, y = (
+            quantity_by_group(of, lambda stat, within: part_of(read(stat), within), settings)
+            for of in (above, below)
+        )
         return None if x is None or y is None else (x / above.unit, y.astype(np.float64))
 
     def kept(self, settings: Settings, layout: Layout) -> Iterator[Kept]:

@@ -53,6 +53,11 @@ class Sums(Protocol):
         """Over those panes only that are mature for the horizon; None where there is none."""
         ...
 
+    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        """Some of the integers of a wide statistic: (segments, …); over mature panes only where a
+        horizon is given, None where there is none."""
+        ...
+
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         """The same window a day before, of those panes that are mature now for a horizon (None: of
         all); None where it is not kept. Only what ``Catalogue.day_before`` names is there."""

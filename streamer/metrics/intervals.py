@@ -35,7 +35,7 @@ from streamer.metrics import (
 )
 from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
 from streamer.metrics.layout import Stat
-from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities, read
+from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
 from streamer.settings.model import Settings
 from streamer.stats.random_groups import GROUPS, critical, estimates
@@ -77,6 +77,8 @@ class Interval:
 Found = Iterator[tuple[dict[str, str], Interval]]
 """Extra labels, and the interval."""
 Ends = Callable[[Sums], Found]
+ReadPart = Callable[[str, slice], I64 | None]
+"""Some integers of a wide statistic: (segments, …); None where it is not known."""
 
 
 def place_of_groups(name: str, settings: Settings) -> tuple[str, slice] | None:
@@ -87,23 +89,20 @@ def place_of_groups(name: str, settings: Settings) -> tuple[str, slice] | None:
     return None if first is None else (stat, slice(first, first + GROUPS))
 
 
-def _by_group(name: str, of: Callable[[str], I64 | None], settings: Settings) -> I64 | None:
-    """(segments, groups) of a sum, ``of`` giving each statistic; None where it gives none."""
+def _by_group(name: str, of: ReadPart, settings: Settings) -> I64 | None:
+    """(segments, groups) of a sum; None where ``of`` gives none."""
     place = place_of_groups(name, settings)
-    sums = None if place is None else of(place[0])
-    return None if sums is None or place is None else sums[:, place[1]]
+    return None if place is None else of(*place)
 
 
 def _of_groups(w: Sums, name: str, horizon_ms: int | None = None) -> I64 | None:
     """(segments, groups) of a sum; None where no pane is mature, or nothing counts it."""
-    return _by_group(name, lambda stat: read(w, stat, horizon_ms), w.settings)
+    return _by_group(name, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
 
 
-def quantity_by_group(
-    quantity: Quantity, of: Callable[[str], I64 | None], settings: Settings
-) -> I64 | F64 | None:
-    """(segments, groups) of a quantity, ``of`` giving each statistic; of values the two limbs
-    together. None where nothing counts it."""
+def quantity_by_group(quantity: Quantity, of: ReadPart, settings: Settings) -> I64 | F64 | None:
+    """(segments, groups) of a quantity, of values the two limbs together; None where nothing counts
+    it."""
     low = _by_group(quantity.name, of, settings)
     if low is None or quantity.high is None:
         return low
@@ -112,7 +111,7 @@ def quantity_by_group(
 
 
 def _of_quantity(w: Sums, of: Quantity, horizon_ms: int | None) -> I64 | F64 | None:
-    return quantity_by_group(of, lambda stat: read(w, stat, horizon_ms), w.settings)
+    return quantity_by_group(of, lambda stat, at: w.part(stat, at, horizon_ms), w.settings)
 
 
 def student_t(groups: I64) -> F64:

@@ -70,6 +70,11 @@ def read(w: Sums, name: str, horizon_ms: int | None) -> I64 | None:
     return w(name) if horizon_ms is None else w.mature(name, horizon_ms)
 
 
+def part_of(sums: I64 | None, within: slice) -> I64 | None:
+    """Some of the integers of a wide statistic."""
+    return None if sums is None else sums[:, within]
+
+
 IMPRESSIONS = Quantity("impressions", "impressions", ("shown_at",))
 CLICKS = Quantity("clicks", "clicks", ("clicks_at",))
 CONVERSIONS = Quantity("conversions", "conversions", ("conversions",))

@@ -139,8 +139,8 @@ class PaneHistory:
                 rows[number] = found.setdefault(key, len(found))
         return rows, list(found)
 
-    def _read_by(self, metrics: Sequence[Metric], spans: _Spans) -> set[str]:
-        """The statistics that metrics read, and the one by which lines are chosen."""
+    def _read_by(self, metrics: Sequence[Metric], spans: _Spans) -> set[int]:
+        """The codes that metrics read, and those by which lines are chosen."""
         nothing = np.zeros(0, np.int64)
         rows = np.full(self.numbering.size, -1, np.int64)
         empty = _Columns(nothing, nothing, nothing, nothing)
@@ -148,7 +148,9 @@ class PaneHistory:
         for metric in metrics:
             with np.errstate(all="ignore"):
                 list(metric.series(sums))
-        return sums.names | ({_SIZE} & self.catalogue.layout.at.keys())
+        layout = self.catalogue.layout
+        size = layout.span(_SIZE) if _SIZE in layout.at else slice(0, 0)
+        return sums.codes | {*range(size.start, size.stop)}
 
     def _largest(
         self, rows: I64, segments: list[Segment], columns: _Columns
@@ -169,12 +171,10 @@ class PaneHistory:
     def _named(self, segment: Segment) -> Labels:
         return dict(zip(self.settings.dimension_names, segment, strict=True))
 
-    def _columns(self, number: int, spans: _Spans, names: set[str]) -> _Columns:
+    def _columns(self, number: int, spans: _Spans, codes: set[int]) -> _Columns:
         """All sums of some statistics in the panes of a ring."""
-        spans_of = map(self.catalogue.layout.span, names)
-        stats = frozenset(stat for span in spans_of for stat in range(span.start, span.stop))
         first, last = (pane_number(number, pane) for pane in (spans.first, spans.last))
-        panes = self._merged.read(self._views, number, stats, range(first, last + 1))
+        panes = self._merged.read(self._views, number, frozenset(codes), range(first, last + 1))
         points = np.array([(pane - first) // spans.panes for pane in panes], np.int64)
         sizes = [len(values) for _, _, values in panes.values()]
         nothing = np.zeros(0, np.int64)
@@ -245,67 +245,84 @@ class _Sums:
         self._rows, self._count = rows, count
         self._point = 0
         self.memo: dict[str, Any] = {}
-        self._read: dict[str, I64] = {}
+        self._read: dict[tuple[str, tuple[int, int]], I64] = {}
         self._read_overall: dict[str, I64] = {}
 
     @property
     def names(self) -> set[str]:
         """The statistics that were read."""
-        return self._read.keys() | self._read_overall.keys()
+        return {name for name, _ in self._read} | self._read_overall.keys()
 
-    def _chosen(self, name: str) -> tuple[I64, I64, I64, I64]:
-        """Of the sums of a statistic the points, places, rows and values."""
-        span, columns = self._of.catalogue.layout.span(name), self._columns
-        here = np.flatnonzero((columns.stat >= span.start) & (columns.stat < span.stop))
-        place, row = columns.stat[here] - span.start, self._rows[columns.segment[here]]
+    @property
+    def codes(self) -> set[int]:
+        """The codes of what was read."""
+        spans = [span for _, span in self._read]
+        spans += [(span.start, span.stop) for span in map(self._span, self._read_overall)]
+        return {code for span in spans for code in range(*span)}
+
+    def _span(self, name: str) -> slice:
+        return self._of.catalogue.layout.span(name)
+
+    def _chosen(self, span: tuple[int, int]) -> tuple[I64, I64, I64, I64]:
+        """Of the sums of some codes the points, places, rows and values."""
+        columns = self._columns
+        here = np.flatnonzero((columns.stat >= span[0]) & (columns.stat < span[1]))
+        place, row = columns.stat[here] - span[0], self._rows[columns.segment[here]]
         return columns.point[here], place, row, columns.value[here]
 
-    def _shape(self, name: str) -> tuple[int, int]:
-        span = self._of.catalogue.layout.span(name)
-        return self.spans.points, span.stop - span.start
-
-    def _by_row(self, name: str) -> I64:
-        """A statistic: (points, rows, width)."""
-        if name not in self._read:
-            point, place, row, value = self._chosen(name)
-            points, width = self._shape(name)
-            sums = np.zeros((points, self._count, width), np.int64)
+    def _by_row(self, name: str, within: slice = slice(None)) -> I64:
+        """A statistic, or some of its integers, at the present point: (rows, width)."""
+        first, width = self._span(name).start, self._of.catalogue.layout.width[name]
+        start, stop, _ = within.indices(width)
+        span = first + start, first + stop
+        if (name, span) not in self._read:
+            point, place, row, value = self._chosen(span)
+            sums = np.zeros((self.spans.points, self._count, stop - start), np.int64)
             shown = row >= 0
             np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
-            self._read[name] = sums
-        return self._read[name]
+            self._read[name, span] = sums
+        found: I64 = self._read[name, span][self._point]
+        return found
 
     def _of_all(self, name: str) -> I64:
-        """The same over all segments: (points, width)."""
+        """A statistic over all segments at the present point: (width,)."""
         if name not in self._read_overall:
-            point, place, _, value = self._chosen(name)
-            whole = np.zeros(self._shape(name), np.int64)
+            span = self._span(name)
+            point, place, _, value = self._chosen((span.start, span.stop))
+            whole = np.zeros((self.spans.points, span.stop - span.start), np.int64)
             np.add.at(whole, (point, place), value)
             self._read_overall[name] = whole
-        return self._read_overall[name]
+        found: I64 = self._read_overall[name][self._point]
+        return found
 
     @property
     def since_ms(self) -> int:
         """From when on all counted that was read."""
-        codes, layout = self._of.times.codes, self._of.catalogue.layout
-        return max((int(codes[layout.span(name)].max()) for name in self.names), default=0)
+        codes = self._of.times.codes
+        return max((int(codes[self._span(name)].max()) for name in self.names), default=0)
 
     def begin(self, point: int) -> None:
         """The sums are now those of another point."""
         self._point, self.memo = point, {}
 
     def __call__(self, name: str) -> I64:
-        found: I64 = self._by_row(name)[self._point]
+        found = self._by_row(name)
         return found[:, 0] if found.shape[1] == 1 else found
 
     def overall(self, name: str) -> I64:
-        found: I64 = self._of_all(name)[self._point]
+        found = self._of_all(name)
         return found[0] if found.shape[0] == 1 else found
 
-    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+    def _is_mature(self, horizon_ms: int) -> bool:
         late_ms = self.settings.time.max_lateness_ms
-        is_mature = self.spans.ends_ms(self._point) + horizon_ms + late_ms <= self._at_ms
-        return self(name) if is_mature else None
+        return self.spans.ends_ms(self._point) + horizon_ms + late_ms <= self._at_ms
+
+    def mature(self, name: str, horizon_ms: int) -> I64 | None:
+        return self(name) if self._is_mature(horizon_ms) else None
+
+    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        is_there = horizon_ms is None or self._is_mature(horizon_ms)
+        return self._by_row(name, within) if is_there else None
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         return None

@@ -11,6 +11,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemTable, item_counts
+from streamer.metrics.ratios import part_of, read
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.readings import readout
 from streamer.settings.model import Settings
@@ -82,6 +83,9 @@ class _Full:
         bound_ms = _LATE_MS - horizon_ms - self.settings.time.max_lateness_ms
         newest = bound_ms // self._ring.pane_ms - 1
         return newest >= self._ring.oldest(_LATE_MS)
+
+    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        return part_of(read(self, name, horizon_ms), within)
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         if self._ring is None or self._ring.label not in self.settings.windows.day_before:

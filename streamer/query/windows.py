@@ -15,6 +15,7 @@ from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.composite_parts import Parts
 from streamer.metrics.item_counts import ItemTable
+from streamer.metrics.ratios import part_of, read
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import USERS, users_stats
 from streamer.query.day_before import PastWindow
@@ -312,6 +313,9 @@ class Rolled:
             self._mature[horizon_ms] = None if matrix is None else self._grouped(matrix)
         mature = self._mature[horizon_ms]
         return None if mature is None else self._pick(mature, name)
+
+    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        return part_of(read(self, name, horizon_ms), within)
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         """The statistic in the same window a day before; None where that is not kept."""

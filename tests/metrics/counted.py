@@ -22,6 +22,7 @@ from streamer.encoding.segments import segment_texts
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemTable, item_counts
+from streamer.metrics.ratios import part_of, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
@@ -156,6 +157,9 @@ class CountedSums:
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         return {"variant": self(name) if horizon_ms is None else self._pick(self._old, name)}
+
+    def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
+        return part_of(read(self, name, horizon_ms), within)
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         return self._pick(self._old, name)
