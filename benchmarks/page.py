@@ -49,6 +49,7 @@ CALLS = {
     "readings by d0, a day": "/api/readings?window=24h&d1=all",
     "readings by d0 and d1, a day": "/api/readings?window=24h",
     "alerts by d0": "/api/alerts",
+    "an alert over time": "/api/alerts/ctr",
     "an experiment": "/api/experiments/ranker",
     "an experiment by d0": "/api/experiments/ranker?by=d0",
     "metrics": "/api/metrics",
