@@ -39,9 +39,11 @@ def group_texts(
 def _texts(tuples: Sequence[Sequence[int]], dimensions: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """By columns: an exporter reads those of all partitions after each commit."""
     texts = [[*values["texts"], "all"] for values in dimensions["values"]]  # the last one is ALL
+    if not texts or not tuples:
+        return [()] * len(tuples)
     columns = zip(*tuples, strict=True)
-    named = [map(t.__getitem__, codes) for t, codes in zip(texts, columns, strict=False)]
-    return list(zip(*named, strict=True)) if texts else [()] * len(tuples)
+    named = [map(t.__getitem__, codes) for t, codes in zip(texts, columns, strict=True)]
+    return list(zip(*named, strict=True))
 
 
 def columns_of(tuples: Sequence[Sequence[int]]) -> dict[str, I64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -52,27 +53,32 @@ def test_commits_change_what_is_kept(name: str) -> None:
 def test_what_did_not_change_is_not_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse({"windows": {"lengths": ["1h"]}})
     records, _ = random_records(9, "defaults", 500, 2)
-    engines, merged, added = Engines(settings, 2), MergedPanes(), list[int]()
+    engines, merged, panes = Engines(settings, 2), MergedPanes(), list[int]()
     for chunk in chunks_of(to_log(records), 100):
         engines.feed(chunk)
     views = [view_of(partition) for partition in engines.partitions]
-    add = MergedPanes._add
+    merge = MergedPanes._merged
 
-    def noted(self: MergedPanes, sums: Any, i: int, part: Any, wanted: Any, sign: int) -> None:
-        if part is not None:
-            added.append(i)
-        add(self, sums, i, part, wanted, sign)
+    def noted(self: MergedPanes, views: Any, within: Any, pane: int, is_wanted: Any) -> Any:
+        panes.append(pane)
+        return merge(self, views, within, pane, is_wanted)
 
-    monkeypatch.setattr(MergedPanes, "_add", noted)
+    monkeypatch.setattr(MergedPanes, "_merged", noted)
     at_ms = max(view.header.stream_ms for view in views)
     first = courses(engines, views, merged, at_ms, 60)
-    assert {*added} == {0, 1}
-    added.clear()
+    assert panes
+    panes.clear()
     assert courses(engines, views, merged, at_ms, 60) == first
-    assert not added
+    assert not panes
     views[1] = view_of(engines.partitions[1])  # as if all of it was written again
     assert courses(engines, views, merged, at_ms, 60) == first
-    assert {*added} == {1}
+    assert panes
+    kept = [each for panes_of in merged._kept.values() for each in panes_of.values()]
+    assert all(array() is not None for each in kept for array in each.arrays)
+    views.clear()
+    gc.collect()  # what a reader has dropped is not kept
+    assert all(array() is None for each in kept for array in each.arrays)
+    views += [view_of(partition) for partition in engines.partitions]
     monkeypatch.setattr(limits, "MERGED_STATISTICS", 1)
     courses(engines, views, merged, at_ms, 60)
     assert len(merged._kept) == 1
