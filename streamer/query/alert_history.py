@@ -2,8 +2,8 @@
 beyond what is tolerated in the past day, and when something could be said of a segment of which
 nothing can be said now.
 
-A look is made at the end of panes. It says what the alert said then, but for events that came
-later: they count here.
+A look is made at the end of panes. It finds what the alert said right after, but for events that
+came later: they count here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from itertools import groupby
 
 from streamer.query.alert_panes import RawTotals, Sums, WindowPanes
 from streamer.query.alerts import Windows
-from streamer.query.composite_panes import totals_of
-from streamer.query.numbering import ALL, Segment
+from streamer.query.numbering import Segment
 from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
-from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
 from streamer.stats.alerting.baseline import Status
 from streamer.stats.alerting.past import Totals
@@ -28,20 +26,23 @@ from streamer.stats.random_groups import GroupSums
 UNDECIDED = (Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.NO_BASELINE)
 """Nothing can be said of the metric."""
 _BEYOND = (Status.DROPPED, Status.RISEN, Status.NO_TRAFFIC)
-_LOOK_MS, _LOOK_AHEAD_MS = 600_000, 3_600_000
-"""Looks are at least so far apart."""
+_LOOK_MS = 600_000
+"""Looks at the past day are at least so far apart."""
+_LOOK_AHEAD_MS = 3_600_000
+"""Looks at coming days are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """``what`` (`metric` or `traffic`) had the ``status`` at every look from ``from_ms`` until
-    before ``until_ms``. ``fires_ms``: when it had lasted as long as the alert waits; None where it
-    had not."""
+    before ``until_ms``; None: still at the last look. ``fires_ms``: when it had lasted as long as
+    the alert waits; None where it had not. Rules go on firing as long after ``until_ms``, so that
+    a short pause is none."""
 
     what: str
     status: str
     from_ms: int
-    until_ms: int
+    until_ms: int | None
     fires_ms: int | None
 
 
@@ -57,13 +58,13 @@ class SegmentHistory:
 
 
 class AlertHistory:
-    """The segments of one alert up to a time, the largest first."""
+    """The segments of one alert up to a time, the largest of the past day first."""
 
     def __init__(self, windows: Windows, at_ms: int) -> None:
         self._windows, self._alert, self._at_ms = windows, windows.alert, at_ms
         series = windows.panes.series
         self._pane_ms, self._lag_ms = series.pane_ms, series.lag_ms
-        self.step_ms = looks_apart_ms(self._alert)
+        self.step_ms = step_ms(self._pane_ms, _LOOK_MS)
 
     @cached_property
     def _end_ms(self) -> int:
@@ -78,56 +79,58 @@ class AlertHistory:
 
     @cached_property
     def _ranked(self) -> list[Segment]:
-        """Everything together, and the segments with the most support now and a day ago."""
-        sizes: dict[Segment, int] = {}
-        for window in (self._windows.present, *self._windows.days[:1]):
-            totals = totals_of(window)
+        """Everything together, and what had support in the past day, or is watched now because it
+        had some before."""
+        panes, sizes = self._windows.panes, dict.fromkeys(self._windows.segments(), 0)
+        newest = (self._at_ms - self._lag_ms) // self._pane_ms
+        for ago in range(0, limits.VERDICT_DAYS * DAY_MS // self._pane_ms, limits.PANES_OF_ALERTS):
+            totals = panes.totals(newest - ago)
             for segment in totals:
-                _, support = self._windows.panes.total_of(totals, segment)
-                sizes[segment] = sizes.get(segment, 0) + support
-        everything = (ALL,) * len(self._windows.panes.shown)
-        return [everything, *sorted(sizes.keys() - {everything}, key=lambda s: (-sizes[s], s))]
+                sizes[segment] = sizes.get(segment, 0) + panes.total_of(totals, segment)[1]
+        everything, *others = sizes
+        return [everything, *sorted(others, key=lambda segment: (-sizes[segment], segment))]
 
     @property
     def omitted(self) -> int:
         """Segments beyond the bound."""
-        return max(0, len(self._ranked) - limits.HISTORY_LINES)
+        return max(0, len(self._ranked) - limits.ALERT_HISTORY_SEGMENTS)
 
     def segments(self) -> list[SegmentHistory]:
         """The history of the largest segments."""
-        chosen = self._ranked[: limits.HISTORY_LINES]
+        chosen = self._ranked[: limits.ALERT_HISTORY_SEGMENTS]
         panes = self._windows.panes.of_segments(chosen)
         return [
             SegmentHistory(segment, self._spans(segment, of), self._expected_ms(segment, of))
             for segment, of in panes.items()
         ]
 
-    def _at(self, panes: WindowPanes, look_ms: int) -> Verdicts:
-        """The verdicts at a look, of whole panes."""
-        return Verdicts(self._alert, panes, self._windows.unit, look_ms - 1)
+    def _at(self, panes: WindowPanes, at_ms: int) -> Verdicts:
+        return Verdicts(self._alert, panes, self._windows.unit, at_ms)
 
     def _spans(self, segment: Segment, panes: WindowPanes) -> list[Span]:
         said: dict[str, list[str]] = {"metric": [], "traffic": []}
         for look_ms in self.looks_ms:
-            verdicts = self._at(panes, look_ms)
-            is_known = verdicts.is_known
-            traffic = verdicts.traffic(segment) if is_known else None
-            said["metric"].append(verdicts.change(segment).status if is_known else "")
+            ended = self._at(panes, look_ms - 1)  # the window's last pane is whole
+            traffic = None
+            if ended.is_known:  # of traffic the present pane is left out: that after the look
+                traffic = self._at(panes, look_ms).traffic(segment)
+            said["metric"].append(ended.change(segment).status if ended.is_known else "")
             said["traffic"].append("" if traffic is None else traffic.status)
         found = (span for what, its in said.items() for span in self._runs(what, its))
         return sorted(found, key=lambda span: (span.from_ms, span.what))
 
     def _runs(self, what: str, said: Sequence[str]) -> Iterator[Span]:
         """Neighbouring looks of one status."""
-        looks_ms = [*self.looks_ms, self._at_ms]
+        looks_ms = self.looks_ms
         for status, run in groupby(range(len(said)), key=lambda look: said[look]):
-            looks = list(run)
-            from_ms, until_ms = looks_ms[looks[0]], looks_ms[looks[-1] + 1]
-            fires_ms = from_ms + self._alert.for_ms
-            if status in _BEYOND:
-                yield Span(
-                    what, status, from_ms, until_ms, fires_ms if fires_ms <= until_ms else None
-                )
+            if status not in _BEYOND:
+                continue
+            first, *others = run
+            last = others[-1] if others else first
+            fires_ms = looks_ms[first] + self._alert.for_ms
+            until_ms = looks_ms[last + 1] if last + 1 < len(looks_ms) else None
+            has_fired = fires_ms <= (self._at_ms if until_ms is None else until_ms - 1)
+            yield Span(what, status, looks_ms[first], until_ms, fires_ms if has_fired else None)
 
     def _expected_ms(self, segment: Segment, panes: WindowPanes) -> int | None:
         if self._alert.baseline == "before":
@@ -139,7 +142,7 @@ class AlertHistory:
         coming = _Repeated(panes, self._end_ms // self._pane_ms - 1)
         for ahead_ms in range(step, limits.EXPECTED_DAYS * DAY_MS + 1, step):
             look_ms = self._end_ms + ahead_ms + self._lag_ms
-            if self._at(coming, look_ms).change(segment).status not in UNDECIDED:
+            if self._at(coming, look_ms - 1).change(segment).status not in UNDECIDED:
                 return look_ms
         return None
 
@@ -166,11 +169,6 @@ class _Repeated:
 
     def total_of(self, window: Mapping[Segment, RawTotals], segment: Segment) -> Totals:
         return self._panes.total_of(window, segment)
-
-
-def looks_apart_ms(alert: Alert) -> int:
-    """Time between two looks at the past."""
-    return step_ms(alert.window_ms // limits.PANES_OF_ALERTS, _LOOK_MS)
 
 
 def step_ms(pane_ms: int, least_ms: int) -> int:

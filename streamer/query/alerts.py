@@ -60,14 +60,18 @@ class Windows(Verdicts):
         self.panes: Panes = panes_of(settings, alert, measures, views)
         super().__init__(alert, self.panes, 1 / measures.ratios[alert.metric].unit, at_ms)
 
+    def segments(self) -> list[Segment]:
+        """Everything together, and each segment of the windows that are compared."""
+        everything = (ALL,) * len(self.panes.shown)
+        windows = (self.present, self.before, *self.days)
+        return list(dict.fromkeys((everything, *(s for window in windows for s in window))))
+
     def watched(self) -> Iterator[Watched]:
         """The verdicts on everything together and on each segment; none where the window began
         before the metric was counted."""
         if not self.is_known:
             return
-        finest = {s: None for w in (self.present, self.before, *self.days) for s in w}
-        everything = (ALL,) * len(self.panes.shown)
-        for segment in dict.fromkeys((everything, *finest)):
+        for segment in self.segments():
             reference, begin = self._against_reference(segment)
             yield Watched(
                 self.alert,

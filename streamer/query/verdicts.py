@@ -22,7 +22,8 @@ _PAST_DAYS = 7 * limits.BASELINE_WEEKS
 
 
 class Verdicts:
-    """Sums of one alert's metric by segment: now, in the window before, and on past days."""
+    """What is said of a segment at a time, from its windows: the present one, the one before, and
+    those of past days."""
 
     def __init__(self, alert: Alert, panes: WindowPanes, unit: float, at_ms: int) -> None:
         """``unit``: what one unit of Σx / Σy is worth."""

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
 
-from streamer.query.alert_history import AlertHistory, looks_apart_ms
+from streamer.query.alert_history import AlertHistory
 from streamer.query.alerts import Windows
 from streamer.server.api import error_answer, named, without_parameters
 from streamer.server.exporter import Exporter
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
+from streamer.state.snapshot import View
+
+
+class _Kept(NamedTuple):
+    """A document, and until when (s) it is not computed again."""
+
+    body: bytes
+    until: float
 
 
 class AlertHistoryApi:
-    """Documents of alerts, each kept for ``limits.HISTORY_SECONDS``, or until its next look."""
+    """Documents of alerts. Each is kept so long that ``limits.ALERT_HISTORY_SHARE`` of the time at
+    most is spent on it."""
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings
         self._alerts = {alert.name: alert for alert in self.settings.alerts}
         self._lock = asyncio.Lock()
-        self._made: dict[str, tuple[tuple[int, int], bytes]] = {}
+        self._made: dict[str, _Kept] = {}
 
     def add_routes(self, app: web.Application) -> None:
         """Answer below ``/api``."""
@@ -38,32 +49,28 @@ class AlertHistoryApi:
         if refused := without_parameters(request):
             return refused
         async with self._lock:
-            await self.exporter.refresh()
-            body = await asyncio.to_thread(self._body, self._alerts[name])
-        response = web.Response(body=body, content_type="application/json")
+            kept = self._made.get(name)
+            if kept is None or kept.until <= time.monotonic():
+                kept = self._made[name] = await self._make(self._alerts[name])
+        response = web.Response(body=kept.body, content_type="application/json")
         response.enable_compression()
         return response
 
-    def _body(self, alert: Alert) -> bytes:
-        at_ms, now_ms = self.exporter.at_ms, self.exporter.now_ms
-        measures, views = self.exporter.catalogue.alert_measures, self.exporter.reader.views
-        key = now_ms // (1000 * limits.HISTORY_SECONDS), at_ms // looks_apart_ms(alert)
-        kept_key, body = self._made.get(alert.name, (None, b""))
-        if kept_key != key:
-            windows = Windows(self.settings, alert, measures, views, at_ms)
-            history = AlertHistory(windows, at_ms)
-            made = {
-                "alert": alert.name,
-                "metric": alert.metric,
-                **named(measures.ratios[alert.metric]),
-            }
-            body = msgspec.json.encode(made | self._document(history, alert, at_ms))
-            self._made[alert.name] = key, body
-        return body
+    async def _make(self, alert: Alert) -> _Kept:
+        await self.exporter.refresh()
+        views, at_ms = self.exporter.reader.views, self.exporter.at_ms
+        begun = time.monotonic()
+        body = await asyncio.to_thread(self._body, alert, views, at_ms)
+        now = time.monotonic()
+        return _Kept(body, now + (now - begun) / limits.ALERT_HISTORY_SHARE)
 
-    def _document(self, history: AlertHistory, alert: Alert, at_ms: int) -> dict[str, Any]:
-        names = self.settings.dimension_names
-        return {
+    def _body(self, alert: Alert, views: Sequence[View], at_ms: int) -> bytes:
+        measures, names = self.exporter.catalogue.alert_measures, self.settings.dimension_names
+        history = AlertHistory(Windows(self.settings, alert, measures, views, at_ms), at_ms)
+        document: dict[str, Any] = {
+            "alert": alert.name,
+            "metric": alert.metric,
+            **named(measures.ratios[alert.metric]),
             "window": alert.window,
             "for_ms": alert.for_ms,
             "step_ms": history.step_ms,
@@ -79,3 +86,4 @@ class AlertHistoryApi:
             ],
             "omitted": history.omitted,
         }
+        return msgspec.json.encode(document)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,7 @@ from streamer.server.scrape import accepts_gzip
 from streamer.settings import limits
 from streamer.settings.labels import OF_READINGS
 from streamer.settings.nearest import nearest
+from streamer.state.snapshot import View
 
 
 class QueryError(Exception):
@@ -68,7 +69,9 @@ class HistoryApi:
             wanted = self._wanted(request.query)
             async with self._lock:
                 await self.exporter.refresh()
-                body = await asyncio.to_thread(self._body, wanted)
+                reader, at_ms = self.exporter.reader, self.exporter.at_ms
+                views, updates = reader.views, reader.updates
+                body = await asyncio.to_thread(self._body, wanted, views, updates, at_ms)
         except QueryError as error:
             return error_answer(error.status, str(error))
         except UnknownValueError as error:
@@ -108,11 +111,9 @@ class HistoryApi:
             raise QueryError(f"no metric {shown!r} of windows: {meant}", 404)
         return found
 
-    def _body(self, wanted: Wanted) -> bytes:
-        updates, at_ms = self.exporter.reader.updates, self.exporter.at_ms
+    def _body(self, wanted: Wanted, views: Sequence[View], updates: int, at_ms: int) -> bytes:
         if self._panes is None or self._panes[0] != updates:
-            views, catalogue = self.exporter.reader.views, self.exporter.catalogue
-            found = PaneHistory(self.settings, catalogue, views, self._merged)
+            found = PaneHistory(self.settings, self.exporter.catalogue, views, self._merged)
             self._panes, self._made = (updates, found), {}
         panes = self._panes[1]
         for name, value in wanted.where.items():

@@ -106,7 +106,7 @@ EXPECTED_DAYS = 3
 """Days within which something is expected to be said of a segment of an alert, or nothing is."""
 REFERENCE_DAYS = 400
 """Days whose sums are kept for comparisons with a reference week."""
-MAX_ALERT_PANES = 90_000
+MAX_ALERT_PANES = 100_000
 """Panes of all alerts in a partition: an alert of an hour has 1,800, one of ten minutes 8,900, and
 their names stand in the manifest, some 9 bytes each."""
 MAX_ALERT_LABELS = 200
@@ -301,8 +301,10 @@ HISTORY_POINTS = 60
 """Points of a metric's course, at most: as many as a window has panes."""
 HISTORY_LINES = 12
 """Lines of a metric's course, at most: more cannot be told apart."""
-HISTORY_SECONDS = 60
-"""How long the history of an alert is kept before it is computed again."""
+ALERT_HISTORY_SEGMENTS = 30
+"""Segments in the history of an alert, at most: the largest ones."""
+ALERT_HISTORY_SHARE = 0.02
+"""Share of the time that an exporter computes the history of an alert that somebody looks at."""
 MERGED_STATISTICS = 16
 """Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200

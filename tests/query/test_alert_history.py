@@ -58,7 +58,8 @@ def records(days: int, dice_of: Any, home_from: int = 0, more: int = 1) -> list[
     for hour in range(hours):
         dice, left = dice_of(hour), hours - hour if more == 1 else 24
         for i in range(0 if 7 < left <= 11 else 24 * more):
-            surface = dice.choice(["home", "feed"] if hour >= 24 * home_from else ["feed"])
+            some = ["home", "feed"] if hour >= 24 * home_from else ["feed"]
+            surface = dice.choice([*some, "aside"] if more == 1 and left > 30 else some)
             event_ms = BEGIN + hour * H + dice.randrange(H)
             event = {"ts": event_ms, "user_id": f"u{dice.randrange(300)}", "item_id": "i",
                      "request_id": f"r{hour} {i}", "surface": surface}  # fmt: skip
@@ -92,8 +93,15 @@ def history_of(alert: Alert, engines: Engines) -> AlertHistory:
     )
 
 
-def said_at(spans: list[Span], look_ms: int) -> dict[str, str]:
-    return {s.what: s.status for s in spans if s.from_ms <= look_ms < s.until_ms}
+def said_at(spans: list[Span], what: str, look_ms: int) -> str | None:
+    """What was beyond the tolerated at a look."""
+    found = [
+        s.status
+        for s in spans
+        if s.what == what and s.from_ms <= look_ms and (s.until_ms is None or look_ms < s.until_ms)
+    ]
+    assert len(found) < 2
+    return found[0] if found else None
 
 
 @pytest.mark.parametrize("alert", SETTINGS.alerts, ids=lambda alert: alert.name)
@@ -107,11 +115,13 @@ def test_past_verdicts_equal_the_oracles(alert: Alert) -> None:
     found = history.segments()
     assert len(history.looks_ms) == DAY // history.step_ms
     assert history.omitted == 0
-    assert len(found) == (3 if alert.segments else 1)
+    assert len(found) == (4 if alert.segments else 1)
     for look_ms in history.looks_ms[:: 1 if alert.window_ms > 3 * H else 3]:
-        expected = beyond(alert, sums, look_ms - 1)
-        said = {each.segment: said_at(each.spans, look_ms) for each in found}
-        assert {s: its for s, its in said.items() if its} == expected, look_ms
+        expected = {"metric": beyond(alert, sums, look_ms - 1, "streamer_alert_status")}
+        expected["traffic"] = beyond(alert, sums, look_ms, "streamer_alert_traffic_status")
+        for what, of in expected.items():
+            said = {each.segment: said_at(each.spans, what, look_ms) for each in found}
+            assert {s: status for s, status in said.items() if status} == of, (what, look_ms)
 
 
 @pytest.mark.parametrize("alert", SETTINGS.alerts, ids=lambda alert: alert.name)
@@ -123,12 +133,32 @@ def test_past_verdicts_are_those_of_windows_then(alert: Alert) -> None:
     history = history_of(alert, engines)
     found = {each.segment: each.spans for each in history.segments()}
     for look_ms in history.looks_ms[::5]:
-        then = Windows(SETTINGS, alert, measures, views, look_ms - 1).watched()
-        for watched in then:
-            pair = {"metric": watched.change, "traffic": watched.traffic}
-            said = {what: its.status for what, its in pair.items() if its is not None}
-            expected = {what: status for what, status in said.items() if status in BEYOND}
-            assert said_at(found[watched.segment], look_ms) == expected, (look_ms, watched.segment)
+        for watched in Windows(SETTINGS, alert, measures, views, look_ms - 1).watched():
+            status = watched.change.status
+            said = said_at(found[watched.segment], "metric", look_ms)
+            assert said == (status if status in BEYOND else None), (look_ms, watched.segment)
+        between = look_ms + history.step_ms // 2  # until the next look nothing else is said
+        for watched in Windows(SETTINGS, alert, measures, views, between).watched():
+            traffic = watched.traffic
+            expected = traffic.status if traffic and traffic.status in BEYOND else None
+            said = said_at(found[watched.segment], "traffic", look_ms)
+            assert said == expected, (look_ms, watched.segment)
+
+
+def test_the_largest_segments_of_the_day_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The surface `aside` went silent 30 hours ago."""
+    _, engines = faulty(9)
+    history = history_of(ALERTS["days"], engines)
+    assert [segment for (segment,) in (each.segment for each in history.segments())] == [
+        *("all", "home", "feed", "aside")
+    ]
+    aside = history.segments()[-1]
+    assert {span.status for span in aside.spans} == {"no traffic", "dropped"}
+    assert [s.until_ms for s in aside.spans if s.what == "traffic"][-1] is None
+    monkeypatch.setattr(limits, "ALERT_HISTORY_SEGMENTS", 3)
+    cut = history_of(ALERTS["days"], engines)
+    assert [each.segment for each in cut.segments()] == [("all",), ("home",), ("feed",)]
+    assert cut.omitted == 1
 
 
 def test_spans_say_when_an_alert_fired() -> None:
@@ -140,17 +170,18 @@ def test_spans_say_when_an_alert_fired() -> None:
     home = next(each for each in others if "home" in each.segment)
     falls = [s for s in home.spans if (s.what, s.status) == ("metric", "dropped")]
     assert end_ms - 17 * H < falls[0].from_ms <= end_ms - 15 * H  # once the window is of it
-    assert end_ms - 13 * H <= falls[-1].until_ms <= end_ms - 10 * H
+    assert end_ms - 13 * H <= (falls[-1].until_ms or 0) <= end_ms - 10 * H
     assert falls[0].fires_ms == falls[0].from_ms + 600_000  # `for` is 10m
     silence = {span.what: span for span in whole.spans}
     assert silence["metric"].status == "no traffic"
-    assert end_ms - 10 * H < silence["metric"].from_ms < silence["metric"].until_ms < end_ms - 5 * H
+    silent_ms = silence["metric"].until_ms or 0
+    assert end_ms - 10 * H < silence["metric"].from_ms < silent_ms < end_ms - 5 * H
     assert silence["traffic"].status == "dropped"
-    assert "dropped" not in {span.status for span in whole.spans if span.what == "metric"}
     before = history_of(ALERTS["before"], engines)
     (whole,) = before.segments()
-    assert all((s.until_ms - s.from_ms >= 2 * H) == (s.fires_ms is not None) for s in whole.spans)
-    assert {s.fires_ms is None for s in whole.spans} == {True, False}
+    lasted = [(s.until_ms or 0) - s.from_ms > 2 * H for s in whole.spans]  # `for` is 2h
+    assert lasted == [s.fires_ms is not None for s in whole.spans]
+    assert {*lasted} == {True, False}
 
 
 @pytest.mark.parametrize("home_from", [4, 5, 6])
@@ -170,14 +201,12 @@ def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> Non
         assert (then.status in UNDECIDED) == (look_ms < expected_ms), look_ms
 
 
-def beyond(alert: Alert, sums: Any, at_ms: int) -> dict[tuple[str, ...], dict[str, str]]:
+def beyond(alert: Alert, sums: Any, at_ms: int, of: str) -> dict[tuple[str, ...], str]:
     """Segment → what was beyond the tolerated, as the oracle has it at a time."""
-    out, found = Sink(), dict[tuple[str, ...], dict[str, str]]()
+    out, found = Sink(), dict[tuple[str, ...], str]()
     read_alert(out, SETTINGS, alert, sums, at_ms)
-    whats = {"streamer_alert_status": "metric", "streamer_alert_traffic_status": "traffic"}
     for (name, pairs), value in out.readings.items():
         labels = dict(pairs)
-        if value == 1 and name in whats and labels["status"] in BEYOND:
-            segment = tuple(labels[name] for name in SETTINGS.dimension_names)
-            found.setdefault(segment, {})[whats[name]] = labels["status"]
+        if value == 1 and name == of and labels["status"] in BEYOND:
+            found[tuple(labels[name] for name in SETTINGS.dimension_names)] = labels["status"]
     return found

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from streamer.query.alert_history import AlertHistory
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
+from streamer.settings import limits
 from streamer.state.memory import MemoryStore
 from streamer.testing import chunks_of
 from tests.query.test_alert_history import ALERTS, SETTINGS, faulty, history_of
@@ -60,9 +61,11 @@ async def test_it_is_kept_for_a_while(
         return segments(self)
 
     monkeypatch.setattr(AlertHistory, "segments", counting)
-    bodies = {await (await client.get("/api/alerts/before")).read() for _ in range(4)}
-    assert len(bodies) == 1
-    assert 1 <= len(computed) <= 2  # a minute may end in between
+    for share, expected in ((1e9, 4), (1e-6, 5)):  # of the time: it is never kept, then for long
+        monkeypatch.setattr(limits, "ALERT_HISTORY_SHARE", share)
+        bodies = {await (await client.get("/api/alerts/before")).read() for _ in range(4)}
+        assert len(bodies) == 1
+        assert len(computed) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 // The section of alerts: the status of every watched segment, and why a chosen one moved.
 
-import { alertHistory } from "./alert_history.js";
+import { readHistories } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { chosen, remember } from "./choice.js";
 import { byId, setNote, setOptions } from "./dom.js";
@@ -35,15 +35,13 @@ export class Alerts {
     const { alerts } = await get("api/alerts", signal);
     byId("no-alerts").hidden = alerts.length > 0;
     if (alerts.length) {
-      const histories = new Map();
-      for (const name of undecided(alerts)) {
-        histories.set(name, await alertHistory(name, signal));
-      }
-      showWatched(alerts, histories);
+      showWatched(alerts);
       await this.#explain(alerts, health.dimensions, signal);
     }
     byId("alerts-panel").hidden = !alerts.length;
     this.#dueMs = startedMs + EVERY_MS - 1000;
+    await readHistories(undecided(alerts), signal);
+    showWatched(alerts);
   }
 
   async #explain(alerts, dimensions, signal) {

@@ -1,6 +1,6 @@
 // The course of a metric: lines over time, when alerts on it fired, and the same as a table.
 
-import { alertHistory, firingsOf } from "./alert_history.js";
+import { firingsOf, knownHistory, readHistories } from "./alert_history.js";
 import { Failure, get } from "./api.js";
 import { PREFIX } from "./columns.js";
 import { ROLLUP } from "./segments.js";
@@ -48,8 +48,8 @@ export class Course {
     const isThere = found.error === undefined && found.lines.length > 0;
     this.#timeline.root.hidden = !isThere;
     this.#details.hidden = !isThere;
-    setNote(this.#note, isThere ? remark(found) : found.error ?? "Nothing was counted in this time.");
     if (!isThere) {
+      setNote(this.#note, found.error ?? "Nothing was counted in this time.");
       [this.#item, this.#text] = [null, ""];
       return;
     }
@@ -58,9 +58,18 @@ export class Course {
     const write = format.writer(found.form);
     const lines = found.lines.map((line) => ({ ...line, title: titleOf(line.labels, split, found.labels) }));
     const targets = alerts.filter((each) => isOn(each, found, query)).map((each) => targetOf(each, write));
-    const own = alerts.filter((each) => isOf(each, found.name)).map((each) => each.alert);
-    const firings = await firingsIn([...new Set(own)], found, query, signal);
-    const item = { name, starts, step, at, lines, targets, firings };
+    const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
+    const show = () => {
+      const { firings, from } = firingsIn(own.map(knownHistory), found, query);
+      this.#show({ name, starts, step, at, lines, targets, firings }, write);
+      setNote(this.#note, remark(found, from));
+    };
+    show();
+    await readHistories(own, signal);
+    show();
+  }
+
+  #show(item, write) {
     const text = JSON.stringify({ ...item, at: 0 });
     if (text !== this.#text) {
       this.#text = text;
@@ -77,7 +86,8 @@ export class Course {
     const { name, starts, lines, firings, write } = this.#item;
     setText(this.#caption, `${name}, the newest first`);
     const last = firings.length ? ["Alerts"] : [];
-    keep(this.#head, ["Time", ...lines.map((line) => line.title), ...last], (text) => text, headerView);
+    const head = ["Time", ...lines.map((line) => line.title), ...last];
+    keep(this.#head, head.map((text, i) => ({ text, i })), ({ text, i }) => `${i} ${text}`, headerView);
     const rows = starts.map((start, i) => {
       const texts = [moment(this.#item, i), ...lines.map((line) => reading(line, i, write))];
       return { key: start, texts: last.length ? [...texts, firing(this.#item, i)] : texts };
@@ -97,13 +107,17 @@ async function historyOf(query, signal) {
   }
 }
 
-function remark({ omitted, counted_since_ms: since, starts_ms: starts }) {
+/** `from`: when the marks of alerts begin, if there are any. */
+function remark({ omitted, counted_since_ms: since, starts_ms: starts }, from) {
   const found = [];
   if (omitted > 0) {
     found.push(`${format.counted(omitted, "line")} with fewer impressions not shown.`);
   }
   if (since > starts[0]) {
     found.push(`Counted since ${format.clock(since)}.`);
+  }
+  if (from > starts[0]) {
+    found.push(`Alerts are marked since ${format.clock(from)}.`);
   }
   return found.join(" ");
 }
@@ -124,23 +138,33 @@ export function isOf({ metric }, name) {
   return metric.replace(/[@.].*/, "") === name.replace(PREFIX, "");
 }
 
+/** Whether it is also on the cut-off, policy, … that is shown: "ndcg_ratio@10.engaged". */
+function isExactly(alert, { name, lines }, query) {
+  const values = new Set([...query.values(), ...lines.flatMap(({ labels }) => Object.values(labels))]);
+  const options = alert.metric.replace(/^[^@.]*[@.]?/, "");
+  const isShown = options === "" || values.has(options) || options.split(".").every((each) => values.has(each));
+  return isOf(alert, name) && isShown;
+}
+
 /** Whether an alert is on this metric and all of the segment that is shown. */
 function isOn(alert, found, query) {
   const isSame = Object.entries(alert.segment).every(([k, v]) => (query.get(k) ?? ROLLUP) === v);
-  return alert.baseline !== null && isSame && isOf(alert, found.name);
+  return alert.baseline !== null && isSame && isExactly(alert, found, query);
 }
 
-/** When alerts fired in the time that a course shows, a row for each segment. */
-async function firingsIn(names, { starts_ms: starts, at_ms: at }, query, signal) {
-  const found = [];
-  for (const name of names) {
-    const history = await alertHistory(name, signal);
-    found.push(...(history ? firingsOf(history, query) : []));
-  }
-  const isShown = ({ from, until }) => until > starts[0] && from < at;
-  return found
-    .map((row) => ({ ...row, spans: row.spans.filter(isShown) }))
+/** When alerts fired in the time that a course shows, a row for each segment; and since when that is
+ * known. */
+function firingsIn(histories, { starts_ms: starts, step_ms: step }, query) {
+  const known = histories.filter((each) => each !== null);
+  const end = starts.at(-1) + step;
+  const isShown = ({ from, until }) => until > starts[0] && from < end;
+  const firings = known
+    .flatMap((history) => firingsOf(history, query))
+    .map(({ name, spans }) => ({
+      name, spans: spans.filter(isShown).map((each) => ({ ...each, until: Math.min(each.until, end) })),
+    }))
     .filter(({ spans }) => spans.length > 0);
+  return { firings, from: Math.max(0, ...known.map((each) => each.from_ms)) };
 }
 
 function targetOf({ alert, baseline, drop, direction }, write) {
@@ -150,7 +174,7 @@ function targetOf({ alert, baseline, drop, direction }, write) {
   return { value, text: `alert ${alert}: ${side} ${write(value)}` };
 }
 
-function headerView(text) {
+function headerView({ text }) {
   const root = element("th", { scope: "col", class: text === "Time" ? "" : "number" }, text);
   return { root, update() {} };
 }

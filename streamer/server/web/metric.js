@@ -1,5 +1,6 @@
 // A metric by itself: what it means, its course, its values by each dimension, the alerts on it.
 
+import { nameOf } from "./alert_history.js";
 import { get } from "./api.js";
 import { emptyTable, fillTable } from "./cells.js";
 import { chosen, remember } from "./choice.js";
@@ -189,10 +190,9 @@ function rangeOf(row, about, write) {
 }
 
 function showAlerts(alerts) {
-  const texts = alerts.map(({ alert, segment, status, reason }) => {
-    const values = Object.values(segment).filter((value) => value !== ROLLUP);
-    return `${alert}, ${values.join(", ") || "all together"}: ${status}. ${reason ?? ""}`;
-  });
+  const texts = alerts.map(
+    ({ alert, segment, status, reason }) => `${alert}, ${nameOf(segment)}: ${status}. ${reason ?? ""}`,
+  );
   byId("metric-alerts").hidden = !texts.length;
   keep(byId("metric-alerts").querySelector("ul"), texts, (text) => text, () => textView("li"));
 }

@@ -146,7 +146,7 @@ export function firing({ starts, step, firings }, place) {
     .join("; ");
 }
 
-/** The firings that have a lane above the plot; the table has all. */
+/** The firings that have a lane above the plot; the cursor and the table have all. */
 function lanesOf({ firings }) {
   return firings.slice(0, LANES);
 }
@@ -218,8 +218,9 @@ function laneOf({ name, spans }, lane, { x, base }, width) {
       shape("rect", { class: "firing", ...wide, y, height: LANE_HEIGHT - 6 }),
     ];
   });
-  const [first, last] = [within(spans[0].from), within(spans.at(-1).until)];
-  const isLeft = first > EDGE.left + width - last;
+  const first = within(Math.min(...spans.map((span) => span.from)));
+  const last = within(Math.max(...spans.map((span) => span.until)));
+  const isLeft = first - EDGE.left > width - last;
   const at = isLeft ? { x: first - 6, "text-anchor": "end" } : { x: last + 6 };
   return [...found, shape("text", { ...at, y: y + LANE_HEIGHT - 7 }, name)];
 }

@@ -1,6 +1,6 @@
 // The status of every segment that an alert watches, the most urgent first.
 
-import { expectation, nameOf } from "./alert_history.js";
+import { expectation, knownHistory, nameOf } from "./alert_history.js";
 import { emptyTable, fillTable } from "./cells.js";
 import { byId, element, keep, setNote, setText } from "./dom.js";
 import * as format from "./format.js";
@@ -31,8 +31,8 @@ const WORDS = {
 const CHANGES = ["dropped", "risen"];
 
 /** Show the entries of /api/alerts: those of which nothing can be said yet as a line for each
- * alert, which unfolds. `histories`: alert → what /api/alerts/NAME says of it. */
-export function showWatched(entries, histories) {
+ * alert, which unfolds, with what is known of coming verdicts. */
+export function showWatched(entries) {
   const sorted = entries.toSorted((a, b) => urgency(a) - urgency(b) || b.support - a.support);
   const decided = sorted.filter(isDecided);
   const caption = "Every watched segment of which something can be said, with intervals below the values";
@@ -43,7 +43,7 @@ export function showWatched(entries, histories) {
   const open = Map.groupBy(sorted.filter((each) => !isDecided(each)), (each) => each.alert);
   const all = Map.groupBy(sorted, (each) => each.alert);
   const items = [...open].map(([alert, some]) => ({
-    alert, some, of: all.get(alert).length, ahead: expectation(histories.get(alert)),
+    alert, some, of: all.get(alert).length, ahead: expectation(knownHistory(alert)),
   }));
   keep(byId("alerts-open"), items, (item) => item.alert, openView);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -24,9 +25,9 @@ READ = "return document.querySelector('{} .plot').ariaValueText"
 
 
 def span(
-    status: str, start: float, end: float, fires: float | None, what: str = "metric"
+    status: str, start: float, end: float | None, fires: float | None, what: str = "metric"
 ) -> dict[str, Any]:
-    """In minutes before now."""
+    """In minutes before now; without an end it goes on."""
     ago = [None if m is None else NOW_MS - int(m * MINUTE_MS) for m in (start, end, fires)]
     return {"what": what, "status": status} | dict(
         zip(("from_ms", "until_ms", "fires_ms"), ago, strict=True)
@@ -35,6 +36,10 @@ def span(
 
 def has_lines(page: Browser, where: str) -> bool:
     return bool(page.run(COUNT, where))
+
+
+def has_marks(page: Browser, number: int) -> bool:
+    return bool(page.run("return document.querySelectorAll('#course .firing').length") == number)
 
 
 def read(page: Browser, where: str = "#course") -> str:
@@ -79,11 +84,11 @@ def test_a_pointer_reads_the_course(page: Browser, site: Site) -> None:
 
 
 def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> None:
-    """Two segments fired, one had not lasted; a third is another variant than is shown."""
+    """Two segments fired, once it had not lasted; of the third it still had not."""
     fired = span("dropped", 8, 3, 7), span("dropped", 2, 1, None)
     history = alert_history(
         of_segment("all", None, *fired),
-        of_segment(ODD, None, span("risen", 5, 0, 4, "traffic")),
+        of_segment(ODD, None, span("risen", 5, None, 4, "traffic")),
         of_segment("C", None, span("dropped", 8, 3, None)),
     )
     documents.documents |= {
@@ -110,7 +115,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
         assert box == [pytest.approx(left, abs=1), pytest.approx(min(right, 56 + width), abs=1)]
     page.run("document.querySelector('#course .plot').focus()")
     expected = {
-        1: f"Alert ctr, {ODD}: traffic risen. ",
+        0: f"Alert ctr, {ODD}: traffic risen. ",
         5: "Alert ctr, all together: dropped. ",
         9: f"{ODD}: ",  # only the value
     }
@@ -126,6 +131,34 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
     assert rows[4] == f"{names[0]}: dropped; {names[1]}: traffic risen"
     assert rows[10] == ""
     assert page.texts("#course thead th")[-1] == "Alerts"
+
+
+def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: Documents) -> None:
+    open_card(page, documents)
+    fired = span("dropped", 8, 3, 7)
+    history = alert_history(*(of_segment(name, None, fired) for name in ("all", "A", "B")))
+    firings = "return it.firingsOf(given[0], new URLSearchParams(given[1])).map((row) => row.name)"
+    for query, names in {
+        "variant=A&k=10": ["A"],
+        "split=variant": ["all together", "A", "B"],
+        "variant=all": ["all together", "A", "B"],
+    }.items():
+        found = page.run_with("alert_history.js", firings, history, query)
+        assert found == [f"alert ctr, {name}" for name in names]
+    documents.documents |= {
+        "/api/history": (200, COURSE | {"name": "streamer_ndcg_ratio", "labels": ["k"]}),
+        "/api/alerts": (200, {"alerts": [entry("dropped", metric="ndcg_ratio@5")]}),
+        "/api/alerts/ctr": (200, history),
+        "/api/explain": (200, explanation()),
+    }
+    for cut_off, marks in ((5, 3), (10, 0)):
+        lines = [
+            line | {"labels": line["labels"] | {"k": str(cut_off)}} for line in COURSE["lines"]
+        ]
+        documents.documents["/api/history"][1]["lines"] = lines
+        open_card(page, documents)
+        page.until(lambda: has_lines(page, "#course"), "the course")
+        page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
 
 
 def test_the_table_is_sorted_and_filtered_by_the_address(page: Browser, site: Site) -> None:
