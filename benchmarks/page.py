@@ -40,7 +40,7 @@ EXPERIMENT = {
     "metrics": [{"name": "ctr_ratio"}, {"name": "ndcg_ratio@10", "margin": 0.02}],
     "explore": ["d0"],
 }
-ALERT = {"name": "ctr", "window": "24h", "segments": ["d0"], "drop": 0.1}
+ALERT = {"name": "ctr", "window": "1h", "segments": ["d0"], "drop": 0.1}
 STEPS = 160
 """Hours of traffic: fewer than a window of a week always covers."""
 CALLS = {

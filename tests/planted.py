@@ -149,6 +149,30 @@ BUGS = (
         "tests/cli/test_plan.py",
     ),
     Bug(
+        "query/alert_history.py",
+        "self._at(panes, look_ms).traffic(segment)",
+        "ended.traffic(segment)",
+        "tests/query/test_alert_history.py",
+    ),
+    Bug(
+        "query/alert_history.py",
+        "-(-(last - self._newest) // a_day)",
+        "(last - self._newest) // a_day",
+        "tests/query/test_alert_history.py",
+    ),
+    Bug(
+        "query/merged_panes.py",
+        "a() is b for",
+        "True for",
+        "tests/query/test_merged_panes.py",
+    ),
+    Bug(
+        "query/cumulated_panes.py",
+        "segment in (of, (ALL,) * len(of))",
+        "segment == of",
+        "tests/query/test_alert_history.py",
+    ),
+    Bug(
         "query/composite_panes.py",
         "its_x * n - total * its_y",
         "its_x * n",
