@@ -61,9 +61,10 @@ export class Course {
     const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
     const show = () => {
       const { firings, from } = firingsIn(own.map(knownHistory), found, query);
-      this.#show({ name, starts, step, at, lines, targets, firings }, write);
-      setNote(this.#note, remark(found, from));
+      const since = from > starts[0] ? `, alerts since ${format.clock(from)}` : "";
+      this.#show({ name, starts, step, at, lines, targets, firings, since }, write);
     };
+    setNote(this.#note, remark(found));
     show();
     await readHistories(own, signal);
     show();
@@ -83,8 +84,8 @@ export class Course {
     if (!this.#details.open || this.#item === null) {
       return;
     }
-    const { name, starts, lines, firings, write } = this.#item;
-    setText(this.#caption, `${name}, the newest first`);
+    const { name, starts, lines, firings, since, write } = this.#item;
+    setText(this.#caption, `${name}, the newest first${since}`);
     const last = firings.length ? ["Alerts"] : [];
     const head = ["Time", ...lines.map((line) => line.title), ...last];
     keep(this.#head, head.map((text, i) => ({ text, i })), ({ text, i }) => `${i} ${text}`, headerView);
@@ -107,17 +108,13 @@ async function historyOf(query, signal) {
   }
 }
 
-/** `from`: when the marks of alerts begin, if there are any. */
-function remark({ omitted, counted_since_ms: since, starts_ms: starts }, from) {
+function remark({ omitted, counted_since_ms: since, starts_ms: starts }) {
   const found = [];
   if (omitted > 0) {
     found.push(`${format.counted(omitted, "line")} with fewer impressions not shown.`);
   }
   if (since > starts[0]) {
     found.push(`Counted since ${format.clock(since)}.`);
-  }
-  if (from > starts[0]) {
-    found.push(`Alerts are marked since ${format.clock(from)}.`);
   }
   return found.join(" ");
 }

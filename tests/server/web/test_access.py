@@ -262,8 +262,8 @@ def fits(page: Browser, width: int) -> bool:
 def test_a_phone_shows_the_demo_in_three_screens(page: Browser, told: Demo) -> None:
     width, height = PHONE
     page.resize(width, height)
-    open_page(page, told, "/?window=24h")
-    page.until(lambda: page.is_shown("#course .legend li"), "the course")
+    open_page(page, told)
+    page.until(lambda: page.run("return !!document.querySelector('#course .firing')"), "its marks")
     assert page.run("return document.documentElement.scrollHeight") <= 3 * height
     assert page.texts(".card .advice") == ["Ship new", "Keep running", "Do not trust: split"]
     assert seen(page, "#segments thead a") == ["CTR", "NDCG@10"]

@@ -131,6 +131,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
     assert rows[4] == f"{names[0]}: dropped; {names[1]}: traffic risen"
     assert rows[10] == ""
     assert page.texts("#course thead th")[-1] == "Alerts"
+    assert page.text("#course caption") == "Click-through rate, the last 5m, the newest first"
 
 
 def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: Documents) -> None:
@@ -148,7 +149,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
     documents.documents |= {
         "/api/history": (200, COURSE | {"name": "streamer_ndcg_ratio", "labels": ["k"]}),
         "/api/alerts": (200, {"alerts": [entry("dropped", metric="ndcg_ratio@5")]}),
-        "/api/alerts/ctr": (200, history),
+        "/api/alerts/ctr": (200, history | {"from_ms": NOW_MS - 9 * MINUTE_MS}),
         "/api/explain": (200, explanation()),
     }
     for cut_off, marks in ((5, 3), (10, 0)):
@@ -159,6 +160,9 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
         open_card(page, documents)
         page.until(lambda: has_lines(page, "#course"), "the course")
         page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
+        page.run("document.querySelector('#course details').open = true")
+        page.until(lambda: page.texts("#course tbody tr"), "the table")
+        assert (", alerts since " in page.text("#course caption")) == (marks > 0)
 
 
 def test_the_table_is_sorted_and_filtered_by_the_address(page: Browser, site: Site) -> None:
