@@ -57,27 +57,27 @@ def test_what_did_not_change_is_not_merged_again(monkeypatch: pytest.MonkeyPatch
     for chunk in chunks_of(to_log(records), 100):
         engines.feed(chunk)
     views = [view_of(partition) for partition in engines.partitions]
-    merge = MergedPanes._merged
+    read = MergedPanes._read
 
-    def noted(self: MergedPanes, views: Any, within: Any, pane: int, is_wanted: Any) -> Any:
-        panes.append(pane)
-        return merge(self, views, within, pane, is_wanted)
+    def noted(self: MergedPanes, view: Any, i: int, pane: int, is_wanted: Any) -> Any:
+        panes.append(i)
+        return read(self, view, i, pane, is_wanted)
 
-    monkeypatch.setattr(MergedPanes, "_merged", noted)
+    monkeypatch.setattr(MergedPanes, "_read", noted)
     at_ms = max(view.header.stream_ms for view in views)
     first = courses(engines, views, merged, at_ms, 60)
-    assert panes
+    assert {*panes} == {0, 1}
     panes.clear()
     assert courses(engines, views, merged, at_ms, 60) == first
     assert not panes
     views[1] = view_of(engines.partitions[1])  # as if all of it was written again
     assert courses(engines, views, merged, at_ms, 60) == first
-    assert panes
+    assert {*panes} == {1}  # it is compared, and what the other has is not read again
     kept = [each for panes_of in merged._kept.values() for each in panes_of.values()]
-    assert all(array() is not None for each in kept for array in each.arrays)
+    assert all(part.array() is not None for each in kept for part in each.parts.values())
     views.clear()
     gc.collect()  # what a reader has dropped is not kept
-    assert all(array() is None for each in kept for array in each.arrays)
+    assert all(part.array() is None for each in kept for part in each.parts.values())
     views += [view_of(partition) for partition in engines.partitions]
     monkeypatch.setattr(limits, "MERGED_STATISTICS", 1)
     courses(engines, views, merged, at_ms, 60)
