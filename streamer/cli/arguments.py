@@ -227,8 +227,8 @@ def _add_plan(add: _Add) -> None:
     plan.add_argument(
         "--experiment",
         metavar="NAME",
-        help="take the users of this experiment: of its covariate days, from the start on of its "
-        "control (default: all users of --file)",
+        help="learn from this experiment: before its start from all users of its covariate days, "
+        "then from its control (default: all users of --file)",
     )
     _files(plan)
     plan.add_argument(

@@ -90,15 +90,15 @@ def _days_before(stored: StoredExperiment) -> DaysBefore | None:
     otherwise = "wait for the start, or give events by --file without --experiment"
     if not before.trial.days:
         raise UsageError(
-            f"{when} and has covariate_days = 0, so that nobody is counted before: set "
-            f"covariate_days and start the workers again, {otherwise}"
+            f"{when} and has covariate_days = 0, so nobody is counted before it: set "
+            f"covariate_days and restart the workers, {otherwise}"
         )
     last = date_of(stored.stream_ms // DAY_MS)
     so_far = f"there are events up to {last}" if stored.stream_ms else "there are no events yet"
     raise UsageError(
-        f"{when} and covariate_days = {experiment.covariate_days} begin on "
-        f"{date_of(before.trial.days.start)}; {so_far}: wait for them, set more covariate_days and "
-        "start the workers again, or give events by --file without --experiment"
+        f"{when} and its {counted(experiment.covariate_days, 'covariate day')} begin on "
+        f"{date_of(before.trial.days.start)}; {so_far}: wait until then, set more covariate_days "
+        "and restart the workers, or give events by --file without --experiment"
     )
 
 
@@ -143,12 +143,12 @@ def _text(plan: dict[str, Any]) -> str:
     if plan["expected_users"] is not None:
         lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
     if not plan["days_known"]:
-        lines.append("For a forecast of days it takes events of two days.")
+        lines.append("A forecast of days needs events of two days.")
     if plan["user_sample_ratio"] < 1:
-        lines.append(f"{sampled(plan['user_sample_ratio'])}; so are the users that are needed.")
+        lines.append(f"{sampled(plan['user_sample_ratio'])}, and so are the needed ones.")
     if plan["counted_since_ms"] is not None:
         lines.append(f"{began(plan['counted_since_ms'])}.")
-    lines.append("Days are at the traffic of these events. CUPED takes fewer users.")
+    lines.append("Days are at the traffic of these events. CUPED needs fewer users.")
     return "\n".join(lines) + "\n"
 
 

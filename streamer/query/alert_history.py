@@ -29,15 +29,15 @@ _BEYOND = (Status.DROPPED, Status.RISEN, Status.NO_TRAFFIC)
 _LOOK_MS = 600_000
 """Looks at the past day are at least so far apart."""
 _LOOK_AHEAD_MS = 3_600_000
-"""Looks at coming days are."""
+"""Looks at coming days are at least so far apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """``what`` (`metric` or `traffic`) had the ``status`` at every look from ``from_ms`` until
-    before ``until_ms``; None: still at the last look. ``fires_ms``: when it had lasted as long as
-    the alert waits; None where it had not. Rules go on firing as long after ``until_ms``, so that
-    a short pause is none."""
+    before ``until_ms``; None: still at the last look. At the first look of all it may have begun
+    earlier. ``fires_ms``: when it had lasted as long as the alert waits (``for``); None where it
+    had not. Rules fire ``for`` longer than ``until_ms``."""
 
     what: str
     status: str
@@ -50,7 +50,7 @@ class Span:
 class SegmentHistory:
     """Spans of one segment, the oldest first. ``expected_ms``: when something could be said of its
     metric if coming days were like the last one; None where it can be said now, or not within
-    ``limits.EXPECTED_DAYS``."""
+    ``limits.EXPECTED_DAYS``, and where the baseline is the window before."""
 
     segment: Segment
     spans: list[Span]
@@ -110,10 +110,10 @@ class AlertHistory:
     def _spans(self, segment: Segment, panes: WindowPanes) -> list[Span]:
         said: dict[str, list[str]] = {"metric": [], "traffic": []}
         for look_ms in self.looks_ms:
-            ended = self._at(panes, look_ms - 1)  # the window's last pane is whole
-            traffic = None
-            if ended.is_known:  # of traffic the present pane is left out: that after the look
-                traffic = self._at(panes, look_ms).traffic(segment)
+            # The metric is that of a window which ends with the look. Traffic leaves the present
+            # pane out: asked a moment later, it is of the same window.
+            ended = self._at(panes, look_ms - 1)
+            traffic = self._at(panes, look_ms).traffic(segment) if ended.is_known else None
             said["metric"].append(ended.change(segment).status if ended.is_known else "")
             said["traffic"].append("" if traffic is None else traffic.status)
         found = (span for what, its in said.items() for span in self._runs(what, its))

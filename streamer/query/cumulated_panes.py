@@ -16,8 +16,8 @@ from streamer.state.snapshot import SeriesView
 
 @dataclass(frozen=True)
 class Cumulated:
-    """Sums of the panes from ``first`` on up to each: (panes + 1, statistics). They may pass 64
-    bits; the difference of two is right where it does not."""
+    """Sums of the panes from ``first`` on up to each: (panes + 1, statistics). They may wrap around
+    64 bits; a difference that fits is right."""
 
     first: int
     sums: I64
@@ -30,7 +30,7 @@ class Cumulated:
         return found
 
     def by_panes(self) -> Cumulated:
-        """Of chunks: sums up to each of their panes, (panes + 1, 3)."""
+        """Where these are sums of chunks: sums up to each pane of them, (panes + 1, sides)."""
         chunks = np.diff(self.sums, axis=0).reshape(-1, 3, CHUNK)
         return Cumulated(self.first * CHUNK, _added_up(chunks.swapaxes(1, 2).reshape(-1, 3)))
 

@@ -228,8 +228,9 @@ def _verdict(known: Known) -> Iterator[Sample]:
     empty="absent for the others, and before the first day",
 )
 def _recommendation(known: Known) -> Iterator[Sample]:
-    """What to do: ship, stop: harm, stop: no effect worth shipping, keep running, ended without a
-    decision, do not trust: split; `arm`: the one to ship or that does harm, else empty."""
+    """What to do: `ship`, `stop: harm`, `stop: no effect worth shipping`, `keep running`, `ended
+    without a decision` or `do not trust: split`; `arm`: the one to ship or doing harm, else
+    empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1

@@ -45,11 +45,14 @@ def not_explored(
     others = [name for name in dimensions if name != experiment.dimension]
     if by in others:
         return (
-            f"{has}; add {by!r} to it in [[experiments]] and start workers and exporters again"
+            f"{has}; add {by!r} to it in [[experiments]] and restart workers and exporters"
             f"{otherwise}"
         )
-    add = f"add one of {', '.join(others)}" if others else "add another one to [[dimensions]]"
-    return f"{has}; {by[:MAX_FOUND_CHARS]!r} is no dimension besides that of the arms: {add}"
+    if experiment.explore:
+        do = f"use one of {known}"
+    else:
+        do = f"add one of {', '.join(others)}" if others else "add another one to [[dimensions]]"
+    return f"{has}; it cannot be explored by {by[:MAX_FOUND_CHARS]!r}: {do}"
 
 
 def values_joined(

@@ -1,9 +1,9 @@
 """Panes of all partitions merged, for a few statistics: kept from commit to commit.
 
 What a partition has of a pane is known by the array that it came in, which a reader keeps until it
-is written again. Where it was, for the most part by compaction, a digest tells whether it changed:
-after a commit only panes that did are merged anew. Arrays are referred to weakly, so that nothing
-is kept of what a reader has dropped.
+is written again. Where that happened, for the most part by compaction, a digest tells whether it
+changed: after a commit only panes that did are merged anew. Arrays are referred to weakly, so that
+nothing is kept of what a reader has dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class _Pane:
-    """``parts``: place of a view → what the cells have of it."""
+    """``parts``: number of a view → what the cells have of it."""
 
     parts: Mapping[int, _Part]
     cells: Cells
@@ -60,7 +60,7 @@ class MergedPanes:
     def read(
         self, views: Sequence[View], ring: int, stats: frozenset[int], panes: range
     ) -> dict[int, Cells]:
-        """Those of some statistics in panes (``pane_number``) of a ring."""
+        """The cells of some statistics in panes (``pane_number``) of a ring."""
         key, merged = (ring, stats), dict[int, _Pane]()
         before = self._kept.pop(key, {})
         is_wanted = np.zeros(1 << STAT_BITS, bool)

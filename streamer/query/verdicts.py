@@ -1,5 +1,5 @@
-"""The verdict on one segment of an alert at one time: its metric against the baseline, and its
-traffic against the usual."""
+"""The verdicts on segments of an alert at one time: the metric against its baseline, and traffic
+against the usual."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Verdicts:
 
     @cached_property
     def usual(self) -> list[list[Mapping[Segment, RawTotals]]]:
-        """The same of the last whole panes: where four weeks are not known, past days as one."""
+        """Like ``weekdays``, of the window that ends with the last complete pane; where four weeks
+        are not known, past days in one list."""
         if weekdays := self._by_weekday(self._newest - 1):
             return weekdays
         lasts = [self._same_time(self._newest - 1, day) for day in range(1, _DAYS + 1)]
@@ -95,11 +96,11 @@ class Verdicts:
         return self._is_known(self._newest)
 
     def before_of(self, segment: Segment) -> GroupSums:
-        """The window before."""
+        """One segment in the window before, by group of users."""
         return self._windows.grouped(self.before, segment)
 
     def days_of(self, segment: Segment) -> list[GroupSums]:
-        """The same time of day on past days."""
+        """One segment at the same time of day on past days, by group of users."""
         if segment not in self._days_of:
             self._days_of[segment] = [self._windows.grouped(day, segment) for day in self.days]
         return self._days_of[segment]
@@ -126,5 +127,5 @@ class Verdicts:
 
     @cached_property
     def last_whole(self) -> Mapping[Segment, RawTotals]:
-        """The last complete panes."""
+        """The window that ends with the last complete pane."""
         return self._windows.totals(self._newest - 1)

@@ -27,8 +27,8 @@ class _Kept(NamedTuple):
 
 
 class AlertHistoryApi:
-    """Documents of alerts. Each is kept so long that ``limits.ALERT_HISTORY_SHARE`` of the time at
-    most is spent on it."""
+    """Documents of alerts. Each is kept for 1 / ``limits.ALERT_HISTORY_SHARE`` times as long as it
+    took to compute."""
 
     def __init__(self, exporter: Exporter) -> None:
         self.exporter, self.settings = exporter, exporter.settings

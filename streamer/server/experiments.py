@@ -25,7 +25,7 @@ from streamer.state.user_days import Days, sums_of_days
 
 
 class _Explored(NamedTuple):
-    """An answer, the updates of the reader when it was begun, and the time (s) when it was made."""
+    """An answer, the reader's count of updates when it was begun, and when (s) it was made."""
 
     document: msgspec.Raw
     updates: int
@@ -75,7 +75,7 @@ class ExperimentsApi:
             text = f"no experiment {name!r}; the settings have {', '.join(known) or 'none'}"
             return error_answer(404, text)
         if unknown := set(request.query) - {"by"}:
-            text = f"unknown parameter {min(unknown)!r}: {request.path} takes by"
+            text = f"unknown parameter {min(unknown)!r}: {request.path} takes only by"
             return error_answer(400, text)
         if "by" in request.query:
             return await self._by(known[name], request.query.getall("by"))
@@ -97,7 +97,7 @@ class ExperimentsApi:
     async def _by(self, experiment: Experiment, asked: list[str]) -> web.Response:
         """The exploration by the dimension that is asked for, or why there is none."""
         if len(asked) > 1:
-            return error_answer(400, f"by is given {len(asked)} times: an exploration is by one")
+            return error_answer(400, f"by is given {len(asked)} times: give it once")
         by = asked[0]
         if wrong := not_explored(experiment, by, self.settings.dimension_names):
             return error_answer(400, f"by = {by[: limits.MAX_FOUND_CHARS]!r}: {wrong}")

@@ -80,15 +80,15 @@ class Experiment(Section, frozen=True):
     min_users: int = limits.MIN_USERS
     """Users in each arm below which there is no verdict."""
     covariate_days: int = 0
-    """Days before the start in which a user's own behaviour is measured, to adjust the
-    lift for it (CUPED); 0: none."""
+    """Days before the start in which users' own behaviour is measured: to adjust the lift for it
+    (CUPED), and for `streamer plan` before the start; 0: none."""
     outcomes: str = "exposed"
     """Which events count towards an arm. `exposed`: everything a user does from the first
     impression of the arm on. `attributed`: events that carry the arm's value, or whose impression
     does."""
     explore: tuple[str, ...] = ()
-    """Other dimensions by which `streamer readout --by` and the page explore; each makes the rows
-    of users more."""
+    """Other dimensions by which `streamer readout --by` and the page explore; each adds rows of
+    users."""
     expected_users: int = 5000
     """Number of users at which the interval at any time is at its narrowest."""
 

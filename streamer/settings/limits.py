@@ -101,9 +101,9 @@ BASELINE_DAYS = 7
 BASELINE_WEEKS = 4
 """Past weeks whose same weekday and time is a baseline, once all of them are known."""
 VERDICT_DAYS = 1
-"""Past days at any time of which the verdicts of alerts can be computed again."""
+"""Past days whose verdicts of alerts can be computed again."""
 EXPECTED_DAYS = 3
-"""Days within which something is expected to be said of a segment of an alert, or nothing is."""
+"""How far ahead the first verdict on a segment of an alert is forecast."""
 REFERENCE_DAYS = 400
 """Days whose sums are kept for comparisons with a reference week."""
 MAX_ALERT_PANES = 100_000
@@ -304,7 +304,7 @@ HISTORY_LINES = 12
 ALERT_HISTORY_SEGMENTS = 30
 """Segments in the history of an alert, at most: the largest ones."""
 ALERT_HISTORY_SHARE = 0.02
-"""Share of the time that an exporter computes the history of an alert that somebody looks at."""
+"""Share of the time that an exporter spends at most on the history of an alert."""
 MERGED_STATISTICS = 16
 """Metrics whose panes are kept merged between commits: those whose course was asked for last."""
 HISTORY_SERIES = 200

@@ -81,15 +81,15 @@ def get(site: Site, path: str) -> tuple[int, Any]:
             "ranker?by=device",
             400,
             "by = 'device': experiment 'ranker' has explore = surface; add 'device' to it in "
-            "[[experiments]] and start workers and exporters again",
+            "[[experiments]] and restart workers and exporters",
         ),
         ("whole?by=surface", 400, "has explore = nothing; add 'surface' to it"),
         (
             "ranker?by=variant",
             400,
-            "'variant' is no dimension besides that of the arms: add one of surface, device",
+            "it cannot be explored by 'variant': use one of surface",
         ),
-        (f"ranker?by={'x' * 3000}", 400, "no dimension besides that of the arms"),
+        (f"ranker?by={'x' * 3000}", 400, "use one of surface"),
         ("ranker?by=", 400, "by = '': experiment 'ranker' has explore = surface"),
         ("ranker?by=surface&by=surface", 400, "by is given 2 times"),
         ("ranker?by=surface&day=1", 400, "unknown parameter 'day': /api/experiments/ranker takes"),

@@ -7,11 +7,11 @@ use crate::experiments::standing::moments;
 pub struct Layout {
     /// The first statistic of each measure.
     pub firsts: Vec<usize>,
-    /// How many sums each measure has, in each bucket.
+    /// How many statistics each measure has, in each bucket.
     pub moments: Vec<usize>,
     /// How many statistics an arm has on a day.
     pub stats: usize,
-    /// How many are added to at once: of a measure, or `counts`.
+    /// The most statistics that are added to at once: those of a measure, or the first ones.
     pub width: usize,
 }
 

@@ -36,12 +36,13 @@ async function historyOf(name, signal) {
 }
 
 /** When an alert fired for segments that a filter (URLSearchParams) leaves, a row each. */
-export function firingsOf({ alert, segments }, query) {
+export function firingsOf({ alert, from_ms: first, segments }, query) {
   const isLeft = ([name, value]) => [null, ROLLUP, value].includes(query.get(name));
   return segments
     .filter(({ segment }) => Object.entries(segment).every(isLeft))
     .map(({ segment, spans }) => ({
       name: `alert ${alert}, ${nameOf(segment)}`,
+      isFromBefore: spans.some(({ from_ms: from, fires_ms: fires }) => from === first && fires !== null),
       spans: spans
         .filter(({ fires_ms: fires }) => fires !== null)
         .map(({ what, status, fires_ms: from, until_ms: until }) => ({
@@ -60,12 +61,12 @@ function wordsOf(what, status) {
   return what === "traffic" ? `traffic ${status}` : status;
 }
 
-/** "; a verdict is likely in about 2 hours": the soonest of the segments of a history. */
+/** "; the first verdict is likely in about 2 hours": the soonest of the segments of a history. */
 export function expectation(history) {
   const times = (history?.segments ?? []).map((each) => each.expected_ms).filter((ms) => ms !== null);
   if (!times.length) {
     return "";
   }
   const seconds = Math.max(60, (Math.min(...times) - history.at_ms) / 1000);
-  return `; a verdict is likely in about ${format.about(seconds)} if traffic stays as it was`;
+  return `; the first verdict is likely in about ${format.about(seconds)} if traffic holds`;
 }

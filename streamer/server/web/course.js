@@ -61,7 +61,7 @@ export class Course {
     const own = [...new Set(alerts.filter((each) => isExactly(each, found, query)).map((each) => each.alert))];
     const show = () => {
       const { firings, from } = firingsIn(own.map(knownHistory), found, query);
-      const since = from > starts[0] ? `, alerts since ${format.clock(from)}` : "";
+      const since = from > starts[0] ? `, alerts known since ${format.clock(from)}` : "";
       this.#show({ name, starts, step, at, lines, targets, firings, since }, write);
     };
     setNote(this.#note, remark(found));
@@ -157,8 +157,9 @@ function firingsIn(histories, { starts_ms: starts, step_ms: step }, query) {
   const isShown = ({ from, until }) => until > starts[0] && from < end;
   const firings = known
     .flatMap((history) => firingsOf(history, query))
-    .map(({ name, spans }) => ({
-      name, spans: spans.filter(isShown).map((each) => ({ ...each, until: Math.min(each.until, end) })),
+    .map(({ name, isFromBefore, spans }) => ({
+      name: isFromBefore ? `${name} (from before)` : name,
+      spans: spans.filter(isShown).map((each) => ({ ...each, until: Math.min(each.until, end) })),
     }))
     .filter(({ spans }) => spans.length > 0);
   return { firings, from: Math.max(0, ...known.map((each) => each.from_ms)) };

@@ -10,8 +10,8 @@ import * as format from "./format.js";
 const EVERY_MS = 60_000;
 const MAX_ROWS = 200;
 const WORDS =
-  "To explore, not to decide by: the values share alpha and recommend nothing. A user is in the value " +
-  "that most of the first day’s impressions had. Test what you find in an experiment of its own.";
+  "To explore, not to decide by: values share alpha and get no recommendation. A user counts under the " +
+  "value of most impressions on their own first day. Test what you find in an experiment of its own.";
 const NEVER = new AbortController().signal;
 
 /** The view of a dimension of `explore`, folded; `show` takes the document of the whole experiment,
@@ -41,7 +41,7 @@ export function exploration(name, by) {
       if (!(failure instanceof Failure)) {
         throw failure;
       }
-      setNote(note, `Not read yet, it is tried again: ${failure.message}.`);
+      setNote(note, `Not updated, it is tried again: ${failure.message}.`);
     } finally {
       isReading = false;
     }

@@ -258,7 +258,7 @@ def test_when_something_could_be_said_is_said(
     history = {"/api/alerts/ctr": (200, alert_history(*ahead))}
     shown(page, served, [entry("no baseline"), entry("fine", "v9")], more=history)
     said = "ctr: 1 of 2 segments has no baseline yet"
-    likely = f"; a verdict is likely in about {words} if traffic stays as it was" if words else ""
+    likely = f"; the first verdict is likely in about {words} if traffic holds" if words else ""
     summary = "#alerts-open summary"
     page.until(lambda: page.texts(summary) == [said + likely], f"{words or 'nothing'} is said")
 

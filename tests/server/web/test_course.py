@@ -42,6 +42,12 @@ def has_marks(page: Browser, number: int) -> bool:
     return bool(page.run("return document.querySelectorAll('#course .firing').length") == number)
 
 
+def drawn(page: Browser) -> list[str]:
+    """Texts in the drawing of the course."""
+    texts = "return [...document.querySelectorAll('#course svg text')].map((e) => e.textContent)"
+    return [str(text) for text in page.run(texts)]
+
+
 def read(page: Browser, where: str = "#course") -> str:
     return str(page.run(READ.format(where)))
 
@@ -100,10 +106,7 @@ def test_alerts_mark_when_they_fired(page: Browser, documents: Documents) -> Non
     open_card(page, documents)
     page.until(lambda: page.run(COUNT.replace("polyline", ".firing"), "#course"), "marks")
     names = [f"alert ctr, {of}" for of in ("all together", ODD)]
-    texts = page.run(
-        "return [...document.querySelectorAll('#course svg text')].map((e) => e.textContent)"
-    )
-    assert [text for text in texts if text.startswith("alert ctr,")] == names
+    assert [text for text in drawn(page) if text.startswith("alert ctr,")] == names
     boxes = page.run(
         "const left = (e) => Number(e.getAttribute('x'));"
         "return [...document.querySelectorAll('#course .firing')].map("
@@ -149,7 +152,7 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
     documents.documents |= {
         "/api/history": (200, COURSE | {"name": "streamer_ndcg_ratio", "labels": ["k"]}),
         "/api/alerts": (200, {"alerts": [entry("dropped", metric="ndcg_ratio@5")]}),
-        "/api/alerts/ctr": (200, history | {"from_ms": NOW_MS - 9 * MINUTE_MS}),
+        "/api/alerts/ctr": (200, history | {"from_ms": NOW_MS - 8 * MINUTE_MS}),
         "/api/explain": (200, explanation()),
     }
     for cut_off, marks in ((5, 3), (10, 0)):
@@ -162,7 +165,8 @@ def test_marks_are_those_of_the_metric_and_the_filter(page: Browser, documents: 
         page.until(functools.partial(has_marks, page, marks), f"{marks} marks")
         page.run("document.querySelector('#course details').open = true")
         page.until(lambda: page.texts("#course tbody tr"), "the table")
-        assert (", alerts since " in page.text("#course caption")) == (marks > 0)
+        assert ("alert ctr, A (from before)" in drawn(page)) == (marks > 0)
+        assert (", alerts known since " in page.text("#course caption")) == (marks > 0)
 
 
 def test_the_table_is_sorted_and_filtered_by_the_address(page: Browser, site: Site) -> None:

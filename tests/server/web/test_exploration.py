@@ -56,7 +56,7 @@ def test_an_exploration_that_is_refused_is_asked_for_again(
 ) -> None:
     busy = {"error": "an experiment is being explored already"}
     explored(page, documents, 503, busy)
-    wanted = f"Not read yet, it is tried again: {busy['error']}."
+    wanted = f"Not updated, it is tried again: {busy['error']}."
     page.until(lambda: page.text(".explore .answer") == wanted, wanted)
     assert not page.is_shown(".explore table")
     assert page.run("return document.body.className") == ""
