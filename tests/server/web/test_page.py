@@ -316,7 +316,7 @@ def test_an_exploration_is_read_when_it_is_opened(page: Browser, site: Site) -> 
             f"{verdict['outcome'].capitalize()} {verdict['reason']}",
         ]
     text = page.text(".explore")
-    assert "To explore, not to decide by: the values share alpha" in text
+    assert "To explore, not to decide by: values share alpha" in text
     assert f"Click-through rate by surface, with intervals at alpha = {found['alpha']:.3g}" in text
     assert page.lacks() == []
 
