@@ -109,7 +109,8 @@ def costs(folder: Path) -> None:
             found = [of_costs(series, drop, weeks) for series in several]
             said = [status for _, _, every in found for status in every]
             shares = (
-                np.mean([s is status for s in said]) for status in (Status.FINE, Status.DAYS_DIFFER)
+                np.mean([s is status for s in said])
+                for status in (Status.WITHIN, Status.DAYS_DIFFER)
             )
             name = "ours, the same weekday of 4 weeks" if weeks else "ours, 7 days"
             result = iter(found)
@@ -150,7 +151,7 @@ def counts(folder: Path, paths: Sequence[str]) -> None:
             sides = [
                 alarms([s is status for s in said]) for status in (Status.DROPPED, Status.RISEN)
             ]
-            fine = np.mean([s is Status.FINE for s in said]) if said else 0
+            fine = np.mean([s is Status.WITHIN for s in said]) if said else 0
             row.append(
                 f"{sides[0] / months:.1f} / {sides[1] / months:.1f} ({fine:.0%})" if said else "–"
             )

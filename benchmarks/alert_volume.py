@@ -126,7 +126,7 @@ def false_alarms(days: int) -> None:
                 said = [episodes(found, s) * 30 / days for s in (Status.DROPPED, Status.RISEN)]
                 if rule == TrafficRule() and not volume.outages and max(said) > 1:
                     raise AssertionError(f"{case}, {weeks} weeks: {said} alarms a month")
-                known = np.mean([t.status is Status.FINE for t in found])
+                known = np.mean([t.status is Status.WITHIN for t in found])
                 row.append(f"{said[0]:.1f} / {said[1]:.1f} ({known:.0%})")
         rows.append((case, *row))
     head = [f"{what}, {name}" for what in ("7 days", "4 weeks") for name in RULES]

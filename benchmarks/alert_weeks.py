@@ -93,7 +93,7 @@ def weekdays(days: int) -> None:
                 said = Counter(change.status for change in found)
                 shares = (
                     f"{said[status] / len(found):.0%}"
-                    for status in (Status.FINE, Status.TOO_LITTLE, Status.DAYS_DIFFER)
+                    for status in (Status.WITHIN, Status.TOO_LITTLE, Status.DAYS_DIFFER)
                 )
                 fallen = at_looks(world, weeks, rule, fall=2 * drop, step=13)
                 hit = np.mean([change.status is Status.DROPPED for change in fallen])

@@ -181,7 +181,7 @@ def _said(log: Log, drop: float) -> str:
         compare(log.windows[t], [log.windows[t - ago] for ago in past], Rule(drop)).status
         for t in looks
     )
-    shown = (Status.FINE, Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.DROPPED)
+    shown = (Status.WITHIN, Status.TOO_LITTLE, Status.DAYS_DIFFER, Status.DROPPED)
     return " / ".join(f"{found[status] / len(looks):.1%}" for status in shown)
 
 

@@ -27,12 +27,13 @@ from streamer.monitoring.windowed import Windowed
 from streamer.stats.alerting.baseline import Status
 
 _COLORS: Mapping[str, str] = {
-    Status.FINE: GREEN,
+    Status.WITHIN: GREEN,
+    Status.PERHAPS: ORANGE,
     Status.DROPPED: RED,
     Status.RISEN: RED,
     Status.NO_TRAFFIC: RED,
-    Status.TOO_LITTLE: ORANGE,
-    Status.DAYS_DIFFER: ORANGE,
+    Status.TOO_LITTLE: "text",
+    Status.DAYS_DIFFER: "text",
     Status.NO_BASELINE: "text",
 }
 _COLUMNS = {

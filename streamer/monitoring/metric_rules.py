@@ -143,12 +143,13 @@ def _silent(alert: Alert, settings: Settings) -> list[dict[str, Any]]:
         f" {_queried('value', _NUMBER, 'not defined')}, the baseline"
         f" {_queried('baseline', _NUMBER)}."
     )
-    hidden = f"a change of {_percent(2 * alert.drop)} would go unnoticed"
-    little = f"{known} Support: {_queried('support', _COUNT)}, usually {usual}. Even {hidden}."
+    what = "fall" if alert.direction == "higher" else "rise"
+    hidden = f"a {what} of {_percent(alert.drop)} can be neither shown nor ruled out"
+    little = f"{known} Support: {_queried('support', _COUNT)}, usually {usual}: {hidden}."
     differ = (
         f"{known} Past days differ so much that the change is anywhere between"
         f" {_queried('change_lower_ratio', _PERCENT, 'no bound')} and"
-        f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: even {hidden}, and more traffic"
+        f" {_queried('change_upper_ratio', _PERCENT, 'no bound')}: {hidden}, and more traffic"
         " would not help."
     )
     statuses = (

@@ -75,8 +75,9 @@ _gauge(
     "alert_baseline",
     "Baseline that the value is compared with.",
     lambda found: found.change.baseline,
-    formula="the metric at the same time of day on past days (of the same weekday once four weeks "
-    "are known), or in the window before",
+    formula="the metric at the same time of day on past days without the highest and the lowest "
+    "(on weekdays or weekends once a week is known, of the same weekday once four weeks are), or "
+    "in a window before",
 )
 _gauge(
     "alert_same_time_value",
@@ -225,19 +226,19 @@ def _status(name: str, doc: str, read: Callable[[Watched], Change | Traffic | No
 
 _status(
     "alert_status",
-    "Status of a watched segment: fine, dropped, risen, too little data, days differ, no traffic, "
-    "no baseline.",
+    "Status of a watched segment: within the tolerance, perhaps beyond the tolerance, dropped, "
+    "risen, too little data, days differ, no traffic, no baseline.",
     lambda found: found.change,
 )
 _status(
     "alert_traffic_status",
-    "Status of a watched segment's traffic: fine, dropped, risen, too little data, days differ, no "
-    "baseline.",
+    "Status of a watched segment's traffic: within the tolerance, perhaps beyond the tolerance, "
+    "dropped, risen, too little data, days differ, no baseline.",
     lambda found: found.traffic,
 )
 _status(
     "alert_reference_status",
-    "Status of a watched segment's past 7 days against the reference week: fine, dropped, risen, "
-    "too little data, days differ, no baseline.",
+    "Status of a watched segment's past 7 days against the reference week: within the tolerance, "
+    "perhaps beyond the tolerance, dropped, risen, too little data, days differ, no baseline.",
     lambda found: found.reference,
 )

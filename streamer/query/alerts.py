@@ -19,7 +19,7 @@ from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
-from streamer.stats.alerting.baseline import LEAST_DAYS, Change
+from streamer.stats.alerting.baseline import Change
 from streamer.stats.alerting.explain import Explanation
 from streamer.stats.alerting.past import pooled
 from streamer.stats.alerting.reference import against_reference
@@ -136,23 +136,24 @@ class Windows(Verdicts):
         now, then = _by_name(totals_of(self.present)), _by_name(_added(self._compared))
         return self.panes.explained(now, then)
 
+    @cached_property
+    def _of_everything(self) -> Change:
+        return self.change((ALL,) * len(self.panes.shown))
+
     @property
     def compared(self) -> str:
-        """What everything together is compared with: `before`, `days` or `weeks`."""
-        if self.alert.baseline == "before":
-            return "before"
-        own = self.weekdays[0] if self.weekdays else []
-        everything = (ALL,) * len(self.panes.shown)
-        known = sum(self.panes.total_of(window, everything)[1] > 0 for window in own)
-        is_enough = known >= LEAST_DAYS
-        return "weeks" if is_enough else "days"
+        """What everything together is compared with: `before`, `days`, `weekdays`, `weekends` or
+        `weeks`."""
+        return self._of_everything.compared
 
     @property
     def _compared(self) -> list[Mapping[Segment, RawTotals]]:
-        """Totals of the windows that the present one is compared with."""
-        if self.compared == "weeks":
-            return self.weekdays[0]
-        return [totals_of(w) for w in ([self.before] if self.compared == "before" else self.days)]
+        """Totals of the windows that its baseline is of."""
+        if self.compared == "before":
+            return [totals_of(self.before)]
+        is_of_weeks = self.compared == "weeks"
+        windows = self.weekdays[0] if is_of_weeks else [totals_of(day) for day in self.days]
+        return [windows[place] for place in self._of_everything.kept]
 
     def explained_traffic(self) -> list[tuple[str, int, float]]:
         """Segments, their events in the last whole panes, and the mean of them at the same time on

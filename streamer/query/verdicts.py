@@ -18,6 +18,8 @@ from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
 _DAYS, _WEEK = limits.BASELINE_DAYS, 7
+_WEEKEND = (2, 3)
+"""Days from 1970, a Thursday, modulo seven."""
 _PAST_DAYS = 7 * limits.BASELINE_WEEKS
 
 
@@ -50,6 +52,18 @@ class Verdicts:
         """The same time of day on past days, the last one first, as far back as is known."""
         lasts = [self._same_time(self._newest, day) for day in range(1, _DAYS + 1)]
         return [self._windows.window(last) for last in lasts if self._is_known(last)]
+
+    @cached_property
+    def alike(self) -> list[bool]:
+        """Whether each of the past ``days`` is a weekday, or of a weekend (Saturday and Sunday,
+        UTC), as the present one; empty before a week is known."""
+        if len(self.days) < _DAYS:
+            return []
+        present, *past = (
+            self._same_time(self._newest, day) * self.pane_ms // DAY_MS % _WEEK in _WEEKEND
+            for day in range(_DAYS + 1)
+        )
+        return [day == present for day in past]
 
     @cached_property
     def weekdays(self) -> list[list[Mapping[Segment, RawTotals]]]:
@@ -112,7 +126,7 @@ class Verdicts:
             return compare(now, self.before_of(segment), self.rule, self.unit)
         total_of = self._windows.total_of
         past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
-        return compare(now, self.days_of(segment), self.rule, self.unit, past)
+        return compare(now, self.days_of(segment), self.rule, self.unit, past, self.alike)
 
     def traffic(self, segment: Segment) -> Traffic | None:
         """The last complete panes against the usual; None where the alert has no such rule."""

@@ -1,8 +1,10 @@
 """One window against its baseline: the change with its interval, and what is to be said of it.
 
-A rule fires when the whole interval is beyond what is tolerated, not when the point is; where the
-interval could not show even a change twice as large, it says so, and whether more traffic would
-help or past days differ too much.
+A rule fires when the whole interval is beyond what is tolerated, not when the point is. A window
+that is worse than each of seven past days by more than is tolerated and its own noise fires however
+much they differ: its interval ends relative to the worst of them. Where an interval shows neither
+that a change is within the tolerance nor that there is one, it says whether more traffic would help
+or past days differ too much.
 """
 
 from __future__ import annotations
@@ -12,20 +14,26 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
 
+from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
 from streamer.stats.alerting.past import Past, Totals, is_never_silent
-from streamer.stats.random_groups import GroupSums
+from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
+LEAST_EVENTS = 50
+"""Independent events in a usual window below which a rise may be chance, however large: the
+noise of few events is skewed upwards."""
 
 
 class Status(StrEnum):
-    """What is said of a window; ``DROPPED`` and ``RISEN`` are regressions, the latter of metrics
-    where lower is better."""
+    """What is said of a window: its interval is ``WITHIN`` the tolerance; it is worse, but the
+    interval is not all beyond (``PERHAPS``); or all of it is beyond, which is a regression:
+    ``DROPPED``, or ``RISEN`` where lower is better."""
 
-    FINE = "fine"
+    WITHIN = "within the tolerance"
+    PERHAPS = "perhaps beyond the tolerance"
     DROPPED = "dropped"
     RISEN = "risen"
     TOO_LITTLE = "too little data"
@@ -51,9 +59,10 @@ class Change:
     ``value``, ``low``, ``high`` and ``baseline`` are in units of the metric. ``change`` is relative
     (-0.1: a tenth less); ``change_high`` is infinite where nothing bounds it. ``support`` is Σy of
     the window, ``expected_support`` the mean of the compared ones, and ``days`` how many of them
-    had any; ``compared`` says what they are: `days`, `weeks` (the same weekday), `before` or
-    `reference`. ``low`` and ``high`` are about the window alone; the interval of the change also
-    knows that days differ and that the baseline is an estimate.
+    had any; ``compared`` says what they are: `days`, `weekdays` or `weekends` of one week, `weeks`
+    (the same weekday), `before` or `reference`, and ``kept`` which of them the baseline is of.
+    ``low`` and ``high`` are about the window alone; the interval of the change also knows that days
+    differ and that the baseline is an estimate.
     """
 
     value: float | None
@@ -69,6 +78,7 @@ class Change:
     status: Status = Status.NO_BASELINE
     reason: str = ""
     compared: str = "days"
+    kept: tuple[int, ...] = ()
 
 
 def compare(
@@ -77,19 +87,21 @@ def compare(
     rule: Rule,
     unit: float = 1.0,
     weekdays: Sequence[Sequence[Totals]] = (),
+    alike: Sequence[bool] = (),
 ) -> Change:
     """The window ``now`` against the same window of past days, or the one window before it.
 
     Days of which nothing is known are left out of ``then``; days without traffic belong to it.
     ``weekdays`` are the totals of the same window in past weeks, the present weekday first, if four
     weeks are known: it is then compared with those of its weekday that had any traffic, where they
-    are three at least. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0 the metric
-    cannot be, and no interval goes there.
+    are three at least. ``alike``, once a week is known: whether each of ``then`` is a weekday or of
+    a weekend, as the window is. ``unit`` is what one unit of Σx / Σy is worth. If no x is below 0
+    the metric cannot be, and no interval goes there.
 
     >>> day = GroupSums(x=tuple(range(40, 56)), y=(1000,) * 16)
     >>> half = GroupSums(x=tuple(range(20, 36)), y=(1000,) * 16)
     >>> compare(half, [day] * 7, Rule(drop=0.1)).reason
-    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by at least 35.4%, 10.0% is tolerated'
+    '0.0275 is 42.1% below the baseline of 0.0475 (7 days): by at least 35.3%, beyond 10.0%'
     >>> compare(half, day, Rule(drop=0.1)).status.value
     'dropped'
     >>> compare(GroupSums(), [day] * 7, Rule()).reason
@@ -100,7 +112,7 @@ def compare(
     """
     windows = (then,) if isinstance(then, GroupSums) else tuple(then)
     least_days = 1 if isinstance(then, GroupSums) else LEAST_DAYS
-    past, supports = _past(then, windows, weekdays)
+    past, supports = _past(then, windows, weekdays, alike)
     totals = (sum(x for x, _ in weekday) for weekday in weekdays)
     lowest = min(min(*window.x) for window in (now, *windows))
     floor = 0.0 if min(lowest, *totals, 0) >= 0 else -inf
@@ -114,26 +126,58 @@ def compare(
         expected_support=sum(supports) / max(1, len(supports)),
         days=past.days,
         compared=past.compared,
+        kept=past.kept,
     )
-    if (obstacle := _obstacle(now, windows, past, least_days)) is not None:
+    if (obstacle := _obstacle(now, windows, past, least_days) or _few(now, past, rule)) is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
     assert past.value is not None
     noise = Noise.of(now, past, rule.level)
-    return judged(found, float(past.value), noise, rule, (floor, unit))
+    found = judged(found, float(past.value), noise, rule, (floor, unit))
+    if isinstance(then, GroupSums):
+        return found
+    known = [(sum(w.x), w.support) for w in windows]
+    return _beyond_all(
+        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, rule
+    )
+
+
+def _beyond_all(
+    found: Change, known: Sequence[Totals], past: Past, noise: Noise, rule: Rule
+) -> Change:
+    """A regression wherever the window is worse than each of at least seven ``known`` days by more
+    than is tolerated and its own noise."""
+    values = [x / y for x, y in known if y]
+    if len(values) < limits.BASELINE_DAYS or found.status in (Status.DROPPED, Status.RISEN):
+        return found
+    assert past.value is not None
+    assert found.change is not None
+    base = float(past.value)
+    own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
+    low, high = (u * base for u in own.factors((1 + found.change) * base, base))
+    if rule.higher_is_better and high < (1 - rule.drop) * min(values):
+        found = replace(found, change_high=high / min(values) - 1, status=Status.DROPPED)
+    elif not rule.higher_is_better and low > (1 + rule.drop) * max(values):
+        found = replace(found, change_low=low / max(values) - 1, status=Status.RISEN)
+    else:
+        return found
+    return replace(found, reason=_reason(found.status, rule, found))
 
 
 def _past(
     then: Sequence[GroupSums] | GroupSums,
     windows: Sequence[GroupSums],
     weekdays: Sequence[Sequence[Totals]],
+    alike: Sequence[bool],
 ) -> tuple[Past, list[int]]:
     """What a window is compared with, and Σy of each of the compared windows."""
-    past, supports = Past.of(windows), [window.support for window in windows]
+    past, supports = Past.of(windows, alike), [window.support for window in windows]
     if isinstance(then, GroupSums):
         return replace(past, compared="before"), supports
     if weekdays and sum(bool(y) for _, y in weekdays[0]) >= LEAST_DAYS:
         return past.by_weekday(weekdays), [y for _, y in weekdays[0]]
+    if past.compared != "days":
+        supports = [y for y, is_own in zip(supports, alike, strict=True) if is_own]
     return past, supports
 
 
@@ -163,22 +207,40 @@ def _obstacle(
     now: GroupSums, windows: Sequence[GroupSums], past: Past, least_days: int
 ) -> tuple[Status, str] | None:
     """Why there is no interval of the change."""
+    known = sum(bool(window.support) for window in windows)
     if not now.support:
         if len(windows) >= least_days and is_never_silent(windows):
             return (
                 Status.NO_TRAFFIC,
                 "nothing was counted, though {0.expected_support:,.0f} are usual",
             )
-        if past.days >= least_days:
+        if known >= least_days:
             return Status.TOO_LITTLE, "nothing was counted, which is not unusual"
-    if past.days < least_days:
-        return Status.NO_BASELINE, f"{{0.days}} of at least {least_days} past windows have traffic"
+    if known < least_days:
+        return Status.NO_BASELINE, f"{known} of at least {least_days} past windows have traffic"
     assert past.value is not None
     if past.value <= 0:
         return Status.NO_BASELINE, "the baseline of {0.baseline:.4g} is not above 0"
     if past.unit_variance is None or now.occupied < 2:
         return Status.TOO_LITTLE, "all traffic is of one random group of users"
     return None
+
+
+def _few(now: GroupSums, past: Past, rule: Rule) -> tuple[Status, str] | None:
+    """Why nothing is said of a rise: too few independent events are usual among such a support,
+    (R y)² / var(R y) = R² y / v, R being the baseline."""
+    if rule.higher_is_better or not past.unit_variance:
+        return None
+    events = float(past.value or 0) ** 2 * now.support / past.unit_variance
+    if events >= LEAST_EVENTS:
+        return None
+    why = f"only {events:.1f} independent events are usual, and {LEAST_EVENTS} show a rise"
+    return Status.TOO_LITTLE, why
+
+
+def _is_inside(rule: Rule, low: float, high: float) -> bool:
+    """Whether the end of the interval that is worse is within the tolerance."""
+    return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
 
 
 def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
@@ -188,20 +250,32 @@ def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
     return noise.factors((1 + 2 * rule.drop) * baseline, baseline)[0] > 1 + rule.drop
 
 
-def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
+def _is_worse(rule: Rule, found: Change, noise: Noise, baseline: float) -> bool:
+    """Whether there is a change for the worse: the interval excludes none, or the point is beyond
+    the tolerance, and noise small enough for that to mean something."""
+    assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
     if rule.higher_is_better:
-        if found.change_high < -rule.drop:
-            return Status.DROPPED
-        is_within = found.change_low >= -rule.drop
+        excludes_none, is_beyond = found.change_high < 0, found.change < -rule.drop
     else:
-        if found.change_low > rule.drop:
-            return Status.RISEN
-        is_within = found.change_high <= rule.drop
-    if is_within or _would_show(rule, noise, baseline):
-        return Status.FINE
-    would_more_traffic_help = _would_show(rule, noise.of_days_alone, baseline)
+        excludes_none, is_beyond = found.change_low > 0, found.change > rule.drop
+    return excludes_none or (is_beyond and _would_show(rule, noise, baseline))
+
+
+def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
+    assert found.change_low is not None
+    assert found.change_high is not None
+    if rule.higher_is_better and found.change_high < -rule.drop:
+        return Status.DROPPED
+    if not rule.higher_is_better and found.change_low > rule.drop:
+        return Status.RISEN
+    if _is_inside(rule, found.change_low, found.change_high):
+        return Status.WITHIN
+    if _is_worse(rule, found, noise, baseline):
+        return Status.PERHAPS
+    low, high = noise.of_days_alone.factors(baseline, baseline)
+    would_more_traffic_help = _is_inside(rule, low - 1, high - 1)
     if noise.are_unlike and (noise.is_of_days or not would_more_traffic_help):
         return Status.DAYS_DIFFER
     return Status.TOO_LITTLE
@@ -209,6 +283,8 @@ def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
 
 _VERSUS = {
     "days": "{} days",
+    "weekdays": "{} weekdays",
+    "weekends": "{} days of the weekend",
     "weeks": "the same weekday, {} weeks",
     "before": "the window before",
     "reference": "the reference week",
@@ -227,12 +303,14 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     )
     if status in (Status.DROPPED, Status.RISEN):
         least = min(abs(found.change_low), abs(found.change_high))
-        return f"{text}: by at least {least:.1%}, {rule.drop:.1%} is tolerated"
+        return f"{text}: by at least {least:.1%}, beyond {rule.drop:.1%}"
     highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"
     text += f", between {found.change_low:+.1%} and {highest}"
-    if status is Status.FINE:
+    if status is Status.WITHIN:
         return text
+    if status is Status.PERHAPS:
+        return f"{text}: worse, but not proved beyond the tolerated {rule.drop:.1%}"
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE
     why = "there is too little traffic" if is_little else "past days differ too much"
-    return f"{text}: {why} to detect a {what} of {2 * rule.drop:.1%}"
+    return f"{text}: {why} to rule out a {what} of {rule.drop:.1%}"

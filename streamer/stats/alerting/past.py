@@ -1,31 +1,34 @@
 """What a window is compared with: the same window on past days, or the window before.
 
-The baseline is pooled, B = Σ x / Σ y over all days, which is the mean of the days' values R_d
+Past days are of one kind, or of two once a week is known: weekdays and weekends. Once four weeks
+are known, each weekday is a kind. The baseline is of the window's own kind, without its tails
+(trimming.py, by the days' values R_d), and pooled: B = Σ x / Σ y, the mean of the R_d that are left
 weighted by their support y_d. Two things make a new window differ from it:
 
 - who happened to be there. One unit of support has the variance v = mean of var(R_d) y_d (random
   groups, groups.py), so that a window of support y has v / y: taken from the past, it is known even
   of a window without a click;
 - the day. Between days there is the variance τ², by DerSimonian and Laird 1986, "Meta-analysis in
-  clinical trials", with the weights y_d / v:
+  clinical trials", with the weights y_d / v; D days of c kinds, each against the B of its kind:
 
-    τ² = max(0, (Σ y_d (R_d - B)² - (D - 1) v) / (Σ y_d - Σ y_d² / Σ y_d)).
+    τ² = max(0, (Q - (D - c) v) / (Σ y_d - Σ y_d² / Σ y_d)),  Q = Σ y_d (R_d - B)²,
 
-Where four weeks are known, the baseline is that of the same weekday, and τ² is that between weeks:
-both sums are taken within each of the seven weekdays, and added up over them. What sets weekdays
-apart is in neither, and τ² rests on 21 differences instead of 6.
+  where the tails of all √y_d (R_d - B) count as the next ones, as of traffic. What sets kinds apart
+  is not in it, and a day with an incident hardly.
 
 τ² is above 0 by chance, too. Days are unlike where Cochran's Q (1954, "The combination of estimates
-from different experiments"), Σ y_d (R_d - B)² / v, is so large with a probability below 1 % only.
+from different experiments"), Q / v, is so large with a probability below 1 % only; of the degrees
+of freedom each tail takes one for each day.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, log
+from math import inf, log, sqrt
 
+from streamer.stats.alerting.trimming import trimmed
 from streamer.stats.distributions import chi2_upper
 from streamer.stats.random_groups import GROUPS, GroupSums
 
@@ -33,6 +36,9 @@ Totals = tuple[int, int]
 """Σx and Σy of a window."""
 UNLIKE = 0.01
 """Probability of differences by chance below which days are unlike."""
+LEAST_ALIKE = 2
+"""Past windows of the kind of the present one with which it is compared: how much days differ is
+known from both kinds."""
 _SILENCE = 1e-6
 """Probability of a window without anything below which there is no traffic: a rule looks thousands
 of times a month."""
@@ -40,7 +46,8 @@ of times a month."""
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The baseline of ``days`` windows that had any support; ``compared`` names them.
+    """The baseline of ``days`` windows that had any support; ``compared`` names them, and ``kept``
+    are the places of those that it is pooled of.
 
     ``unit_variance`` is v, None if none of them shows how users differ, and ``df`` its degrees of
     freedom: those of one window, for people come back and the days do not count as so many.
@@ -58,30 +65,29 @@ class Past:
     between_df: int
     are_unlike: bool
     compared: str = "days"
+    kept: tuple[int, ...] = ()
 
     @staticmethod
-    def of(windows: Sequence[GroupSums]) -> Past:
-        """The baseline; windows without support have no part in it.
+    def of(windows: Sequence[GroupSums], alike: Sequence[bool] = ()) -> Past:
+        """The baseline; windows without support have no part in it. ``alike``: which windows are of
+        the kind of the present one, where there are two: it is compared with them if there are two
+        at least.
 
         >>> quiet, loud = GroupSums.of([(0, 1, 10), (1, 3, 10)]), GroupSums.of([(2, 9, 30)])
         >>> past = Past.of([quiet, loud, GroupSums()])
         >>> past.days, past.support, past.value, past.unit_variance
         (2, 50, Fraction(13, 50), 0.2)
         """
-        used = [window for window in windows if window.support]
-        if not used:
-            return Past(0, 0, None, None, 0, 0.0, 1.0, 0, False)
-        sums = [(sum(window.x), window.support) for window in used]
-        y = sum(its_y for _, its_y in sums)
-        units, df = [], 0
-        for window, (_, support) in zip(used, sums, strict=True):
-            if (variance := window.variance) is not None:
-                units.append(variance * support)
-                df = max(df, window.occupied - 1)
-        unit = sum(units) / len(units) if units else None
-        between, df_between, unlike = _between([sums], unit or 0.0)
-        uneven = _uneven(sums)
-        return Past(len(used), y, pooled(used), unit, df, between, uneven, df_between, unlike)
+        sums = [(sum(window.x), window.support) for window in windows]
+        unit, df = _unit(windows)
+        own = [pair for pair, is_own in zip(sums, alike, strict=False) if is_own]
+        if sum(bool(y) for _, y in own) < LEAST_ALIKE:
+            return _past([sums], unit, df, "days")
+        others = [pair for pair, is_own in zip(sums, alike, strict=True) if not is_own]
+        compared = "weekdays" if len(own) > len(others) else "weekends"
+        past = _past([own, others], unit, df, compared)
+        places = [i for i, is_own in enumerate(alike) if is_own]
+        return replace(past, kept=tuple(places[i] for i in past.kept))
 
     def by_weekday(self, weekdays: Sequence[Sequence[Totals]]) -> Past:
         """The baseline of the first of the ``weekdays``: the same window of past weeks, of each
@@ -91,15 +97,40 @@ class Past:
         >>> sunday, others = [(10, 200)] * 4, [(20, 200)] * 4
         >>> past = Past.of([even] * 7).by_weekday([sunday, *[others] * 6])
         >>> past.days, past.value, past.between, past.between_df
-        (4, Fraction(1, 20), 0.0, 21)
+        (4, Fraction(1, 20), 0.0, 17)
         """
-        used = [[(x, y) for x, y in weekday if y] for weekday in weekdays]
-        x, y = (sum(part) for part in zip(*used[0], strict=True))
-        between, df, unlike = _between(used, self.unit_variance or 0.0)
-        return Past(
-            len(used[0]), y, Fraction(x, y), self.unit_variance, self.df, between,
-            _uneven(used[0]), df, unlike, "weeks",
-        )  # fmt: skip
+        return _past(weekdays, self.unit_variance, self.df, "weeks")
+
+
+def _past(kinds: Sequence[Sequence[Totals]], unit: float | None, df: int, compared: str) -> Past:
+    """The baseline of the first kind of windows."""
+    places = [i for i, (_, y) in enumerate(kinds[0]) if y]
+    if not places:
+        return Past(0, 0, None, unit, df, 0.0, 1.0, 0, False, compared)
+    used = [[(x, y) for x, y in kind if y] for kind in kinds]
+    kept = _kept(used[0])
+    own = [used[0][i] for i in kept]
+    x, y = (sum(part) for part in zip(*own, strict=True))
+    between, between_df, unlike = _between(used, unit or 0.0)
+    return Past(
+        len(used[0]), y, Fraction(x, y), unit, df, between, _uneven(own), between_df, unlike,
+        compared, tuple(places[i] for i in kept),
+    )  # fmt: skip
+
+
+def _unit(windows: Sequence[GroupSums]) -> tuple[float | None, int]:
+    """v, and its degrees of freedom."""
+    units, df = [], 0
+    for window in windows:
+        if (variance := window.variance) is not None:
+            units.append(variance * window.support)
+            df = max(df, window.occupied - 1)
+    return (sum(units) / len(units) if units else None), df
+
+
+def _kept(windows: Sequence[Totals]) -> tuple[int, ...]:
+    """The places of the windows between the tails."""
+    return trimmed([x / y for x, y in windows]).kept
 
 
 def pooled(windows: Sequence[GroupSums]) -> Fraction | None:
@@ -109,20 +140,23 @@ def pooled(windows: Sequence[GroupSums]) -> Fraction | None:
     return Fraction(sum(sum(window.x) for window in used), total) if used else None
 
 
-def _between(groups: Sequence[Sequence[Totals]], unit: float) -> tuple[float, int, bool]:
-    """τ² within groups of windows, its degrees of freedom (0 where no group has two windows), and
-    whether they are unlike. y_d (R_d - B)² is (x_d y - x y_d)² / (y_d y²)."""
-    spread, weight, df = 0.0, 0.0, 0
-    for group in groups:
-        if len(group) < 2:
+def _between(kinds: Sequence[Sequence[Totals]], unit: float) -> tuple[float, int, bool]:
+    """τ² within kinds of windows, its degrees of freedom (0 where no kind has two windows), and
+    whether they are unlike."""
+    residuals: list[float] = []
+    weight, df = 0.0, 0
+    for kind in kinds:
+        if len(kind) < 2:
             continue
-        x, y = (sum(part) for part in zip(*group, strict=True))
-        spread += sum((its_x * y - x * its_y) ** 2 / (its_y * y * y) for its_x, its_y in group)
-        weight += y * (1 - _uneven(group))
-        df += len(group) - 1
+        x, y = (sum(part) for part in zip(*(kind[i] for i in _kept(kind)), strict=True))
+        residuals += [(its_x * y - x * its_y) / (sqrt(its_y) * y) for its_x, its_y in kind]
+        weight += sum(its_y for _, its_y in kind) * (1 - _uneven(kind))
+        df += len(kind) - 1
     if not df:
         return 0.0, 0, False
-    return max(0.0, (spread - df * unit) / weight), df, are_unlike(spread, unit, df)
+    found = trimmed(residuals)
+    between, left = max(0.0, (found.squares - df * unit) / weight), max(1, df - found.changed)
+    return between, left, are_unlike(found.squares * left / df, unit, left)
 
 
 def are_unlike(spread: float, unit: float, df: int) -> bool:

@@ -37,7 +37,7 @@ def against_reference(
     >>> against_reference([less] * 7, [day] * 7, Rule(drop=0.1)).status.value
     'dropped'
     >>> against_reference([day] * 7, [day] * 7, Rule(drop=0.1)).status.value
-    'fine'
+    'within the tolerance'
     """
     present, past = (reduce(add, week, GroupSums()) for week in (now, then))
     pairs = [(a, b) for a, b in zip(now, then, strict=True) if a.support and b.support]

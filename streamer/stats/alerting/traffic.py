@@ -3,10 +3,8 @@
 Events come in bursts and every day is another: the noise of a count is not Poisson, and it is
 learned from past windows only. On the scale of logarithms (0 counts as one half), past windows of
 one weekday differ from their mean by e; without four weeks, all past days are taken for one
-weekday. The tails of each are trimmed, so that a day with an incident changes little (Tukey and
-McLaughlin 1963): of n values the k = n / 14, one at least from four values on, at each end count as
-the next ones for the standard deviation, which is divided by 1 - 2 k / n, and are left out of the
-mean. The present window is usual where its logarithm is within
+weekday. The tails of each are left out of the mean, and count as the next values for the standard
+deviation s (trimming.py). The present window is usual where its logarithm is within
 
     t · s · sqrt(1 + 1 / h)
 
@@ -24,6 +22,7 @@ from math import exp, log, sqrt
 from streamer.formatting import counted
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.baseline import LEAST_DAYS, Status
+from streamer.stats.alerting.trimming import trimmed
 from streamer.stats.random_groups import critical
 
 LEAST_ARRIVALS = 10
@@ -64,11 +63,11 @@ def judge_traffic(
 
     >>> week = [9000, 10000, 11000, 10500, 9500, 10200, 0]
     >>> judge_traffic(1000, [week], 500, TrafficRule()).reason
-    '1,000 events are 89.8% below the usual 9,825 (7 days): by at least 85.0%, 50.0% is tolerated'
+    '1,000 events are 89.8% below the usual 9,825 (7 days): by at least 85.0%, beyond 50.0%'
     >>> judge_traffic(200_000, [week], 500, TrafficRule()).status.value
     'risen'
     >>> judge_traffic(8000, [week], 500, TrafficRule()).status.value
-    'fine'
+    'within the tolerance'
     """
     own = weekdays[0] if weekdays else ()
     compared = "weeks" if len(weekdays) > 1 else "days"
@@ -77,7 +76,8 @@ def judge_traffic(
         return replace(found, reason=f"{len(own)} of at least {LEAST_DAYS} past windows are known")
     if not any(own):
         return replace(found, reason="nothing was counted in the past windows")
-    center, kept, _, _ = _trimmed([_log(n) for n in own])
+    inner = trimmed([_log(n) for n in own])
+    center, kept = inner.mean, len(inner.kept)
     found = replace(found, usual=exp(center))
     if arrivals < LEAST_ARRIVALS:
         why = f"only {arrivals:.1f} independent users in a usual window"
@@ -108,19 +108,6 @@ def _grown(logarithm: float) -> float:
     return exp(min(logarithm, 700.0)) - 1
 
 
-def _trimmed(logs: Sequence[float]) -> tuple[float, int, float, int]:
-    """The trimmed mean, how many values it is of, and the sum of squares of the winsorized values
-    about their mean, divided by (1 - 2 k / n)²; how many values were changed."""
-    ranked, n = sorted(logs), len(logs)
-    k = max(1, n // 14) if n >= 4 else 0
-    inner = ranked[k : n - k]
-    mean = sum(inner) / len(inner)
-    every = [inner[0]] * k + inner + [inner[-1]] * k
-    middle = sum(every) / n
-    squares = sum((value - middle) ** 2 for value in every)
-    return mean, len(inner), squares / (1 - 2 * k / n) ** 2, 2 * k
-
-
 def _spread(weekdays: Sequence[Sequence[int]]) -> tuple[float, int]:
     """The variance of logarithms within weekdays, and its degrees of freedom."""
     residuals: list[float] = []
@@ -129,21 +116,28 @@ def _spread(weekdays: Sequence[Sequence[int]]) -> tuple[float, int]:
         middle = logs[1:-1] if len(weekdays) > 1 else logs
         mean = sum(middle) / len(middle)
         residuals += [value - mean for value in logs]
-    _, _, squares, changed = _trimmed(residuals)
-    df = len(residuals) - len(weekdays) - changed
-    return squares / (len(residuals) - len(weekdays)), max(1, df)
+    found = trimmed(residuals)
+    df = len(residuals) - len(weekdays) - found.changed
+    return found.squares / (len(residuals) - len(weekdays)), max(1, df)
 
 
 def _status(found: Traffic, rule: TrafficRule, reach: float) -> Status:
+    assert found.change is not None
     assert found.change_low is not None
     assert found.change_high is not None
     if rule.drop and found.change_high < -rule.drop:
         return Status.DROPPED
     if rule.rise and found.change_low > rule.rise:
         return Status.RISEN
-    shows_drop = not rule.drop or found.change_low >= -rule.drop or reach < -log(1 - rule.drop)
-    shows_rise = not rule.rise or found.change_high <= rule.rise or reach < log(1 + rule.rise)
-    return Status.FINE if shows_drop and shows_rise else Status.DAYS_DIFFER
+    may_drop = rule.drop and found.change_low < -rule.drop
+    may_rise = rule.rise and found.change_high > rule.rise
+    if not may_drop and not may_rise:
+        return Status.WITHIN
+    is_down = found.change_high < 0 or (found.change < -rule.drop and reach < -log(1 - rule.drop))
+    is_up = found.change_low > 0 or (found.change > rule.rise and reach < log(1 + rule.rise))
+    if (may_drop and is_down) or (may_rise and is_up):
+        return Status.PERHAPS
+    return Status.DAYS_DIFFER
 
 
 def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
@@ -159,10 +153,13 @@ def _reason(status: Status, found: Traffic, rule: TrafficRule) -> str:
         f"{abs(found.change):.1%} {side} the usual {found.usual:,.0f} ({past})"
     )
     if status is Status.DROPPED:
-        return f"{text}: by at least {-found.change_high:.1%}, {rule.drop:.1%} is tolerated"
+        return f"{text}: by at least {-found.change_high:.1%}, beyond {rule.drop:.1%}"
     if status is Status.RISEN:
-        return f"{text}: by at least {found.change_low:.1%}, {rule.rise:.1%} is tolerated"
+        return f"{text}: by at least {found.change_low:.1%}, beyond {rule.rise:.1%}"
     text += f", between {found.change_low:+.1%} and {found.change_high:+.1%}"
-    if status is Status.FINE:
+    if status is Status.WITHIN:
         return text
-    return f"{text}: past days differ too much to detect twice the tolerated change"
+    if status is Status.PERHAPS:
+        tolerated = rule.drop if found.change < 0 else rule.rise
+        return f"{text}: not proved beyond the tolerated {tolerated:.1%}"
+    return f"{text}: past days differ too much to tell whether it is within the tolerance"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats.mstats import winsorize
 from statsmodels.stats.meta_analysis import combine_effects
 
 from streamer.settings.alerts import LEVEL
@@ -44,15 +45,15 @@ def times(one: GroupSums, x: int = 1, y: int = 1) -> GroupSums:
 @pytest.mark.parametrize(
     ("ctr", "users", "status"),
     [
-        (0.05, 20_000, Status.FINE),
-        (0.045, 20_000, Status.FINE),
+        (0.05, 20_000, Status.WITHIN),
+        (0.0455, 20_000, Status.PERHAPS),
         (0.035, 20_000, Status.DROPPED),
         (0.0, 20_000, Status.DROPPED),
-        (0.08, 20_000, Status.FINE),
+        (0.08, 20_000, Status.WITHIN),
         (0.05, 200, Status.TOO_LITTLE),
         (0.0, 200, Status.DROPPED),
         (0.0, 5, Status.TOO_LITTLE),
-        (0.2, 500, Status.FINE),
+        (0.2, 500, Status.WITHIN),
     ],
 )
 def test_what_is_said_of_a_window(ctr: float, users: int, status: Status) -> None:
@@ -74,10 +75,87 @@ def test_lower_can_be_better() -> None:
     dice = np.random.default_rng(1)
     past, rule = days(dice, 20_000), replace(RULE, higher_is_better=False)
     assert compare(window(dice, 0.07, 20_000), past, rule).status == Status.RISEN
-    assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.FINE
-    little = compare(window(dice, 0.05, 100), past, rule)
+    assert compare(window(dice, 0.03, 20_000), past, rule).status == Status.WITHIN
+    little = compare(window(dice, 0.05, 1000), past, rule)
     assert little.status == Status.TOO_LITTLE
-    assert little.reason.endswith("there is too little traffic to detect a rise of 20.0%")
+    assert little.reason.endswith("there is too little traffic to rule out a rise of 10.0%")
+
+
+def test_rises_of_few_events_are_not_judged() -> None:
+    """Twenty times as many clicks as usual, of whom somebody may have made most."""
+    dice, rule = np.random.default_rng(1), replace(RULE, higher_is_better=False)
+    past = days(dice, 60)
+    found = compare(times(past[0], x=20), past, rule)
+    assert (found.status, found.change) == (Status.TOO_LITTLE, None)
+    assert found.reason.endswith("independent events are usual, and 50 show a rise")
+    assert compare(times(past[0], x=20), days(dice, 6000), rule).status == Status.TOO_LITTLE
+    many = days(dice, 6000)
+    assert compare(times(many[0], x=2), many, rule).status == Status.RISEN
+
+
+def test_a_past_incident_hides_no_fall() -> None:
+    """Yesterday all clicks were lost at this time, and today again; or half of them."""
+    dice = np.random.default_rng(3)
+    past = days(dice, 2000)
+    for yesterday in (0.0, 0.01, 0.03):
+        hurt = [window(dice, yesterday, 2000), *past[1:]]
+        for ctr in (0.0, 0.02):
+            found = compare(window(dice, ctr, 2000), hurt, RULE)
+            assert found.status == Status.DROPPED, (yesterday, ctr, found)
+            assert 0 not in found.kept
+        assert compare(window(dice, 0.05, 2000), hurt, RULE).status != Status.DROPPED
+    hurt = [window(dice, 0.3, 2000), *past[1:]]
+    rises = replace(RULE, higher_is_better=False)
+    assert compare(window(dice, 0.1, 2000), hurt, rises).status == Status.RISEN
+
+
+def test_below_every_past_day_fires_however_much_they_differ() -> None:
+    dice = np.random.default_rng(4)
+    past = [window(dice, ctr, 5000) for ctr in (0.02, 0.03, 0.05, 0.09, 0.14, 0.03, 0.08)]
+    found = compare(window(dice, 0.01, 5000), past, RULE)
+    assert found.status == Status.DROPPED, found
+    assert found.change_high is not None
+    lowest = min(float(day.value or 0) for day in past)
+    assert found.change_high < -0.1
+    assert (1 + found.change_high) * lowest > (found.value or 0)
+    assert compare(window(dice, 0.018, 5000), past, RULE).status == Status.DAYS_DIFFER
+    assert compare(window(dice, 0.01, 5000), past[:6], RULE).status == Status.DAYS_DIFFER
+    rises = replace(RULE, higher_is_better=False)
+    assert compare(window(dice, 0.3, 5000), past, rises).status == Status.RISEN
+    assert compare(window(dice, 0.16, 5000), past, rises).status == Status.DAYS_DIFFER
+
+
+def test_a_fall_of_which_only_the_size_is_unsure_is_perhaps_beyond() -> None:
+    """29 % below the baseline, 20 % tolerated, and the whole interval below none."""
+    dice, rule = np.random.default_rng(5), Rule(drop=0.2)
+    past = days(dice, 3000)
+    found = compare(window(dice, 0.038, 1500), past, rule)
+    assert found.change_low is not None
+    assert found.change_high is not None
+    assert found.change_low < -0.2 < found.change_high < 0
+    assert found.status == Status.PERHAPS
+    assert found.reason.endswith(": worse, but not proved beyond the tolerated 20.0%")
+    up = compare(window(dice, 0.068, 1500), past, replace(rule, higher_is_better=False))
+    assert up.status == Status.PERHAPS, up
+
+
+@given(WINDOW, st.lists(WINDOW, min_size=3, max_size=8), st.floats(0.01, 0.9), st.booleans())
+@settings(max_examples=60)
+def test_every_status_is_what_the_interval_says(
+    now: GroupSums, past: list[GroupSums], drop: float, is_higher: bool
+) -> None:
+    found = compare(now, past, Rule(drop, higher_is_better=is_higher))
+    if found.change_low is None or found.change_high is None:
+        return
+    worst, best = (
+        (found.change_low, found.change_high)
+        if is_higher
+        else (-found.change_high, -found.change_low)
+    )
+    assert (found.status in (Status.DROPPED, Status.RISEN)) == (best < -drop)
+    assert (found.status == Status.WITHIN) == (worst >= -drop)
+    if worst < -drop <= best < 0:
+        assert found.status == Status.PERHAPS
 
 
 def test_reasons_say_what_was_seen() -> None:
@@ -87,7 +165,7 @@ def test_reasons_say_what_was_seen() -> None:
     )
     assert compare(times(even, y=2), even, RULE).reason == (
         "0.02488 is 50.0% below the baseline of 0.04975 (the window before): by at least 47.7%, "
-        "10.0% is tolerated"
+        "beyond 10.0%"
     )
 
 
@@ -96,10 +174,10 @@ def test_it_is_said_whether_traffic_or_the_days_are_to_blame() -> None:
     past = [window(dice, ctr, 20_000) for ctr in (0.03, 0.07, 0.04, 0.06, 0.05)]
     unlike = compare(window(dice, 0.05, 20_000), past, RULE)
     assert unlike.status == Status.DAYS_DIFFER
-    assert unlike.reason.endswith("past days differ too much to detect a fall of 20.0%")
+    assert unlike.reason.endswith("past days differ too much to rule out a fall of 10.0%")
     few = compare(window(dice, 0.05, 200), days(dice, 20_000), RULE)
     assert few.status == Status.TOO_LITTLE
-    assert few.reason.endswith("there is too little traffic to detect a fall of 20.0%")
+    assert few.reason.endswith("there is too little traffic to rule out a fall of 10.0%")
 
 
 def test_little_traffic_is_not_blamed_on_days() -> None:
@@ -190,7 +268,7 @@ def test_units_change_values_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_between_days_it_is_dersimonian_and_laird_s(seed: int) -> None:
+def test_between_days_it_is_dersimonian_and_laird_s_without_tails(seed: int) -> None:
     dice = np.random.default_rng(seed)
     past = [
         window(dice, 0.05 * np.exp(0.1 * dice.standard_normal()), int(n))
@@ -200,9 +278,31 @@ def test_between_days_it_is_dersimonian_and_laird_s(seed: int) -> None:
     assert found.unit_variance is not None
     support = np.array([day.support for day in past])
     values = np.array([float(day.value or 0) for day in past])
+    unit, kept = found.unit_variance, np.argsort(values)[1:-1]
+    fixed = float((support[kept] * values[kept]).sum() / support[kept].sum())
+    assert set(found.kept) == set(kept.tolist())
+    assert float(found.value or 0) == pytest.approx(fixed, rel=1e-12)
+    residuals = np.sqrt(support) * (values - fixed)
+    tails = np.asarray(winsorize(residuals, (0.12, 0.12)))
+    spread = ((tails - tails.mean()) ** 2).sum() / (1 - 2 / 9) ** 2
+    between = (spread - 8 * unit) / (support.sum() - (support**2).sum() / support.sum())
+    assert found.between == pytest.approx(max(0.0, between), rel=1e-9, abs=1e-12)
+    assert found.between_df == 6
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_three_days_it_is_dersimonian_and_laird_s(seed: int) -> None:
+    """So few are not trimmed."""
+    dice = np.random.default_rng(seed)
+    past = [window(dice, ctr, 3000) for ctr in (0.04, 0.05, 0.06)]
+    found = Past.of(past)
+    assert found.unit_variance is not None
+    support = np.array([day.support for day in past])
+    values = np.array([float(day.value or 0) for day in past])
     theirs = combine_effects(values, found.unit_variance / support, method_re="dl")
-    assert float(found.value or 0) == pytest.approx(theirs.mean_effect_fe, rel=1e-12)
-    assert found.between == pytest.approx(max(0.0, theirs.tau2), rel=1e-9, abs=1e-12)
+    z = np.sqrt(support) * (values - theirs.mean_effect_fe)
+    about = z.sum() ** 2 / 3 / (support.sum() - (support**2).sum() / support.sum())
+    assert found.between + about == pytest.approx(max(0.0, theirs.tau2), rel=1e-9)
 
 
 NOISES = st.builds(
