@@ -150,7 +150,7 @@ class Windows(Verdicts):
     def _compared(self) -> list[Mapping[Segment, RawTotals]]:
         """Totals of the windows that its baseline is of."""
         if self.compared == "before":
-            return [totals_of(self.before)]
+            return [totals_of(self.base_window((ALL,) * len(self.panes.shown)))]
         is_of_weeks = self.compared == "weeks"
         windows = self.weekdays[0] if is_of_weeks else [totals_of(day) for day in self.days]
         return [windows[place] for place in self._of_everything.kept]

@@ -12,7 +12,7 @@ from streamer.query.numbering import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
-from streamer.stats.alerting.baseline import Change, Rule, compare
+from streamer.stats.alerting.baseline import Change, Rule, Status, compare
 from streamer.stats.alerting.past import arrivals
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
@@ -34,6 +34,7 @@ class Verdicts:
         self._newest = self.mature_ms // self.pane_ms
         self.rule = Rule(alert.drop, alert.level, alert.direction == "higher")
         self._traffic = TrafficRule(alert.traffic_drop, alert.traffic_rise, alert.level)
+        self._window_at: dict[int, Sums] = {}
         self._days_of: dict[Segment, list[GroupSums]] = {}
 
     @cached_property
@@ -109,6 +110,40 @@ class Verdicts:
         """Whether the present window was counted from its first pane on."""
         return self._is_known(self._newest)
 
+    def _window(self, last: int) -> Sums:
+        if last not in self._window_at:
+            self._window_at[last] = self._windows.window(last)
+        return self._window_at[last]
+
+    def _is_beyond(self, segment: Segment, last: int, base: int) -> bool:
+        """Whether a window is beyond the tolerance against an earlier one."""
+        if not self._is_known(base):
+            return False
+        grouped = self._windows.grouped
+        now, then = (grouped(self._window(pane), segment) for pane in (last, base))
+        if now.value is None or not then.value:
+            return False
+        moved = float(now.value / then.value) - 1
+        if (-moved if self.rule.higher_is_better else moved) <= self.rule.drop:
+            return False  # no interval is beyond where the point is not
+        return compare(now, then, self.rule, self.unit).status in (Status.DROPPED, Status.RISEN)
+
+    def base_of(self, segment: Segment) -> int:
+        """The last pane of the window that the present one is compared with by `before`: the window
+        before, or, while all looks since then have been beyond the tolerance, the one that the
+        first of them was compared with."""
+        length = limits.PANES_OF_ALERTS
+        base: int | None = None
+        for last in range(self._newest - length * limits.BEFORE_WINDOWS, self._newest):
+            tried = last - length if base is None else base
+            base = tried if self._is_beyond(segment, last, tried) else None
+        return self._newest - length if base is None else base
+
+    def base_window(self, segment: Segment) -> Sums:
+        """That window; nothing where it is not known."""
+        base = self.base_of(segment)
+        return self._window(base) if self._is_known(base) else {}
+
     def before_of(self, segment: Segment) -> GroupSums:
         """One segment in the window before, by group of users."""
         return self._windows.grouped(self.before, segment)
@@ -123,7 +158,8 @@ class Verdicts:
         """The metric against its baseline."""
         now = self._windows.grouped(self.present, segment)
         if self.alert.baseline == "before":
-            return compare(now, self.before_of(segment), self.rule, self.unit)
+            base = self._windows.grouped(self.base_window(segment), segment)
+            return compare(now, base, self.rule, self.unit)
         total_of = self._windows.total_of
         past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
         return compare(now, self.days_of(segment), self.rule, self.unit, past, self.alike)

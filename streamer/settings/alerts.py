@@ -8,7 +8,9 @@ from functools import cached_property
 
 import msgspec
 
+from streamer.settings import limits
 from streamer.settings.durations import duration_ms
+from streamer.settings.experiments import DAY_MS
 from streamer.settings.section import Section
 
 LEVEL = 0.99
@@ -35,7 +37,8 @@ class Alert(Section, frozen=True):
     """`higher` or `lower`: which is better."""
     baseline: str = "days"
     """Compared with: the same time of day on the past `days` (on the same weekday of past weeks,
-    once four are known), or the window `before`."""
+    once four are known), or the window `before`: while a
+    change is beyond, the one before it began, for six windows at most."""
     reference: str = "first"
     """A fixed week that the past 7 days are compared with, too, so that slow drift shows: the
     `first` whole one that was counted, the one from a date (`2026-11-02`, UTC), or `none`."""
@@ -62,6 +65,12 @@ class Alert(Section, frozen=True):
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", self.reference):
             raise ValueError(f"{self.reference!r} is not a date")
         return (date.fromisoformat(self.reference) - date(1970, 1, 1)).days
+
+    @cached_property
+    def lasts_ms(self) -> int:
+        """How long a lasting change differs from the baseline: then it is the baseline."""
+        windows = limits.BEFORE_WINDOWS * self.window_ms
+        return windows if self.baseline == "before" else limits.BASELINE_DAYS * DAY_MS
 
     @cached_property
     def for_ms(self) -> int:

@@ -23,6 +23,17 @@ def duration_ms(text: str, where: str) -> int:
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
+def short(ms: int) -> str:
+    """A length in its largest whole unit.
+
+    >>> short(3_600_000), short(5_400_000), short(604_800_000)
+    ('1h', '90m', '7d')
+    """
+    return next(
+        f"{ms // size}{unit}" for unit, size in reversed(_UNITS_MS.items()) if ms % size == 0
+    )
+
+
 def in_ms(key: str, section: str) -> cached_property[int]:
     """A property of a section: the milliseconds of one of its durations."""
     return cached_property(lambda its: duration_ms(getattr(its, key), f"{section}.{key}"))

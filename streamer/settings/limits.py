@@ -96,6 +96,9 @@ MAX_ALERTS = 32
 MIN_ALERT_WINDOW_MS, MAX_ALERT_WINDOW_MS = 600_000, 86_400_000
 PANES_OF_ALERTS = 6
 """Panes of an alert's window: it moves on by a sixth of itself."""
+BEFORE_WINDOWS = 6
+"""Windows for which a fall is compared with the window before it began, with `baseline = "before"`:
+so long an alert can last."""
 BASELINE_DAYS = 7
 """Past days whose same time of day is a baseline."""
 BASELINE_WEEKS = 4

@@ -15,7 +15,7 @@ from streamer.settings.cluster_rules import validate_clusters
 from streamer.settings.composite_rules import validate_composites
 from streamer.settings.conventions import CONVENTIONS
 from streamer.settings.custom_rules import validate_custom
-from streamer.settings.durations import pane_length_ms
+from streamer.settings.durations import pane_length_ms, short
 from streamer.settings.experiment_rules import validate_direction, validate_experiments
 from streamer.settings.fields import validate_fields
 from streamer.settings.labels import VALUE_RULE, is_value
@@ -211,6 +211,11 @@ def _validate_alerts(s: Settings) -> None:
         )
         _require(0.5 < a.level < 1, f"level = {a.level}: above 0.5 and below 1; {at}")
         _require(a.for_ms > 0, f"for = {a.for_!r}: above 0; {at}")
+        _require(
+            a.for_ms < a.lasts_ms,
+            f"for = {a.for_!r}: can never fire: with baseline = {a.baseline!r} a change is the "
+            f"baseline after {short(a.lasts_ms)}: write a shorter `for`; {at}",
+        )
 
 
 def _validate_reference(alert: Alert, at: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from math import floor, isfinite
 from statistics import median
@@ -79,9 +79,11 @@ def read_alert(
         days = [group_sums(windows[shift], values, mix) for shift in shifts]
         before = group_sums(windows[PANES], values, mix)
         if alert.baseline == "before":
-            change = compare(now, before, rule, unit)
+            base = group_sums(window(sums, base_of(alert, sums, newest, values, mix)), values, mix)
+            change = compare(now, base, rule, unit)
         else:
-            change = compare(now, days, rule, unit, weekdays(sums, newest, per_day, values, mix))
+            past = weekdays(sums, newest, per_day, values, mix)
+            change = compare(now, days, rule, unit, past, kinds(newest, per_day))
         named = dict.fromkeys(settings.dimension_names, "all")
         if values is not None:
             by = [name for name in settings.dimension_names if name in alert.segments]
@@ -98,6 +100,27 @@ def read_alert(
         if alert.reference != "none":
             week = past_week(alert, sums, mature_ms, per_day, values, mix)
             put_reference(out, labels, against_reference(*week, rule, unit) if week else None)
+
+
+def kinds(newest: int, per_day: int) -> list[bool]:
+    """Whether each of the past days is of a weekend, or not, as the present one."""
+    dates = [date(1970, 1, 1) + timedelta(newest // per_day - day) for day in range(DAYS + 1)]
+    weekends = [each.isoweekday() > 5 for each in dates]
+    return [each is weekends[0] for each in weekends[1:]]
+
+
+def base_of(
+    alert: Alert, sums: dict[Key, int], newest: int, values: Values | None, mix: Mix | None
+) -> int:
+    """The last pane of the window that `before` compares with: looks are made from six windows ago
+    on, and the base stays while each is beyond."""
+    rule = Rule(alert.drop, alert.level, alert.direction == "higher")
+    base = newest - 7 * PANES
+    for last in range(newest - 6 * PANES, newest):
+        now, then = (group_sums(window(sums, pane), values, mix) for pane in (last, base))
+        is_beyond = compare(now, then, rule).status in ("dropped", "risen")
+        base = base if is_beyond else last + 1 - PANES
+    return base
 
 
 def first_day(sums: dict[Key, int], per_day: int) -> int | None:

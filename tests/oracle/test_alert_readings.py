@@ -111,7 +111,7 @@ def test_readings_equal_the_oracles_as_weeks_go_by(days: int) -> None:
 
 
 def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
-    for days, compared in ((28, "days"), (31, "weeks")):
+    for days, compared in ((28, "weekdays"), (31, "weeks")):
         engines = run_engines(SETTINGS, 2, to_log(records(3, days)), 500)
         views = [view_of(p) for p in engines.partitions]
         at_ms = max(view.header.stream_ms for view in views)

@@ -30,6 +30,12 @@ def test_a_reference_is_the_first_week_a_date_or_none() -> None:
         ({"traffic_drop": 1.0}, "traffic_drop = 1.0: must be 0 (no such alert) to below 1"),
         ({"traffic_rise": -1.0}, "traffic_rise = -1.0: must be 0 (no such alert) or above"),
         ({"traffic_rise": float("inf")}, "traffic_rise = inf"),
+        (
+            {"baseline": "before", "window": "10m", "for": "1h"},
+            "for = '1h': can never fire: with baseline = 'before' a change is the baseline "
+            "after 1h: write a shorter `for`",
+        ),
+        ({"for": "7d"}, "a change is the baseline after 7d"),
     ],
 )
 def test_what_cannot_hold_is_refused(more: dict[str, Any], message: str) -> None:

@@ -77,6 +77,8 @@ function valueOf(row, value) {
 
 const THEN = {
   days: "at the same time on past days",
+  weekdays: "at the same time on weekdays of the past week",
+  weekends: "at the same time on the past weekend",
   weeks: "at the same time on this weekday in past weeks",
   before: "in the window before",
 };

@@ -7,14 +7,19 @@ import * as format from "./format.js";
 import { ROLLUP } from "./segments.js";
 
 const MAX_ROWS = 200;
-const KINDS = { fine: "good", dropped: "bad", risen: "bad", "no traffic": "warn" };
+const KINDS = {
+  "within the tolerance": "good", "perhaps beyond the tolerance": "warn",
+  dropped: "bad", risen: "bad", "no traffic": "bad",
+};
+const NAMES = { dropped: "Dropped beyond the tolerance", risen: "Risen beyond the tolerance" };
 const URGENT = [
-  "dropped", "risen", "no traffic", "too little data", "days differ", "no baseline", "fine",
+  "dropped", "risen", "no traffic", "perhaps beyond the tolerance", "too little data",
+  "days differ", "no baseline", "within the tolerance",
 ];
 
 const COLUMNS = [
   { title: "Alert", isText: true, texts: (w) => [titleOf(w), aboutOf(w)] },
-  { title: "Status", isText: true, texts: (w) => [format.capital(w.status), w.reason], kind: kindOf },
+  { title: "Status", isText: true, texts: (w) => [wordsOf(w), w.reason], kind: kindOf },
   { title: "Value", texts: (w) => [shown(w, w.value), range(w.low, w.high, format.writer(w.form))] },
   { title: "Baseline", texts: (w) => [shown(w, w.baseline)] },
   { title: "Change", texts: (w) => [changeOf(w), range(w.change_low, w.change_high, format.lift)] },
@@ -103,6 +108,11 @@ function urgency({ status, traffic, reference }) {
   return Math.min(...[status, ...others].map((each) => URGENT.indexOf(each)));
 }
 
+/** A status as people read it. */
+function wordsOf({ status }) {
+  return NAMES[status] ?? format.capital(status);
+}
+
 function kindOf({ status }) {
   return KINDS[status] ?? "open";
 }
@@ -112,7 +122,7 @@ function verdict(said) {
   if (!said) {
     return ["–", "switched off"];
   }
-  return [format.capital(said.status), said.reason];
+  return [wordsOf(said), said.reason];
 }
 
 function shown({ form }, value) {

@@ -17,14 +17,14 @@ from math import inf, isfinite
 from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
-from streamer.stats.alerting.past import Past, Totals, is_never_silent
+from streamer.stats.alerting.past import Past, Totals, is_never_silent, pooled
 from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
-LEAST_EVENTS = 50
-"""Independent events in a usual window below which a rise may be chance, however large: the
-noise of few events is skewed upwards."""
+LEAST_EVENTS = {True: 20, False: 50}
+"""Independent events in a usual window below which nothing is said of a fall (where higher is
+better), or of a rise: the noise of few events is skewed upwards."""
 
 
 class Status(StrEnum):
@@ -128,7 +128,9 @@ def compare(
         compared=past.compared,
         kept=past.kept,
     )
-    if (obstacle := _obstacle(now, windows, past, least_days) or _few(now, past, rule)) is not None:
+    if (
+        obstacle := _obstacle(now, windows, past, least_days) or _few(now, windows, past, rule)
+    ) is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
     assert past.value is not None
@@ -226,15 +228,22 @@ def _obstacle(
     return None
 
 
-def _few(now: GroupSums, past: Past, rule: Rule) -> tuple[Status, str] | None:
-    """Why nothing is said of a rise: too few independent events are usual among such a support,
-    (R y)² / var(R y) = R² y / v, R being the baseline."""
-    if rule.higher_is_better or not past.unit_variance:
+def _few(
+    now: GroupSums, windows: Sequence[GroupSums], past: Past, rule: Rule
+) -> tuple[Status, str] | None:
+    """Why nothing is said of a change: too few independent events are usual among such a support,
+    (R y)² / var(R y) = R² y / v, R being the baseline, or that of all ``windows`` if it is lower:
+    two days may have many by chance."""
+    if not past.unit_variance:
         return None
-    events = float(past.value or 0) ** 2 * now.support / past.unit_variance
-    if events >= LEAST_EVENTS:
+    least = LEAST_EVENTS[rule.higher_is_better]
+    events = (
+        float(min(past.value or 0, pooled(windows) or 0)) ** 2 * now.support / past.unit_variance
+    )
+    if events >= least:
         return None
-    why = f"only {events:.1f} independent events are usual, and {LEAST_EVENTS} show a rise"
+    what = "fall" if rule.higher_is_better else "rise"
+    why = f"only {events:.1f} independent events are usual, too few to show a {what}: {least} do"
     return Status.TOO_LITTLE, why
 
 

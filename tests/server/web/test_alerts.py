@@ -209,22 +209,23 @@ def test_without_alerts_there_is_an_example(page: Browser, served: Documents) ->
 def test_what_needs_somebody_stands_first_and_colours_have_text(
     page: Browser, served: Documents
 ) -> None:
-    states = ["fine", "no baseline", "days differ", "too little data", "no traffic", "risen",
-              "dropped"]  # fmt: skip
+    states = ["within the tolerance", "no baseline", "days differ", "too little data",
+              "perhaps beyond the tolerance", "no traffic", "risen", "dropped"]  # fmt: skip
     shown(page, served, [entry(status, f"v{i}") for i, status in enumerate(states)])
     assert page.texts("#alerts-open summary") == [
-        "ctr: 1 of 7 segments has too little data, 1 has days that differ too much, "
+        "ctr: 1 of 8 segments has too little data, 1 has days that differ too much, "
         "1 has no baseline yet"
     ]
     folded = "return document.querySelector('#alerts-open table').checkVisibility()"
     assert not page.run(folded)
     assert [row[1].split("\n")[0] for row in rows(page, "#alerts")] == [
-        *("Dropped", "Risen", "No traffic", "Fine"),
+        *("Dropped beyond the tolerance", "Risen beyond the tolerance", "No traffic"),
+        *("Perhaps beyond the tolerance", "Within the tolerance"),
         *("Too little data", "Days differ", "No baseline"),
     ]
     verdicts = "document.querySelectorAll('#explain td:nth-child(2) .verdict')"
     kinds = f"return [...{verdicts}].map((e) => e.dataset.kind)"
-    assert page.run(kinds) == ["bad", "bad", "warn", "good", "open", "open", "open"]
+    assert page.run(kinds) == ["bad"] * 3 + ["warn", "good"] + ["open"] * 3
     assert not page.is_shown("#no-alerts")
 
 
@@ -256,7 +257,7 @@ def test_when_something_could_be_said_is_said(
         for i, m in enumerate(minutes)
     ]
     history = {"/api/alerts/ctr": (200, alert_history(*ahead))}
-    shown(page, served, [entry("no baseline"), entry("fine", "v9")], more=history)
+    shown(page, served, [entry("no baseline"), entry("within the tolerance", "v9")], more=history)
     said = "ctr: 1 of 2 segments has no baseline yet"
     likely = f"; the first verdict is likely in about {words} if traffic holds" if words else ""
     summary = "#alerts-open summary"
@@ -283,14 +284,19 @@ def test_a_change_of_traffic_or_from_the_reference_week_stands_first(
     said = {"status": "dropped", "reason": "10 events"}
     entries = [
         entry("no traffic", "v0"),
-        entry("fine", "v1", traffic=said, reference={"status": "days differ", "reason": "why"}),
-        entry("fine", "v2", reference={"status": "risen", "reason": "drifted"}),
+        entry(
+            "within the tolerance",
+            "v1",
+            traffic=said,
+            reference={"status": "days differ", "reason": "why"},
+        ),
+        entry("within the tolerance", "v2", reference={"status": "risen", "reason": "drifted"}),
     ]
     shown(page, served, entries)
     found = rows(page, "#alerts")
     assert [row[0].split("\n")[0] for row in found] == ["ctr: v1", "ctr: v2", "ctr: v0"]
-    assert found[0][-2:] == ["Dropped\n10 events", "Days differ\nwhy"]
-    assert found[1][-1] == "Risen\ndrifted"
+    assert found[0][-2:] == ["Dropped beyond the tolerance\n10 events", "Days differ\nwhy"]
+    assert found[1][-1] == "Risen beyond the tolerance\ndrifted"
 
 
 @pytest.mark.parametrize(
@@ -314,7 +320,7 @@ def test_why_there_is_no_split(
     explained: dict[str, Any],
     text: str,
 ) -> None:
-    alerts = [entry("fine") | whole, entry("fine", "A")]
+    alerts = [entry("within the tolerance") | whole, entry("within the tolerance", "A")]
     shown(page, served, alerts, (200, explanation(**explained)))
     assert page.text("#why-note") == text
     assert not page.is_shown("#why-split")
@@ -333,14 +339,14 @@ def test_values_of_segments_are_text(page: Browser, served: Documents) -> None:
 
 def test_an_alert_that_is_gone_does_not_hide_the_rest(page: Browser, served: Documents) -> None:
     answer = 404, {"error": "no such alert"}
-    shown(page, served, [entry("fine")], answer)
+    shown(page, served, [entry("within the tolerance")], answer)
     assert page.text("#why-note") == "no such alert"
     assert not page.is_shown("#why-split")
     assert page.run("return document.body.className") == ""
 
 
 def test_many_segments_are_cut_and_counted(page: Browser, served: Documents) -> None:
-    many = [entry("fine", f"v{i:03}", support=i) for i in range(205)]
+    many = [entry("within the tolerance", f"v{i:03}", support=i) for i in range(205)]
     shown(page, served, [*many, entry("dropped", "last", support=0)])
     found = rows(page, "#alerts")
     assert len(found) == 200

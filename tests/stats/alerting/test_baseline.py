@@ -61,6 +61,9 @@ def test_what_is_said_of_a_window(ctr: float, users: int, status: Status) -> Non
     found = compare(window(dice, ctr, users), days(dice, users), RULE)
     assert found.status == status, found
     assert found.days == 7
+    if users == 5:
+        assert found.change is None
+        return
     assert found.low is not None
     assert found.high is not None
     assert found.value is not None
@@ -87,7 +90,7 @@ def test_rises_of_few_events_are_not_judged() -> None:
     past = days(dice, 60)
     found = compare(times(past[0], x=20), past, rule)
     assert (found.status, found.change) == (Status.TOO_LITTLE, None)
-    assert found.reason.endswith("independent events are usual, and 50 show a rise")
+    assert found.reason.endswith("independent events are usual, too few to show a rise: 50 do")
     assert compare(times(past[0], x=20), days(dice, 6000), rule).status == Status.TOO_LITTLE
     many = days(dice, 6000)
     assert compare(times(many[0], x=2), many, rule).status == Status.RISEN
