@@ -63,7 +63,6 @@ def small_segments() -> None:
         hundred = found * 100 / SEGMENTS
         if found.max() > 1:
             raise AssertionError(f"{an_hour} an hour: {hundred} a month and hundred segments")
-        print(an_hour, hundred.tolist(), flush=True)
         pairs = (f"{falls:.1f} / {rises:.1f}" for falls, rises in hundred)
         rows.append((f"{an_hour} an hour", *pairs, f"{judged:.0%}"))
     head = ("impressions", "tolerates 20%: falls / rises", "50%", "rises are judged")

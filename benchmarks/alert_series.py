@@ -117,7 +117,7 @@ def costs(folder: Path) -> None:
             rate = a_month(lambda _, its=result: next(its)[:2])  # type: ignore[misc]
             rows.append((f"{name}, {drop:.0%}", rate, *(f"{share:.0%}" for share in shares)))
     rows.append(("mean ± 3 σ of a week", a_month(three_sigma), "–", "–"))
-    head = ("rule", "alarms (falls / rises)", "fine", "days differ")
+    head = ("rule", "alarms (falls / rises)", "within", "days differ")
     table(f"{len(several)} series of ad exchanges: alarms in 30 days and series", head, rows)
     early = (
         ("ours, 7 days, 20%", a_month(lambda its: of_costs(its, 0.2, False, WEEK)[:2], WEEK, DAY)),
@@ -157,7 +157,7 @@ def counts(folder: Path, paths: Sequence[str]) -> None:
             )
         rows.append((Path(name).stem, f"{max(series) / DAY:.0f}", *row))
     head = ("series", "days", "7 days", "4 weeks")
-    table("Real counts: falls / rises said in 30 days (share fine)", head, rows)
+    table("Real counts: falls / rises said in 30 days (share within)", head, rows)
 
 
 def main(folder: Path) -> None:

@@ -130,7 +130,7 @@ def false_alarms(days: int) -> None:
                 row.append(f"{said[0]:.1f} / {said[1]:.1f} ({known:.0%})")
         rows.append((case, *row))
     head = [f"{what}, {name}" for what in ("7 days", "4 weeks") for name in RULES]
-    table("Traffic: falls / rises said in 30 days (share fine)", ("case", *head), rows)
+    table("Traffic: falls / rises said in 30 days (share within)", ("case", *head), rows)
 
 
 def found_changes(days: int, repeats: int = 60) -> None:

@@ -103,7 +103,7 @@ def weekdays(days: int) -> None:
             rows.append((case, "4 weeks" if weeks else "7 days", *row))
     head = ("case", "baseline", *(f"tolerates {drop:.0%}" for drop in DROPS))
     title = (
-        "False alarms in 30 days (fine / too little data / days differ), and windows that are "
+        "False alarms in 30 days (within / too little data / days differ), and windows that are "
         "called where the rate has fallen by twice the tolerated"
     )
     table(title, head, rows)

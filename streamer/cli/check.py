@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 
+from streamer.cli.check_alerts import alert_findings
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
     partitioner_findings,
@@ -88,6 +89,8 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     for finding in about_store:
         yield finding
     yield series_finding(settings, manifests)
+    for finding in alert_findings(settings):
+        yield finding
     for finding in exporter_findings(settings.exporter):
         yield finding
 

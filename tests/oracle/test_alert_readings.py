@@ -120,7 +120,7 @@ def test_weekdays_are_compared_once_four_weeks_are_known() -> None:
         everything, *_ = windows.watched()
         assert everything.change.compared == windows.compared == compared
         assert everything.traffic is not None
-        assert everything.traffic.compared == compared
+        assert everything.traffic.compared == ("weeks" if compared == "weeks" else "days")
         found = windows.explained()
         assert found.change == found.mix + found.rate
         assert everything.change.value == pytest.approx(float(found.value_now or 0))

@@ -6,16 +6,19 @@ from __future__ import annotations
 import json
 from functools import cache
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from streamer.query.alert_history import UNDECIDED, AlertHistory, Span, step_ms
 from streamer.query.alerts import Windows
+from streamer.query.verdicts import Verdicts
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.load import parse
 from streamer.state.snapshot import view_of
+from streamer.stats.random_groups import GroupSums
 from streamer.testing import Engines
 from tests.oracle.acceptance import accept
 from tests.oracle.alert_readings import read_alert
@@ -210,3 +213,42 @@ def beyond(alert: Alert, sums: Any, at_ms: int, of: str) -> dict[tuple[str, ...]
         if value == 1 and name == of and labels["status"] in BEYOND:
             found[tuple(labels[name] for name in SETTINGS.dimension_names)] = labels["status"]
     return found
+
+
+def test_before_keeps_the_window_before_a_fall_while_it_lasts() -> None:
+    """Of ten-minute windows, clicks fall by 30 % and stay there: 20 % tolerated, `for` 10m."""
+    alert = Alert(name="ctr", window="10m", baseline="before", drop=0.2)
+    begin = 600  # panes
+    panes = _Falling(begin)
+    found = []
+    for newest in range(begin - 10, begin + 60):
+        verdicts = Verdicts(alert, panes, 1.0, newest * panes.series.pane_ms)
+        found.append(verdicts.change(("all",)).status == "dropped")
+    first = found.index(True)
+    assert 10 + 2 <= first <= 10 + 6  # of six panes, four or five have fallen
+    lasted = found[first:].index(False)
+    assert lasted >= 6 * 5  # five windows, of which `for` is one
+    assert not any(found[:10])
+    assert not any(found[first + lasted + 6 :])
+
+
+class _Falling:
+    """Windows of one segment whose rate falls by 30 % at a pane."""
+
+    def __init__(self, begin: int) -> None:
+        self.series: Any = SimpleNamespace(pane_ms=100_000, lag_ms=0)
+        self.since_ms, self.first_day, self._begin = 0, None, begin
+
+    def window(self, last: int) -> Any:
+        x = sum(70 if pane >= self._begin else 100 for pane in range(last - 5, last + 1))
+        return {("all",): x}
+
+    def totals(self, last: int) -> Any:
+        raise NotImplementedError
+
+    def grouped(self, window: Any, segment: Any) -> GroupSums:
+        x = window[("all",)]
+        return GroupSums(tuple(x + i % 3 for i in range(16)), (10_000,) * 16)
+
+    def total_of(self, window: Any, segment: Any) -> Any:
+        raise NotImplementedError
