@@ -16,7 +16,7 @@ from streamer.stats.random_groups import GroupSums
 WEEKS = 2
 """Weeks before the first look."""
 REPEATS = 20
-SEGMENTS = 20
+SEGMENTS = 10
 """Segments of each size."""
 MINUTES = PANES
 """Looks at what has fallen: a day of them."""

@@ -164,7 +164,7 @@ def nothing_happens(worlds: Sequence[World]) -> dict[World, Log]:
     head = ("traffic, CTR", *(f"level {level}" for level in LEVELS), f"half width at {LEVEL}")
     table("Windows whose upper / lower end misses no change", head, missed)
     head = ("traffic, CTR", *(f"tolerates {drop:.0%}" for drop in DROPS))
-    title = "What is said: within the tolerance / perhaps beyond it / too little data / days differ / dropped"
+    title = "What is said: within / perhaps beyond / too little data / days differ / dropped"
     table(title, head, said)
     return logs
 

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf, isfinite
+from statistics import median
 
 from streamer.settings import limits
 from streamer.settings.alerts import LEVEL
 from streamer.stats.alerting.bounds import Noise
-from streamer.stats.alerting.past import Past, Totals, is_never_silent, pooled
+from streamer.stats.alerting.past import Past, Totals, arrivals, is_never_silent, pooled
 from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
@@ -233,9 +234,7 @@ def _few(
 ) -> tuple[Status, str] | None:
     """Why nothing is said of a change: too few independent events are usual among such a support,
     (R y)² / var(R y) = R² y / v, R being the baseline, or that of all ``windows`` if it is lower:
-    two days may have many by chance."""
-    if not past.unit_variance:
-        return None
+    two days may have many by chance. They are at most the independent users of a usual window."""
     least = LEAST_EVENTS[rule.higher_is_better]
     events = (
         float(min(past.value or 0, pooled(windows) or 0)) ** 2 * now.support / past.unit_variance
