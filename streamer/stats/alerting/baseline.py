@@ -236,9 +236,10 @@ def _few(
     (R y)² / var(R y) = R² y / v, R being the baseline, or that of all ``windows`` if it is lower:
     two days may have many by chance. They are at most the independent users of a usual window."""
     least = LEAST_EVENTS[rule.higher_is_better]
-    events = (
-        float(min(past.value or 0, pooled(windows) or 0)) ** 2 * now.support / past.unit_variance
-    )
+    events = median(arrivals(window) for window in windows if window.support)
+    if past.unit_variance:
+        rate = float(min(past.value or 0, pooled(windows) or 0))
+        events = min(events, rate**2 * now.support / past.unit_variance)
     if events >= least:
         return None
     what = "fall" if rule.higher_is_better else "rise"
