@@ -23,7 +23,7 @@ from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
-LEAST_EVENTS = {True: 20, False: 50}
+LEAST_EVENTS = {True: 10, False: 50}
 """Independent events in a usual window below which nothing is said of a fall (where higher is
 better), or of a rise: the noise of few events is skewed upwards."""
 
