@@ -75,9 +75,7 @@ _gauge(
     "alert_baseline",
     "Baseline that the value is compared with.",
     lambda found: found.change.baseline,
-    formula="the metric at the same time of day on past days without the highest and the lowest "
-    "(on weekdays or weekends once a week is known, of the same weekday once four weeks are), or "
-    "in a window before",
+    formula="the metric in past windows without the highest and the lowest, or in a window before",
 )
 _gauge(
     "alert_same_time_value",
@@ -232,13 +230,11 @@ _status(
 )
 _status(
     "alert_traffic_status",
-    "Status of a watched segment's traffic: within the tolerance, perhaps beyond the tolerance, "
-    "dropped, risen, too little data, days differ, no baseline.",
+    "Status of a watched segment's traffic, in the same words.",
     lambda found: found.traffic,
 )
 _status(
     "alert_reference_status",
-    "Status of a watched segment's past 7 days against the reference week: within the tolerance, "
-    "perhaps beyond the tolerance, dropped, risen, too little data, days differ, no baseline.",
+    "Status of a watched segment against the reference week, in the same words.",
     lambda found: found.reference,
 )
