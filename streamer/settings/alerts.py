@@ -37,8 +37,7 @@ class Alert(Section, frozen=True):
     """`higher` or `lower`: which is better."""
     baseline: str = "days"
     """Compared with: the same time of day on the past `days` (on the same weekday of past weeks,
-    once four are known), or the window `before`: while a
-    change is beyond, the one before it began, for six windows at most."""
+    once four are known), or the window `before`."""
     reference: str = "first"
     """A fixed week that the past 7 days are compared with, too, so that slow drift shows: the
     `first` whole one that was counted, the one from a date (`2026-11-02`, UTC), or `none`."""
