@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rates import hold, rate, table
-from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Readout, compare, compare_family
 from streamer.stats.experiments.recommendation import (
@@ -76,9 +75,7 @@ def looks(dice: np.random.Generator, truth: Truth) -> Iterator[Recommendation]:
             Judged(name, rule, compare(plan, rule, {arm: s[day] for arm, s in sums.items()}))
             for name, rule, sums in zip(("clicks", "buyers"), rules, days, strict=True)
         )
-        users = truth.a_day * len(plan.split)
-        growth = Growth(day, users * day, day + 1, users * (day + 1)) if day else None
-        yield recommend(Decision(plan, primary, [guardrail], truth.min_lift, growth))
+        yield recommend(Decision(plan, primary, [guardrail], truth.min_lift))
 
 
 def first_of(dice: np.random.Generator, truth: Truth) -> tuple[int, Recommendation]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamer.metrics.per_user import UserRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import power, readout
 from streamer.stats.experiments.composite import composite_sums
+from streamer.stats.experiments.forecast import Forecast, Precision
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
@@ -31,6 +32,15 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class Past:
+    """An experiment at half of its time: how the users of all arms have grown since, and the sums
+    as they were."""
+
+    growth: Growth
+    sums: Sums
+
+
+@dataclass(frozen=True, slots=True)
 class MetricReadout:
     """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
     entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit;
@@ -44,6 +54,8 @@ class MetricReadout:
     capped_at: float | None
     found: readout.Readout
     waits: Sequence[Sequence[Wait]]
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
+    """By arm, where they are known."""
 
 
 def compared(
@@ -51,11 +63,15 @@ def compared(
     trial: Trial,
     ratios: Mapping[str, UserRatio],
     sums: Sums,
-    growth: Growth | None,
+    past: Past | None,
 ) -> list[MetricReadout]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
-    it. ``growth``: that of the users of all arms, where it is known."""
+    it. ``past``: what forecasts need, where it is known."""
     plan, found = plan_of(experiment), {}
+    earlier = {}
+    if past is not None:
+        then = compared(experiment, trial, ratios, past.sums, None)
+        earlier = {metric.name: metric.found for metric in then}
     alone = [(m,) for m in experiment.metrics if m not in experiment.secondary]
     for family in (*alone, experiment.secondary):
         judged = [
@@ -63,6 +79,9 @@ def compared(
             for metric in family
         ]
         for metric, its in zip(family, readout.compare_family(plan, judged), strict=True):
+            forecasts = {}
+            if past is not None:
+                forecasts = _forecasts(past.growth, earlier[metric.name], its)
             found[metric.name] = MetricReadout(
                 name=metric.name,
                 role=experiment.role_of(metric),
@@ -71,7 +90,11 @@ def compared(
                 margin_absolute=metric.margin_absolute,
                 capped_at=_capped_at(metric, ratios[metric.name], sums[0]),
                 found=its,
-                waits=[_waits(plan, its.arms[0].value, c, growth) for c in its.comparisons],
+                waits=[
+                    _waits(plan, its.arms[0].value, c, forecasts.get(c.arm))
+                    for c in its.comparisons
+                ],
+                forecasts=forecasts,
             )
     return [found[metric.name] for metric in experiment.metrics]
 
@@ -79,13 +102,12 @@ def compared(
 def recommended(
     experiment: Experiment,
     metrics: Sequence[MetricReadout],
-    growth: Growth | None,
     *,
     is_over: bool,
 ) -> Recommendation:
     """What to do, by these metrics from the first day on."""
     judged = {
-        metric.name: Judged(metric.name, rule_of(experiment, metric), its.found)
+        metric.name: Judged(metric.name, rule_of(experiment, metric), its.found, its.forecasts)
         for metric, its in zip(experiment.metrics, metrics, strict=True)
     }
     return recommend(
@@ -94,7 +116,6 @@ def recommended(
             judged[experiment.primary.name],
             [judged[metric.name] for metric in experiment.guardrails],
             experiment.min_lift,
-            growth,
             is_over,
         )
     )
@@ -141,18 +162,26 @@ def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums
     return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
 
 
+def _forecasts(growth: Growth, then: readout.Readout, now: readout.Readout) -> dict[str, Forecast]:
+    """By arm, where the lift has a standard error at both times."""
+    found = {}
+    for earlier, comparison in zip(then.comparisons, now.comparisons, strict=True):
+        first, last = earlier.deciding.absolute.stderr, comparison.deciding.absolute.stderr
+        if first and last:
+            both = Precision(first, then.arms[0].value), Precision(last, now.arms[0].value)
+            found[comparison.arm] = Forecast(growth, *both)
+    return found
+
+
 def _waits(
-    plan: Plan, control: float | None, comparison: readout.Comparison, growth: Growth | None
+    plan: Plan, control: float | None, comparison: readout.Comparison, forecast: Forecast | None
 ) -> list[Wait]:
     """``control``: the value of the control."""
     lift = comparison.deciding.absolute
-    if lift.stderr is None or lift.anytime is None or growth is None or not control or control < 0:
+    if lift.anytime is None or forecast is None or not control or control < 0:
         return []
     by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
     return [
-        Wait(
-            effect,
-            power.days_until(effect * control, lift.stderr, users, by, plan.power, growth),
-        )
+        Wait(effect, forecast.days_until(effect * control, users, by, plan.power))
         for effect in EFFECTS
     ]

@@ -14,7 +14,7 @@ from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.metrics.per_user import ExperimentMeasures, UserRatio
-from streamer.query.experiment_metrics import MetricReadout, compared, recommended
+from streamer.query.experiment_metrics import MetricReadout, Past, compared, recommended
 from streamer.settings import limits
 from streamer.settings.experiments import DAY_MS, Experiment, date_of
 from streamer.settings.model import Settings
@@ -128,9 +128,9 @@ class StoredExperiment:
 
     def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
-        growth = None if last is None else self._growth(parts, first, last)
+        past = None if last is None else self._past(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
-        metrics = compared(self.experiment, self.trial, self.ratios, sums, growth)
+        metrics = compared(self.experiment, self.trial, self.ratios, sums, past)
         return ExperimentReadout(
             experiment=self.experiment,
             first=date_of(first),
@@ -141,7 +141,7 @@ class StoredExperiment:
             user_sample_ratio=self.user_sample_ratio,
             counted_since_ms=self.counted_since_ms,
             metrics=metrics,
-            recommendation=self._recommendation(metrics, first, last, growth),
+            recommendation=self._recommendation(metrics, first, last),
         )
 
     def _outside(self, sums: Mapping[str, int]) -> Outside | None:
@@ -150,24 +150,26 @@ class StoredExperiment:
         return Outside(sums["early"], sums["unexposed"])
 
     def _recommendation(
-        self, metrics: Sequence[MetricReadout], first: int, last: int | None, growth: Growth | None
+        self, metrics: Sequence[MetricReadout], first: int, last: int | None
     ) -> Recommendation | None:
         """None before the first day, and of a range of days: only what counts from the start holds
         at any look."""
         if last is None or first != self.trial.days.start:
             return None
         is_over = self.stream_ms >= self.trial.days.stop * DAY_MS
-        return recommended(self.experiment, metrics, growth, is_over=is_over)
+        return recommended(self.experiment, metrics, is_over=is_over)
 
-    def _growth(self, parts: Sequence[Columns], first: int, last: int) -> Growth | None:
-        """How the users of all arms have grown since the first day; None where that is not known
-        yet, or nobody comes any more."""
+    def _past(self, parts: Sequence[Columns], first: int, last: int) -> Past | None:
+        """At half time; None before two whole days, or where nobody comes any more."""
         days = self.stream_ms / DAY_MS - first
         half = int(days) // 2
         if last != self.last_day or not half or self.stream_ms >= self.trial.days.stop * DAY_MS:
             return None
         then, now = users_of(self.trial, parts, first + half - 1), users_of(self.trial, parts, last)
-        return Growth(half, then, days, now) if now else None
+        if not then:
+            return None
+        sums = cumulated(self.trial, parts, first + half - 1)
+        return Past(Growth(half, then, days, now), sums)
 
 
 def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:

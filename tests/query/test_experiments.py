@@ -60,8 +60,9 @@ def test_returning_users_are_counted_once() -> None:
     shown = [(d, u, "AB"[u % 2]) for d in range(7) for u in np.flatnonzero(comes[:, d]).tolist()]
     there_were = int(comes.any(axis=1).sum())
     early = book_of([each for each in shown if each[0] < 3])
-    growth = early._growth(early.parts, early.trial.days.start, early.trial.days.start + 2)
-    assert growth is not None
+    past = early._past(early.parts, early.trial.days.start, early.trial.days.start + 2)
+    assert past is not None
+    growth = past.growth
     assert growth.users == int(comes[:, :3].any(axis=1).sum())
     assert growth.users_at(7) == pytest.approx(there_were, rel=0.1)
     assert growth.users / 3 * 7 > 1.6 * there_were
@@ -77,9 +78,9 @@ def test_a_day_that_is_past_or_the_first_one_forecasts_nothing() -> None:
     shown = [(d, 10 * d + u, "AB"[u % 2]) for d in range(3) for u in range(10)]
     stored = book_of(shown)
     start = stored.trial.days.start
-    assert stored._growth(stored.parts, start, start + 1) is None
+    assert stored._past(stored.parts, start, start + 1) is None
     first = book_of(shown[:10])
-    assert first._growth(first.parts, start, start) is None
+    assert first._past(first.parts, start, start) is None
 
 
 @pytest.mark.parametrize(("mixed", "is_warning"), [(0, False), (1, False), (2, True), (30, True)])

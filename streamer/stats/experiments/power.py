@@ -10,11 +10,9 @@ sequence this is the power of the last look alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import ceil
 
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.experiments.anytime import critical
-from streamer.stats.experiments.growth import Growth
 
 Critical = Callable[[float], float]
 """Critical value, in standard errors, by the number of users in both arms."""
@@ -67,12 +65,3 @@ def users_needed(
         middle = (low + high) // 2
         low, high = (low, middle) if finds(middle) else (middle, high)
     return high
-
-
-def days_until(
-    effect: float, stderr: float, users: int, by: Critical, power: float, growth: Growth
-) -> int | None:
-    """Whole days from now until ``users``, both arms', have become so many that a lift of
-    ``effect`` is found; None where that is not in sight. Users of all arms grow alike."""
-    needed = users_needed(effect, stderr, users, by, power)
-    return None if needed is None else growth.days_to(ceil(needed / users * growth.users))

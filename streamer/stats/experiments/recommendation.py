@@ -22,14 +22,14 @@ probability alpha at most. Stopping for harm is the union of the claims of harm:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from streamer.formatting import counted
-from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.forecast import Forecast
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.power import anytime, days_until
+from streamer.stats.experiments.power import anytime
 from streamer.stats.experiments.readout import Comparison, Readout
 from streamer.stats.experiments.verdict import Outcome
 
@@ -74,23 +74,22 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One metric of an experiment."""
+    """One metric of an experiment; ``forecasts``: by arm, where they are known."""
 
     name: str
     rule: Rule
     found: Readout
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an experiment is decided by. ``growth`` is that of the users of all arms, None where it
-    is not known; ``is_over``: no more days will come."""
+    """What an experiment is decided by. ``is_over``: no more days will come."""
 
     plan: Plan
     primary: Judged
     guardrails: Sequence[Judged]
     min_lift: float | None = None
-    growth: Growth | None = None
     is_over: bool = False
 
 
@@ -179,17 +178,17 @@ def _waiting(
 
 def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     """Whole days until everything that is open would be decided, and what that means."""
-    if decision.growth is None:
+    if arm.name not in decision.primary.forecasts:
         return None, ""
     waits: list[int | None] = []
     said = []
     if arm.primary.verdict.outcome is not Outcome.BETTER:
         effect, if_so = _hoped(decision, arm)
-        waits.append(_until(decision, arm.primary, effect))
+        waits.append(_until(decision, decision.primary, arm.primary, effect))
         said.append(if_so)
     for judged, comparison in arm.open_guardrails:
         margin = judged.rule.tolerated(judged.found.arms[0].value)
-        waits.append(_until(decision, comparison, margin))
+        waits.append(_until(decision, judged, comparison, margin))
         said.append(f"{judged.name} is not changed")
     if None in waits:
         return None, f"No end is in sight if {' and '.join(said)}."
@@ -211,13 +210,16 @@ def _hoped(decision: Decision, arm: _Arm) -> tuple[float | None, str]:
     return effect, f"the lift of {name} is {decision.min_lift:.2%}"
 
 
-def _until(decision: Decision, comparison: Comparison, effect: float | None) -> int | None:
-    lift = comparison.deciding.absolute
-    if lift.stderr is None or lift.anytime is None or effect is None or decision.growth is None:
+def _until(
+    decision: Decision, judged: Judged, comparison: Comparison, effect: float | None
+) -> int | None:
+    lift, forecast = comparison.deciding.absolute, judged.forecasts.get(comparison.arm)
+    if lift.anytime is None or effect is None or forecast is None:
         return None
     by = anytime(lift.anytime.alpha, decision.plan.rho2)
+    is_relative = judged.rule.margin_absolute is None
     power = decision.plan.power
-    return days_until(effect, lift.stderr, comparison.users, by, power, decision.growth)
+    return forecast.days_until(effect, comparison.users, by, power, is_relative=is_relative)
 
 
 # Words -----------------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from streamer.stats.experiments.forecast import Forecast, Precision
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
-from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.readout import Readout, compare
 from streamer.stats.experiments.recommendation import (
     Action,
     Decision,
@@ -27,6 +28,16 @@ SIX_DAYS = Growth(3, 15_000, 6, 30_000)
 """Everybody is new."""
 
 
+def forecasts(found: Readout, growth: Growth) -> dict[str, Forecast]:
+    """As if nobody came twice: what a user tells is always the same."""
+    made, more = {}, sqrt(growth.users / growth.earlier_users)
+    for comparison in found.comparisons:
+        stderr = comparison.deciding.absolute.stderr
+        if stderr is not None:
+            made[comparison.arm] = Forecast(growth, Precision(stderr * more), Precision(stderr))
+    return made
+
+
 def advice(
     *shares: Sequence[int],
     users: int = MANY,
@@ -38,16 +49,17 @@ def advice(
     """Of the users in a thousand who do it, by arm: by the primary metric, and each guardrail."""
     plan = HALVES if len(shares[0]) == 2 else ABC
     judged = [
-        Judged(name, its, compare(plan, its, dict(zip(plan.split, arms, strict=True))))
+        Judged(name, its, found, {} if growth is None else forecasts(found, growth))
         for name, its, arms in zip(
             ("primary", "first", "second"),
             (rule or Rule(), GUARD, GUARD),
             [[clicks(users, each) for each in its] for its in shares],
             strict=False,
         )
+        for found in [compare(plan, its, dict(zip(plan.split, arms, strict=True)))]
     ]
     primary, *guardrails = judged
-    return recommend(Decision(plan, primary, guardrails, min_lift, growth, is_over))
+    return recommend(Decision(plan, primary, guardrails, min_lift, is_over))
 
 
 @pytest.mark.parametrize(

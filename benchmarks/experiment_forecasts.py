@@ -1,0 +1,156 @@
+"""When experiments are decided, and when it was forecast on an early day: four kinds of traffic.
+
+Users come, some of them again, and what they do on a day is drawn for each; the rest is done by
+streamer.stats.experiments. Among experiments that are open on the day of the forecast, a share of
+80 % should be found by the day that was forecast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.rates import rate, table
+from streamer.stats.experiments.anytime import p_value
+from streamer.stats.experiments.forecast import Forecast, Precision
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.lift import Lift, Pair, contrast
+from streamer.stats.experiments.plan import Plan
+from streamer.stats.experiments.power import anytime
+from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.sums import ArmSums
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+PLAN = Plan("A", {"A": 1, "B": 1})
+DAYS = 56
+
+
+def once(dice: np.random.Generator, users: int) -> Bools:
+    """Everybody comes on one day."""
+    there: Bools = dice.integers(0, DAYS, users)[:, None] == np.arange(DAYS)
+    return there
+
+
+def new_and_returning(dice: np.random.Generator, users: int) -> Bools:
+    """As many first come on each day, and then each with a probability of their own."""
+    first, day = dice.integers(0, DAYS, users)[:, None], np.arange(DAYS)
+    again = dice.random((users, DAYS)) < dice.beta(1, 3, users)[:, None]
+    there: Bools = (day == first) | ((day > first) & again)
+    return there
+
+
+def all_within_six(dice: np.random.Generator, users: int) -> Bools:
+    """All first come within six days, and are there on each day from then on."""
+    return np.arange(DAYS) >= dice.integers(0, 6, users)[:, None]
+
+
+def geometric(dice: np.random.Generator, users: int) -> Bools:
+    """Each comes on any day with a probability of their own: fewer and fewer are new."""
+    return dice.random((users, DAYS)) < dice.beta(0.5, 1.5, users)[:, None]
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """``users`` of each arm over all days, and the true relative lift. Clicks of ten impressions a
+    day, or purchases by user (``is_per_user``), at 2 % a day."""
+
+    name: str
+    come: Callable[[np.random.Generator, int], Bools]
+    users: int
+    lift: float
+    is_per_user: bool = False
+
+    def arm(self, dice: np.random.Generator, more: float) -> list[ArmSums]:
+        """The sums of an arm at the end of each day."""
+        there = self.come(dice, self.users)
+        if self.is_per_user:
+            done = dice.random(there.shape) < 0.02 * more
+            x = (there & done).cumsum(axis=1)
+            y = there.cumsum(axis=1).astype(bool).astype(np.int64)
+        else:
+            likes = np.minimum(1.0, dice.beta(0.5, 9.5, self.users) * more)
+            x = (there * dice.binomial(10, likes[:, None], there.shape)).cumsum(axis=1)
+            y = 10 * there.cumsum(axis=1)
+        n, nonzero = (y > 0).sum(0), (x > 0).sum(0)
+        sums = [n, x.sum(0), (x * x).sum(0), y.sum(0), (y * y).sum(0), (x * y).sum(0), nonzero]
+        return [ArmSums(*row) for row in np.stack(sums, axis=1).tolist()]
+
+
+TRAFFIC = (
+    Traffic("everybody is new", once, 56_000, 0.07),
+    Traffic("new users daily, who return", new_and_returning, 18_000, 0.12),
+    Traffic("all within six days, purchases of 2 % a day", all_within_six, 5000, 0.12, True),
+    Traffic("the same users, geometric", geometric, 6000, 0.2),
+)
+
+
+def users_alone(growth: Growth, then: Precision, now: Precision) -> Forecast:
+    """As if one user always told as much."""
+    told = (growth.users / growth.earlier_users) ** 0.5
+    return Forecast(growth, Precision(now.stderr * told), Precision(now.stderr))
+
+
+def precision(a: ArmSums, lift: Lift) -> Precision:
+    """At one look."""
+    assert lift.stderr is not None
+    return Precision(lift.stderr, a.x / a.y)
+
+
+def of_one(
+    dice: np.random.Generator, traffic: Traffic, today: int
+) -> tuple[float, list[float]] | None:
+    """The day it is found, and the days that are forecast: by Forecast, and by users alone. None
+    where it is found before; infinite where it is not within DAYS, or not in sight."""
+    a, b = traffic.arm(dice, 1.0), traffic.arm(dice, 1 + traffic.lift)
+    lifts = [contrast(Pair(ratio(t), ratio(c))) for t, c in zip(b, a, strict=True)]
+    users = [t.n + c.n for t, c in zip(b, a, strict=True)]
+    found = [
+        day
+        for day, (lift, n, t, c) in enumerate(zip(lifts, users, b, a, strict=True), 1)
+        if min(t.n, c.n) >= 100
+        and t.nonzero + c.nonzero >= 200
+        and lift.t is not None
+        and lift.t > 0
+        and p_value(lift.t, n, PLAN.rho2) <= PLAN.alpha
+    ]
+    day = min(found, default=inf)
+    if day <= today:
+        return None
+    half = today // 2
+    growth = Growth(half, users[half - 1], today, users[today - 1])
+    then, now = (precision(a[at - 1], lifts[at - 1]) for at in (half, today))
+    effect, by = traffic.lift * (now.control or 0.0), anytime(PLAN.alpha, PLAN.rho2)
+    waits = [
+        each.days_until(effect, users[today - 1], by, PLAN.power)
+        for each in (Forecast(growth, then, now), users_alone(growth, then, now))
+    ]
+    return day, [inf if wait is None else today + max(1, wait) for wait in waits]
+
+
+def forecasts_of_days(runs: int) -> None:
+    """The days forecast on day 7, on day 14, and those on which lifts are found."""
+    rows = []
+    for traffic in TRAFFIC:
+        for today in (7, 14):
+            dice = np.random.default_rng(11)
+            made = [of_one(dice, traffic, today) for _ in range(runs)]
+            still = [each for each in made if each is not None]
+            days = np.array([day for day, _ in still])
+            ours, alone = (np.array([each[i] for _, each in still]) for i in (0, 1))
+            by_then = int((days <= ours).sum())
+            lost = int(np.isinf(ours).sum())
+            cells = (f"{np.median(each):.0f}" for each in (ours, alone, days))
+            rows.append((traffic.name, today, len(still), *cells, rate(by_then, len(still)), lost))
+    table(
+        f"Days forecast of experiments that are open on a day, of {runs} each; found within {DAYS}",
+        (
+            *("users", "on day", "open", "median forecast", "by users alone", "median found"),
+            *("found by the forecast day", "not in sight"),
+        ),
+        rows,
+    )
