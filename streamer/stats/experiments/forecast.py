@@ -43,10 +43,10 @@ class Forecast:
     """``growth``: of the users of all arms; the lift at its earlier time, and now.
 
     >>> returning = Forecast(Growth(3, 1000, 6, 1000), Precision(2.0), Precision(2.0 / 2**0.5))
-    >>> round(returning.shrunk(12, is_relative=False), 3)  # the same users, twice the days, half the variance
+    >>> round(returning.shrunk(12, is_relative=False), 3)  # the same users, twice the days
     0.707
     >>> new = Forecast(Growth(3, 500, 6, 1000), Precision(2.0), Precision(2.0 / 2**0.5))
-    >>> round(new.shrunk(12, is_relative=False), 3)  # and twice the users, each as telling as before
+    >>> round(new.shrunk(12, is_relative=False), 3)  # twice the users
     0.707
     """
 
