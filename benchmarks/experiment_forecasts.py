@@ -85,7 +85,7 @@ TRAFFIC = (
     Traffic("everybody is new", once, 56_000, 0.07),
     Traffic("new users daily, who return", new_and_returning, 18_000, 0.12),
     Traffic("all within six days, purchases of 2 % a day", all_within_six, 5000, 0.12, True),
-    Traffic("the same users, geometric", geometric, 6000, 0.2),
+    Traffic("the same users, geometric", geometric, 6000, 0.15),
 )
 
 
