@@ -52,7 +52,7 @@ class Forecast:
 
     growth: Growth
     earlier: Precision
-    now: Precision
+    latest: Precision
 
     def shrunk(self, day: float, *, is_relative: bool) -> float:
         """The standard error on a day (from the start), as a multiple of the one of now."""
@@ -85,7 +85,7 @@ class Forecast:
         arms of ``users`` now; None where that is not in sight."""
 
         def finds(day: float) -> bool:
-            stderr = self.now.stderr * self.shrunk(day, is_relative=is_relative)
+            stderr = self.latest.stderr * self.shrunk(day, is_relative=is_relative)
             grown = users * self.growth.users_at(day) / self.growth.users
             return detectable(stderr, round(grown), by, power) <= abs(effect)
 
@@ -93,9 +93,9 @@ class Forecast:
 
     def _of_a_user(self, is_relative: bool) -> tuple[float, float]:
         """b and a of one user, in units of what one tells now."""
-        growth, then, now = self.growth, self.earlier.stderr, self.now.stderr
-        if is_relative and self.earlier.relative and self.now.relative:
-            then, now = self.earlier.relative, self.now.relative
+        growth, then, now = self.growth, self.earlier.stderr, self.latest.stderr
+        if is_relative and self.earlier.relative and self.latest.relative:
+            then, now = self.earlier.relative, self.latest.relative
         before = (then / now) ** 2 * growth.earlier_users / growth.users  # 1 / w, of now's
         fall = (growth.days - growth.earlier_days * before) / (growth.days - growth.earlier_days)
         fall = min(1.0, max(0.0, fall))
