@@ -98,7 +98,7 @@ def users_alone(growth: Growth, then: Precision, now: Precision) -> Forecast:
 def precision(a: ArmSums, lift: Lift) -> Precision:
     """At one look."""
     assert lift.stderr is not None
-    return Precision(lift.stderr, a.x / a.y)
+    return Precision(lift.stderr, float(a.x / a.y))
 
 
 def of_one(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
-
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from streamer.formatting import counted
 from streamer.query.experiment_metrics import MetricReadout
-from streamer.query.experiments import ExperimentReadout, StoredExperiment
+from streamer.query.experiments import ExperimentReadout, StoredExperiment, minute
 from streamer.query.exploration import Exploration
 from streamer.settings.experiments import Experiment
 from streamer.stats.experiments.readout import Comparison
@@ -54,15 +52,9 @@ def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
         console.print(f"\n{_legend(found.alpha)}", markup=False)
 
 
-def sampled(ratio: float) -> str:
-    """That only a share of the users is counted."""
-    return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
-
-
 def began(since_ms: int) -> str:
     """Since when something is counted."""
-    since = datetime.datetime.fromtimestamp(since_ms / 1000, datetime.UTC)
-    return f"Counting began at {since:%Y-%m-%d %H:%M} UTC"
+    return f"Counting began at {minute(since_ms)} UTC"
 
 
 def _console() -> Console:
@@ -98,15 +90,7 @@ def _heading(stored: StoredExperiment, found: ExperimentReadout) -> list[str]:
         return [*lines, f"It has not started yet: its first day is {found.first}."]
     users = ", ".join(f"{arm} {users:,}" for arm, users in found.users.items())
     lines.append(f"{found.first} to {found.last}: users {users}")
-    if found.users_in_several_arms and not found.warnings:
-        is_one = found.users_in_several_arms == 1
-        several = counted(found.users_in_several_arms, "user")
-        lines.append(f"{several} seen in several arms {'is' if is_one else 'are'} left out.")
-    lines += _outside(found)
-    if found.user_sample_ratio < 1:
-        lines.append(f"{sampled(found.user_sample_ratio)}.")
-    if found.counted_since_ms is not None:
-        lines.append(f"{began(found.counted_since_ms)}, after the start of the experiment.")
+    lines += found.notes
     lines.append(_split(found.metrics[0].found.split))
     return [*lines, *(f"Warning: {text}" for text in found.warnings)]
 
@@ -125,22 +109,12 @@ def _split(split: Split) -> str:
     )
 
 
-def _outside(found: ExperimentReadout) -> list[str]:
-    if found.outside is None or not (found.outside.before_exposure or found.outside.unexposed):
-        return []
-    return [
-        f"Outcomes that count towards no arm: {found.outside.before_exposure:,} before the first "
-        f"exposure of their user, {found.outside.unexposed:,} of users who were not exposed."
-    ]
-
-
 def _table(metric: MetricReadout) -> Table:
     better = f"{metric.role}, {metric.direction} is better"
     margin = "" if metric.margin is None else f", harm up to {metric.margin:.3g} is tolerated"
     if metric.margin_absolute is not None:
         margin = f", harm up to {metric.margin_absolute:.6g} (absolute) is tolerated"
-    cap = "" if metric.capped_at is None else f", users capped at {metric.capped_at:.6g}"
-    title = f"{metric.name} ({better}{margin}{cap})"
+    title = f"{metric.name} ({better}{margin})"
     table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", padding=(0, 1, 0, 0))
     has_raw = any(_explained(c) is not None for c in metric.found.comparisons)
     headings = ["arm", "value", *(["unadjusted"] if has_raw else [])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -88,19 +87,7 @@ def _split(found: Document) -> str:
     )
     said = "NOT split as planned" if test["is_wrong"] else "split as planned"
     notes = [f"Users are {said} (p = {test['p_value']:.3g} at any time)."]
-    if found["users_in_several_arms"]:
-        notes.append(f"{found['users_in_several_arms']:,} seen in several arms are left out.")
-    if found["outside"] is not None:
-        early, without = found["outside"]["before_exposure"], found["outside"]["unexposed"]
-        notes.append(
-            f"Outcomes that count towards no arm: {early:,} before their user's exposure, "
-            f"{without:,} of users who were not exposed."
-        )
-    if found["user_sample_ratio"] < 1:
-        notes.append(f"All figures are of a sample of {found['user_sample_ratio']:.3g} of users.")
-    if found["counted_since_ms"] is not None:
-        since = datetime.datetime.fromtimestamp(found["counted_since_ms"] / 1000, datetime.UTC)
-        notes.append(f"Counting began at {since:%Y-%m-%d %H:%M} UTC, after the start.")
+    notes += [*found["notes"], *found["warnings"]]
     return (
         '<section><h2>Users</h2><table class="users"><tr><th>arm</th><th class="n">users</th>'
         f'<th class="n">share</th><th class="n">planned</th></tr>{rows}</table>'

@@ -36,9 +36,9 @@ from streamer.settings.durations import pane_length_ms
 from streamer.settings.event_fields import field_names
 from streamer.settings.logs import Log
 from streamer.settings.model import Settings
-from streamer.stats.experiments.caps import Quantile
+from streamer.stats.experiments.caps import Denominator, Quantile
 from streamer.stats.experiments.scopes import wanted_days
-from streamer.stats.experiments.trials import Measure
+from streamer.stats.experiments.trials import AGES, Measure
 
 _ALWAYS: dict[str, Any] = {
     **{name: [] for name in ("rings", "statistics", "users_ms")},
@@ -346,7 +346,9 @@ def _experiments(settings: Settings, catalogue: Catalogue, counted: Counted) -> 
 
 def _measure(measure: Measure) -> dict[str, Any]:
     cap: Any = "none"
-    if isinstance(measure.cap, Quantile):
+    if isinstance(measure.cap, Denominator):
+        cap = "denominator"
+    elif isinstance(measure.cap, Quantile):
         cap = "quantile"
     elif measure.cap is not None:
         cap = {"amount": measure.cap}
@@ -354,4 +356,5 @@ def _measure(measure: Measure) -> dict[str, Any]:
         {"above": part.above, "below": part.below, "high": part.high} for part in measure.parts[1:]
     ]
     ratio = {"above": measure.above, "below": measure.below, "high": measure.high}
-    return {**ratio, "cap": cap, "others": others}
+    age = None if measure.age is None else AGES[measure.age]
+    return {**ratio, "cap": cap, "age": age, "others": others}

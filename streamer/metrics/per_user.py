@@ -7,7 +7,7 @@ values of slates.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -29,12 +29,12 @@ from streamer.metrics.ratios import (
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import ExperimentMetric
+from streamer.settings.experiments import DEFAULT_RATIO_CAP, Experiment, ExperimentMetric
 from streamer.settings.model import Settings
-from streamer.stats.experiments.caps import Cap, Quantile
+from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
 from streamer.stats.experiments.exposures import Exposure
-from streamer.stats.experiments.trials import Measure, Trial
+from streamer.stats.experiments.trials import AGES, Measure, Trial
 
 MILLIONTH = 1_000_000
 """Units of a slate's value that is 1."""
@@ -58,6 +58,10 @@ class UserRatio:
     """The setting of [attribution] that it waits for; None: nothing, or feedback to slates."""
     is_share: bool = False
     """Whether a user with any of the numerator counts as 1."""
+    counted: str = "users"
+    """What the denominator counts, in words."""
+    is_signed: bool = False
+    """Whether it may be below 0."""
     parts: tuple[WeightedRatio, ...] = ()
     """Of a composite, which has numerator and denominator of its first part for support."""
 
@@ -89,13 +93,16 @@ DECLARED: tuple[Ratio, ...] = (*RATIOS, *score_ratios.RATIOS)
 
 def _of_ratio(of: Ratio) -> UserRatio:
     parts = (of.above.name, of.below.name, of.above.unit, of.above.high, of.horizon)
-    return UserRatio(of.name, of.title, of.form, *parts)
+    words = of.below_text or of.below.text
+    signed = of.above.is_signed
+    return UserRatio(of.name, of.title, of.form, *parts, counted=words, is_signed=signed)
 
 
 def _of_mean(of: PerUser) -> UserRatio:
     form: Form = "percent" if of.is_share else "number"
     parts = (of.above.name, None, of.above.unit, of.above.high)
-    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share)
+    signed = of.above.is_signed
+    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
 
 
 _RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}
@@ -113,6 +120,8 @@ BY_LABEL: dict[str, RatioBy] = {
         *custom.BY_CUSTOM,
     )
 }
+_SIGNED = ("kendall_tau", "spearman_rho", "margin_loss")
+"""Metrics of slates that may be below 0."""
 _POSITIVE = "positive_rate_ratio"
 _COMPOSITE = "composite"
 
@@ -217,6 +226,7 @@ class UserMeasures:
         return UserRatio(
             *(f"{_COMPOSITE}@{name}", f"Composite {name}", "number", first.above, first.below),
             *(UNIT, first.high),
+            is_signed=True,
             parts=tuple(parts),
         )
 
@@ -228,7 +238,8 @@ class UserMeasures:
             f"one kind of feedback after the dot: {', '.join(kinds)}",
         )
         title = "Positive rate" if options == ["click"] else f"Positive rate, {options[0]}"
-        return UserRatio(name, title, "percent", f"feedback.{options[0]}", IMPRESSIONS.name)
+        kind = f"feedback.{options[0]}"
+        return UserRatio(name, title, "percent", kind, IMPRESSIONS.name, counted=IMPRESSIONS.text)
 
     def _of_slates(
         self,
@@ -254,7 +265,11 @@ class UserMeasures:
         above = f"{metric.name}@{k}.{convention}"
         self.slate_sums[above] = value
         title = ", ".join([metric.title + (f"@{k}" if metric.by_k else ""), *options])
-        return UserRatio(name, title, metric.form, above, f"slates.{over[0]}", MILLIONTH)
+        return UserRatio(
+            *(name, title, metric.form, above, f"slates.{over[0]}", MILLIONTH),
+            counted="slates",
+            is_signed=metric.name in _SIGNED,
+        )
 
 
 def _summed(ratio: UserRatio) -> list[str]:
@@ -279,7 +294,7 @@ class ExperimentMeasures(UserMeasures):
                 experiment.arms,
                 experiment.days,
                 experiment.covariates,
-                tuple(self._capped(metric) for metric in experiment.metrics),
+                tuple(self._measures(experiment)),
                 Exposure(
                     experiment.dimension,
                     experiment.arms,
@@ -290,18 +305,32 @@ class ExperimentMeasures(UserMeasures):
             for experiment in settings.experiments
         )
 
+    def _measures(self, experiment: Experiment) -> Iterator[Measure]:
+        """Those of the metrics, and of the primary one for each age of users."""
+        for metric in experiment.metrics:
+            measure = self._capped(metric)
+            yield measure
+            if metric == experiment.primary and not measure.parts:
+                yield from (replace(measure, age=age) for age in AGES)
+
     def _capped(self, metric: ExperimentMetric) -> Measure:
-        cap: Cap = None
-        if metric.cap is not None:
-            unit = self.ratios[metric.name].unit
-            cap = Quantile(metric.cap) if metric.cap < 1 else round(metric.cap * unit)
-        elif self.ratios[metric.name].is_share:
-            cap = 1
-        return replace(self.measure(self.ratios[metric.name]), cap=cap)
+        ratio, cap = self.ratios[metric.name], metric.cap
+        if ratio.parts:
+            return self.measure(ratio)
+        if ratio.below is not None:
+            cap = DEFAULT_RATIO_CAP if cap is None else cap
+            quantile, amount = (cap, None) if 0 < cap < 1 else (None, round(cap) or None)
+            return replace(self.measure(ratio), cap=Denominator(quantile, amount))
+        if ratio.is_share:
+            return replace(self.measure(ratio), cap=1)
+        found: Cap = None
+        if cap:
+            found = Quantile(cap) if cap < 1 else round(cap * ratio.unit)
+        return replace(self.measure(ratio), cap=found)
 
     def needs(self, trial: Trial) -> list[str]:
         """What an experiment needs to be counted: components, and the exposure to it."""
-        names = [name for m in trial.measures for name in _summed(self.ratios[m.name])]
+        names = [n for m in trial.measures if not m.age for n in _summed(self.ratios[m.name])]
         return list(dict.fromkeys([*self.always, *names, trial.exposure.name]))
 
 

@@ -37,6 +37,8 @@ _OF_METRIC = f'{_CHOSEN}, metric="$metric"'
 _COLORS: Mapping[str, str] = {
     Outcome.BETTER: GREEN,
     Outcome.WORSE: RED,
+    Outcome.HARM: RED,
+    Outcome.WORSE_WITHIN: ORANGE,
     Outcome.NO_HARM: GREEN,
     Outcome.KEEP_RUNNING: "text",
     Outcome.INVALID: RED,
@@ -48,6 +50,8 @@ _ADVICE: Mapping[str, str] = {
     Action.KEEP_RUNNING: "text",
     Action.UNDECIDED: ORANGE,
     Action.DO_NOT_TRUST: RED,
+    Action.DO_NOT_TRUST_ARMS: RED,
+    Action.WAIT: "text",
 }
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))

@@ -76,9 +76,10 @@ def _users_in_several_arms(known: Known) -> Iterator[Sample]:
 @_declare(
     "experiment_outside_outcomes",
     *("experiment", "reason"),
-    formula="feedback, conversions and viewings: before_exposure of their user, or unexposed users",
+    formula="feedback, conversions and viewings: before_exposure of their user (attributed ones: "
+    "without the arm of their user), or of unexposed users",
     unit="events",
-    empty='absent before the first day, and with outcomes = "attributed"',
+    empty="absent before the first day",
 )
 def _outside(known: Known) -> Iterator[Sample]:
     """Outcomes that count towards no arm; those of users in several arms are not among them."""
@@ -228,9 +229,9 @@ def _verdict(known: Known) -> Iterator[Sample]:
     empty="absent for the others, and before the first day",
 )
 def _recommendation(known: Known) -> Iterator[Sample]:
-    """What to do: `ship`, `stop: harm`, `stop: no effect worth shipping`, `keep running`, `ended
-    without a decision` or `do not trust: split`; `arm`: the one to ship or doing harm, else
-    empty."""
+    """What to do: `ship`, `wait`, `stop: harm`, `stop: no effect worth shipping`, `keep running`,
+    `ended without a decision`, `do not trust: split` or `do not trust: users in several arms`;
+    `arm`: the one to ship or doing harm, else empty."""
     for found in known.experiments:
         if (advice := found.recommendation) is not None:
             yield (found.experiment.name, str(advice.action), advice.arm or ""), 1

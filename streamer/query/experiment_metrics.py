@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamer.metrics.per_user import UserRatio
 from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import power, readout
+from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.forecast import Forecast, Precision
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
-from streamer.stats.experiments.trials import Trial
+from streamer.stats.experiments.trials import AGES, Cumulated, Measure, Trial
+from streamer.stats.experiments.verdict import Scale
 
-Sums = Sequence[Mapping[str, int]]
-"""Of no arm, and of each, as ``trials.cumulated`` has them."""
+HEAVY = 0.1
+"""Share of a denominator from which on it is said that a few users have it."""
 EFFECTS = (0.01, 0.02, 0.05, 0.1)
 """Relative lifts for which the days until they would be found are forecast."""
 
@@ -37,14 +39,16 @@ class Past:
     as they were."""
 
     growth: Growth
-    sums: Sums
+    sums: Cumulated
 
 
 @dataclass(frozen=True, slots=True)
 class MetricReadout:
     """One metric of an experiment; ``role``: primary, guardrail or secondary; ``waits`` has an
-    entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit;
-    None where nobody is capped by a quantile."""
+    entry for each comparison. ``capped_at``: what a user counts for at most, in the metric's unit,
+    or of a ratio in that of its denominator (``counted``); None where nobody counts for less than
+    all. ``largest``: by arm the users with most of a ratio's denominator. ``ages``: of the primary
+    metric the same by days since a user's first (``AGES``)."""
 
     name: str
     role: str
@@ -56,13 +60,52 @@ class MetricReadout:
     waits: Sequence[Sequence[Wait]]
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     """By arm, where they are known."""
+    counted: str = "users"
+    largest: Mapping[str, Largest] = field(default_factory=dict)
+    ages: Mapping[str, readout.Readout] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> list[str]:
+        """Who counts for less than all, and who has most, in words."""
+        found = []
+        if self.capped_at is not None and self.counted != "users":
+            found.append(
+                f"A user counts for at most {self.capped_at:,.6g} {self.counted}, the heavier ones "
+                "with less weight (cap)."
+            )
+        elif self.capped_at is not None:
+            found.append(f"A user counts for at most {self.capped_at:,.6g} (cap).")
+        heavy = {arm: its for arm, its in self.largest.items() if its.share >= HEAVY}
+        for arm, its in heavy.items():
+            who = "user has" if its.users == 1 else f"{its.users} users have"
+            found.append(f"The largest {who} {its.share:.1%} of the {self.counted} of {arm}.")
+        return [*found, *self._by_age()]
+
+    def _by_age(self) -> Iterator[str]:
+        """The lift of each treatment by days since a user's first."""
+        for place, comparison in enumerate(self.found.comparisons):
+            lifts = {age: its.comparisons[place] for age, its in self.ages.items()}
+            if len(lifts) > 1:
+                said = "; ".join(f"{age} {_lift(its)}" for age, its in lifts.items())
+                yield f"Lift of {comparison.arm} by days since a user's exposure: {said}."
+
+
+def _lift(comparison: readout.Comparison) -> str:
+    """A lift and its interval at any time."""
+    lift = comparison.shown
+    write = "{:+.2%}".format if comparison.verdict.scale is Scale.RELATIVE else "{:+.4g}".format
+    if lift.value is None:
+        return "not known"
+    if lift.anytime is None:
+        return f"{write(lift.value)} (no interval yet)"
+    return f"{write(lift.value)} ({write(lift.anytime.low)} to {write(lift.anytime.high)})"
 
 
 def compared(
     experiment: Experiment,
     trial: Trial,
     ratios: Mapping[str, UserRatio],
-    sums: Sums,
+    sums: Cumulated,
     past: Past | None,
 ) -> list[MetricReadout]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
@@ -75,7 +118,10 @@ def compared(
     alone = [(m,) for m in experiment.metrics if m not in experiment.secondary]
     for family in (*alone, experiment.secondary):
         judged = [
-            (rule_of(experiment, metric), _by_arm(trial, ratios[metric.name], sums))
+            (
+                rule_of(experiment, metric, ratios[metric.name]),
+                by_arm(trial, ratios[metric.name], sums),
+            )
             for metric in family
         ]
         for metric, its in zip(family, readout.compare_family(plan, judged), strict=True):
@@ -88,51 +134,97 @@ def compared(
                 direction=metric.direction,
                 margin=metric.margin,
                 margin_absolute=metric.margin_absolute,
-                capped_at=_capped_at(metric, ratios[metric.name], sums[0]),
+                capped_at=_capped_at(metric, ratios[metric.name], sums),
                 found=its,
                 waits=[
                     _waits(plan, its.arms[0].value, c, forecasts.get(c.arm))
                     for c in its.comparisons
                 ],
                 forecasts=forecasts,
+                counted=ratios[metric.name].counted,
+                largest=_largest(trial, metric.name, sums),
+                ages=_ages(experiment, trial, ratios[metric.name], sums),
             )
     return [found[metric.name] for metric in experiment.metrics]
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """How an experiment has gone: whole days with users, whether no more days come, and the share
+    of users seen in several arms."""
+
+    days: int
+    is_over: bool
+    several_arms: float
+
+
 def recommended(
     experiment: Experiment,
+    ratios: Mapping[str, UserRatio],
     metrics: Sequence[MetricReadout],
-    *,
-    is_over: bool,
+    course: Course,
 ) -> Recommendation:
     """What to do, by these metrics from the first day on."""
+    rules = {m.name: rule_of(experiment, m, ratios[m.name]) for m in experiment.metrics}
     judged = {
-        metric.name: Judged(metric.name, rule_of(experiment, metric), its.found, its.forecasts)
-        for metric, its in zip(experiment.metrics, metrics, strict=True)
+        its.name: Judged(its.name, rules[its.name], its.found, its.forecasts) for its in metrics
     }
+    primary = next(its for its in metrics if its.name == experiment.primary.name)
     return recommend(
         Decision(
             plan_of(experiment),
             judged[experiment.primary.name],
             [judged[metric.name] for metric in experiment.guardrails],
             experiment.min_lift,
-            is_over,
+            course.is_over,
+            course.days,
+            experiment.min_days,
+            course.several_arms,
+            [Judged(age, rules[primary.name], found) for age, found in primary.ages.items()],
         )
     )
 
 
-def _by_arm(trial: Trial, ratio: UserRatio, sums: Sums) -> dict[str, ArmSums]:
+def by_arm(
+    trial: Trial, ratio: UserRatio, sums: Cumulated, age: str | None = None
+) -> dict[str, ArmSums]:
+    """The sums of a metric in each arm, as the statistics take them."""
+    measure = next(m for m in trial.measures if (m.name, m.age) == (ratio.name, age))
+    of_measure = sums.measures[measure.key]
+    users = [counts["users"] for counts in sums.counts[1:]]
+    if age is not None:
+        users = list(sums.users_by_age[age])
+    largest = of_measure.largest or [None] * len(users)
     return {
-        arm: arm_sums(trial, ratio, of_arm)
-        for arm, of_arm in zip(trial.arms, sums[1:], strict=True)
+        arm: _arm_sums(trial, ratio, measure, n, held, its)
+        for arm, n, held, its in zip(trial.arms, users, of_measure.arms, largest, strict=True)
     }
 
 
-def _capped_at(metric: ExperimentMetric, ratio: UserRatio, sums: Mapping[str, int]) -> float | None:
-    if metric.cap is None or metric.cap >= 1:
+def _ages(
+    experiment: Experiment, trial: Trial, ratio: UserRatio, sums: Cumulated
+) -> dict[str, readout.Readout]:
+    """The primary metric by days since a user's first, each with alpha for itself."""
+    if ratio.name != experiment.primary.name or ratio.parts:
+        return {}
+    rule, plan = rule_of(experiment, experiment.primary, ratio), plan_of(experiment)
+    return {
+        age: readout.compare(plan, rule, by_arm(trial, ratio, sums, age))
+        for age in AGES
+        if any(sums.users_by_age[age])
+    }
+
+
+def _largest(trial: Trial, name: str, sums: Cumulated) -> dict[str, Largest]:
+    found = zip(trial.arms, sums.measures[name].largest, strict=False)
+    return {arm: its for arm, its in found if its is not None}
+
+
+def _capped_at(metric: ExperimentMetric, ratio: UserRatio, sums: Cumulated) -> float | None:
+    units = sums.measures[metric.name].capped_at
+    if ratio.below is None and metric.cap is not None and metric.cap >= 1:
         return metric.cap
-    units = sums.get(f"{metric.name} cap")
-    return None if units is None else units / ratio.unit
+    return None if units is None else units / (ratio.unit if ratio.below is None else 1)
 
 
 def plan_of(experiment: Experiment) -> Plan:
@@ -143,23 +235,38 @@ def plan_of(experiment: Experiment) -> Plan:
     )
 
 
-def rule_of(experiment: Experiment, metric: ExperimentMetric) -> Rule:
+def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: UserRatio) -> Rule:
     """How the settings want a metric to be judged."""
     return Rule(
-        metric.direction == "higher", metric.margin, metric.margin_absolute, experiment.min_users
+        metric.direction == "higher",
+        metric.margin,
+        metric.margin_absolute,
+        experiment.min_users,
+        can_be_negative=ratio.is_signed,
+        is_amount=not ratio.is_share,
     )
 
 
-def arm_sums(trial: Trial, ratio: UserRatio, sums: Mapping[str, int]) -> ArmSums:
-    """The sums of one arm, as the statistics take them."""
-    (measure,) = (measure for measure in trial.measures if measure.name == ratio.name)
-    held = {moment: sums[f"{ratio.name} {moment}"] for moment in trial.moments_of(measure)}
+def _arm_sums(
+    trial: Trial,
+    ratio: UserRatio,
+    measure: Measure,
+    users: int,
+    moments: Mapping[str, Exact],
+    largest: Largest | None,
+) -> ArmSums:
     if ratio.parts:
-        return composite_sums(sums["users"], held, ratio.factors, len(trial.covariates) > 0)
-    main = {name: held.pop(name) for name in ("x", "xx", "y", "yy", "xy")}
-    nonzero = held.pop("nz")
+        whole = {name: int(value) for name, value in moments.items()}
+        return composite_sums(users, whole, ratio.factors, len(trial.covariates) > 0)
+    held = {name: moments[name] for name in trial.moments_of(measure)}
+    x, xx, y, yy, xy = (held.pop(name) for name in ("x", "xx", "y", "yy", "xy"))
+    nonzero = int(held.pop("nz"))
+    held.pop("ny", None)
+    if ratio.below is None:  # users who did nothing at this age count, too
+        y = yy = users
     before = BeforeSums(**held) if held else None
-    return ArmSums(n=sums["users"], **main, nonzero=nonzero, x_scale=1 / ratio.unit, before=before)
+    scale = 1 / ratio.unit
+    return ArmSums(users, x, xx, y, yy, xy, nonzero, scale, before, largest=largest)
 
 
 def _forecasts(growth: Growth, then: readout.Readout, now: readout.Readout) -> dict[str, Forecast]:

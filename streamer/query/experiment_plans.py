@@ -6,15 +6,13 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from streamer.encoding.limbs import Columns
-from streamer.query.experiment_metrics import arm_sums
+from streamer.query.experiment_metrics import by_arm
 from streamer.query.experiments import StoredExperiment, users_of
 from streamer.settings.experiments import DAY_MS, date_of
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.sums import ArmSums
-from streamer.stats.experiments.trials import USERS, cumulated
+from streamer.stats.experiments.trials import cumulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +37,11 @@ def before_start(stored: StoredExperiment, parts: Sequence[Columns] = ()) -> Sto
 
 def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
     """What is stored of a metric of an experiment; None before the first user came."""
-    last, first = stored.last_day, _first_day(stored)
+    last, first = stored.last_day, next(iter(stored.days_with_users), None)
     if last is None or first is None:
         return None
-    control = cumulated(stored.trial, stored.parts, last)[1]
-    users = arm_sums(stored.trial, stored.ratios[metric], control)
+    sums = cumulated(stored.trial, stored.parts, last)
+    users = by_arm(stored.trial, stored.ratios[metric], sums)[stored.trial.arms[0]]
     end = min(stored.stream_ms / DAY_MS, float(stored.trial.days.stop))
     return Basis(
         users,
@@ -53,16 +51,6 @@ def basis_of(stored: StoredExperiment, metric: str) -> Basis | None:
         stored.user_sample_ratio,
         stored.counted_since_ms,
     )
-
-
-def _first_day(stored: StoredExperiment) -> int | None:
-    """The first day on which users came."""
-    first: list[int] = []
-    for found in stored.parts:
-        place, stat = np.divmod(found["key"], stored.trial.stats)
-        arm, day = np.divmod(place, len(stored.trial.days))
-        first += day[(stat == USERS) & (arm > 0)].tolist()
-    return stored.trial.days.start + min(first) if first else None
 
 
 def _growth(stored: StoredExperiment, first: int, last: int, days: float) -> Growth | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -14,13 +15,14 @@ from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.formatting import counted
 from streamer.metrics.per_user import ExperimentMeasures, UserRatio
-from streamer.query.experiment_metrics import MetricReadout, Past, compared, recommended
+from streamer.query.decisions import LOOKS, keys_by_day
+from streamer.query.experiment_metrics import Course, MetricReadout, Past, compared, recommended
 from streamer.settings import limits
 from streamer.settings.experiments import DAY_MS, Experiment, date_of
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.growth import Growth
-from streamer.stats.experiments.recommendation import Recommendation
+from streamer.stats.experiments.recommendation import Recommendation, first_decision
 from streamer.stats.experiments.trials import USERS, Trial, cumulated
 
 MANY_IN_SEVERAL_ARMS = 0.01
@@ -30,19 +32,42 @@ MANY_IN_SEVERAL_ARMS = 0.01
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Outcomes (feedback, conversions, viewings) that count towards no arm: before the first
-    exposure of their user, and of users without one. Those of users in several arms are not among
-    them."""
+    exposure of their user (of attributed ones: without the arm of their user), and of users without
+    one. Those of users in several arms are not among them."""
 
     before_exposure: int
     unexposed: int
 
 
 @dataclass(frozen=True, slots=True)
+class Data:
+    """What there is of an experiment: from the first exposure of a user (or the day of it, where
+    the time is not known) to stream time, and ``days``, whole days with users."""
+
+    from_ms: int
+    to_ms: int
+    days: int
+
+    @property
+    def words(self) -> str:
+        """How much it is.
+
+        >>> Data(0, 900_000, 0).words, Data(0, 3 * DAY_MS, 3).words
+        ('15 minutes of data', '3 days of data')
+        """
+        minutes = max(0, self.to_ms - self.from_ms) // 60_000
+        for unit, size in (("day", 1440), ("hour", 60)):
+            if minutes >= 2 * size:
+                return f"{counted(minutes // size, unit)} of data"
+        return f"{counted(minutes, 'minute')} of data"
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentReadout:
     """An experiment from ``first`` to ``last``, both days included; ``last`` is None before the
-    first day has begun. ``counted_since_ms``: where something is counted only since then.
-    ``outside`` is None where outcomes are attributed, ``recommendation`` before the first day and
-    of ranges that begin later."""
+    first day has begun. ``data``: what there is of these days. ``counted_since_ms``: where
+    something is counted only since then. ``recommendation`` is None before the first day, and of
+    ranges that begin later."""
 
     experiment: Experiment
     first: datetime.date
@@ -50,6 +75,7 @@ class ExperimentReadout:
     users: Mapping[str, int]
     users_in_several_arms: int
     outside: Outside | None
+    data: Data | None
     user_sample_ratio: float
     counted_since_ms: int | None
     metrics: Sequence[MetricReadout]
@@ -60,6 +86,41 @@ class ExperimentReadout:
         """Share of the users with an impression in an arm who had one in another arm, too."""
         exposed = self.users_in_several_arms + sum(self.users.values())
         return self.users_in_several_arms / exposed if exposed else 0.0
+
+    @property
+    def notes(self) -> list[str]:
+        """What there is, and what it leaves out, a sentence each."""
+        if self.last is None:
+            return []
+        return [
+            self._data_note(),
+            *self._left_out(),
+            *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.notes),
+            *([] if self.user_sample_ratio >= 1 else [f"{sampled(self.user_sample_ratio)}."]),
+            *([] if self.counted_since_ms is None else [_late_start(self.counted_since_ms)]),
+        ]
+
+    def _data_note(self) -> str:
+        if self.data is None:
+            return "No user was exposed yet."
+        began = minute(self.data.from_ms)
+        declared = self.experiment.start
+        is_late = began[:10] != declared.isoformat()
+        late = f"; its declared start is {declared}" if is_late else ""
+        return f"{self.data.words}, since {began} UTC{late}."
+
+    def _left_out(self) -> Iterator[str]:
+        if (several := self.users_in_several_arms) and not self.warnings:
+            are = "is" if several == 1 else "are"
+            yield f"{counted(several, 'user')} seen in several arms {are} left out."
+        if self.outside is None or not (self.outside.before_exposure or self.outside.unexposed):
+            return
+        is_own = self.experiment.outcomes == "attributed"
+        early = "without their user's arm" if is_own else "before their user's exposure"
+        yield (
+            f"Outcomes that count towards no arm: {self.outside.before_exposure:,} {early}, "
+            f"{self.outside.unexposed:,} of users who were not exposed."
+        )
 
     @property
     def warnings(self) -> list[str]:
@@ -75,6 +136,20 @@ class ExperimentReadout:
         ]
 
 
+def sampled(ratio: float) -> str:
+    """That only a share of the users is counted."""
+    return f"All figures are of a sample of {100 * ratio:.3g} % of the users"
+
+
+def minute(at_ms: int) -> str:
+    """A time of UTC."""
+    return f"{datetime.datetime.fromtimestamp(at_ms / 1000, datetime.UTC):%Y-%m-%d %H:%M}"
+
+
+def _late_start(since_ms: int) -> str:
+    return f"Counting began at {minute(since_ms)} UTC, after the start of the experiment."
+
+
 @dataclass(frozen=True)
 class StoredExperiment:
     """What is known of one experiment: its settings, and its sums in every partition."""
@@ -86,6 +161,7 @@ class StoredExperiment:
     stream_ms: int
     sample_bits: int
     since_ms: int
+    exposed_since_ms: int | None = None
 
     @property
     def last_day(self) -> int | None:
@@ -103,6 +179,32 @@ class StoredExperiment:
         """The days that have begun."""
         last = self.last_day
         return range(self.trial.days.start, self.trial.days.start if last is None else last + 1)
+
+    @cached_property
+    def days_with_users(self) -> list[int]:
+        """The days on which users of an arm did anything."""
+        found: set[int] = set()
+        for part in self.parts:
+            place = part["key"] // self.trial.stats
+            days = place[place >= len(self.trial.days)] % len(self.trial.days)
+            found.update(np.unique(days).tolist())
+        return [self.trial.days.start + day for day in sorted(found)]
+
+    def whole_days(self, last: int) -> int:
+        """How many of them up to a day are over."""
+        over = min(last, self.stream_ms // DAY_MS - 1)
+        return sum(day <= over for day in self.days_with_users)
+
+    @property
+    def data(self) -> Data | None:
+        """What there is up to now; None without a user."""
+        if not self.days_with_users:
+            return None
+        from_ms = self.days_with_users[0] * DAY_MS
+        if self.exposed_since_ms is not None:
+            from_ms = max(from_ms, self.exposed_since_ms)
+        to_ms = min(self.stream_ms, self.trial.days.stop * DAY_MS)
+        return Data(from_ms, to_ms, self.whole_days(self.days_with_users[-1]))
 
     @property
     def starts_later(self) -> str:
@@ -122,45 +224,61 @@ class StoredExperiment:
         return self.since_ms if self.is_partial else None
 
     def read(self, day: int | None = None) -> ExperimentReadout:
-        """The readout as of the end of a day, or of the last one."""
+        """The readout as of the end of a day, or as of now with the decision that counts."""
         last = self.last_day if day is None else day
-        return self.of_parts(self.parts, self.trial.days.start, last)
+        found = self.of_parts(self.parts, self.trial.days.start, last)
+        if day is not None or found.recommendation is None:
+            return found
+        counts = first_decision(self._looks(), found.recommendation)
+        return replace(found, recommendation=counts)
 
     def of_parts(self, parts: Sequence[Columns], first: int, last: int | None) -> ExperimentReadout:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         past = None if last is None else self._past(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
         metrics = compared(self.experiment, self.trial, self.ratios, sums, past)
-        return ExperimentReadout(
+        is_whole = first == self.trial.days.start
+        if not is_whole:  # of a range, users are as old as its first day
+            metrics = [replace(metric, ages={}) for metric in metrics]
+        none, *arms = sums.counts
+        found = ExperimentReadout(
             experiment=self.experiment,
             first=date_of(first),
             last=None if last is None else date_of(last),
-            users={arm: s["users"] for arm, s in zip(self.trial.arms, sums[1:], strict=True)},
-            users_in_several_arms=sums[0]["mixed"],
-            outside=self._outside(sums[0]),
+            users={arm: s["users"] for arm, s in zip(self.trial.arms, arms, strict=True)},
+            users_in_several_arms=none["mixed"],
+            outside=Outside(none["early"], none["unexposed"]),
+            data=self.data,
             user_sample_ratio=self.user_sample_ratio,
             counted_since_ms=self.counted_since_ms,
             metrics=metrics,
-            recommendation=self._recommendation(metrics, first, last),
+            recommendation=None,
         )
+        if last is None or not is_whole:
+            return found
+        return replace(found, recommendation=self._recommended(found, last))
 
-    def _outside(self, sums: Mapping[str, int]) -> Outside | None:
-        if self.trial.exposure.is_attributed:
-            return None
-        return Outside(sums["early"], sums["unexposed"])
+    def _recommended(self, found: ExperimentReadout, last: int) -> Recommendation:
+        """What counts from the start holds at any look, that of a range does not."""
+        is_now = last == self.last_day
+        is_over = is_now and self.stream_ms >= self.trial.days.stop * DAY_MS
+        course = Course(self.whole_days(last), is_over, found.several_arms_ratio)
+        return recommended(self.experiment, self.ratios, found.metrics, course)
 
-    def _recommendation(
-        self, metrics: Sequence[MetricReadout], first: int, last: int | None
-    ) -> Recommendation | None:
-        """None before the first day, and of a range of days: only what counts from the start holds
-        at any look."""
-        if last is None or first != self.trial.days.start:
-            return None
-        is_over = self.stream_ms >= self.trial.days.stop * DAY_MS
-        return recommended(self.experiment, metrics, is_over=is_over)
+    def _looks(self) -> Iterator[tuple[datetime.date, Recommendation]]:
+        """The recommendations at the end of the earlier days with users."""
+        earlier = [day for day in self.days_with_users if day != self.last_day]
+        for day, key in keys_by_day(self.trial, self.parts, repr(self.experiment), earlier):
+            yield date_of(day), LOOKS.at(key, partial(self._look, day))
+
+    def _look(self, day: int) -> Recommendation:
+        found = self.read(day).recommendation
+        assert found is not None
+        return found
 
     def _past(self, parts: Sequence[Columns], first: int, last: int) -> Past | None:
         """At half time; None before two whole days, or where nobody comes any more."""
+        first = max(first, next(iter(self.days_with_users), first))
         days = self.stream_ms / DAY_MS - first
         half = int(days) // 2
         if last != self.last_day or not half or self.stream_ms >= self.trial.days.stop * DAY_MS:
@@ -193,6 +311,11 @@ def stored_experiments(
     bits = max((view.header.day_sample_bits for view in views), default=0)
     found = {}
     for experiment, trial in zip(settings.experiments, measures.trials, strict=True):
+        exposed = [
+            view.header.exposed_since_ms[trial.exposure.name]
+            for view in views
+            if trial.exposure.name in view.header.exposed_since_ms
+        ]
         since = [
             view.header.counted_since_ms.get(name, view.header.stream_ms)
             for view in views
@@ -200,7 +323,8 @@ def stored_experiments(
         ]
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         found[experiment.name] = StoredExperiment(
-            experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)
+            *(experiment, trial, measures.ratios, parts, stream_ms, bits, max(since, default=0)),
+            min(exposed, default=None),
         )
     return found
 
@@ -220,17 +344,22 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "end": None if experiment.end is None else experiment.end.isoformat(),
         "alpha": experiment.alpha,
         "covariate_days": experiment.covariate_days,
+        "min_days": experiment.min_days,
         "first": found.first.isoformat(),
         "last": None if found.last is None else found.last.isoformat(),
         "users": dict(found.users),
         "users_in_several_arms": found.users_in_several_arms,
         "outcomes": experiment.outcomes,
         "outside": msgspec.to_builtins(found.outside),
+        "data": None
+        if found.data is None
+        else msgspec.to_builtins(found.data) | {"words": found.data.words},
         "users_in_several_arms_ratio": found.several_arms_ratio,
         "mixed_users": found.users_in_several_arms,
         "mixed_user_ratio": found.several_arms_ratio,
         "recommendation": _recommendation_document(found.recommendation),
         "warnings": found.warnings,
+        "notes": found.notes,
         "user_sample_ratio": found.user_sample_ratio,
         "counted_since_ms": found.counted_since_ms,
         "metrics": [
@@ -253,11 +382,20 @@ def _metric_document(metric: MetricReadout, of: UserRatio) -> dict[str, Any]:
         "margin": metric.margin,
         "margin_absolute": metric.margin_absolute,
         "capped_at": metric.capped_at,
+        "largest": msgspec.to_builtins(dict(metric.largest)),
         "split_test": msgspec.to_builtins(metric.found.split),
         "arms": msgspec.to_builtins(metric.found.arms),
         "comparisons": [
             msgspec.to_builtins(comparison) | {"waits": msgspec.to_builtins(list(waits))}
             for comparison, waits in zip(metric.found.comparisons, metric.waits, strict=True)
+        ],
+        "ages": [
+            {
+                "age": age,
+                "arms": msgspec.to_builtins(its.arms),
+                "comparisons": msgspec.to_builtins(its.comparisons),
+            }
+            for age, its in metric.ages.items()
         ],
     }
 

@@ -77,6 +77,10 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
         f"min_users = {e.min_users}: at least {limits.MIN_USERS}, for with fewer users in an arm "
         f"no interval holds at any time; {at}",
     )
+    _require(
+        1 <= e.min_days <= limits.MAX_MIN_DAYS,
+        f"min_days = {e.min_days}: 1 to {limits.MAX_MIN_DAYS}; {at}",
+    )
     _require(0.5 <= e.power < 1, f"power = {e.power}: 0.5 to below 1; {at}")
     _require(
         e.min_lift is None or 0 < e.min_lift < 1,
@@ -114,13 +118,13 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
             f"{metric.name}: margin and margin_absolute: a guardrail has one of them; {at}",
         )
         _require(
-            metric.cap is None or 0 < metric.cap <= limits.MAX_VALUE,
-            f"{metric.name}: cap = {metric.cap}: a quantile below 1, or an amount from 1 to "
-            f"{limits.MAX_VALUE:g}; {at}",
+            metric.cap is None or 0 <= metric.cap <= limits.MAX_VALUE,
+            f"{metric.name}: cap = {metric.cap}: a quantile below 1, an amount from 1 to "
+            f"{limits.MAX_VALUE:g}, or 0; {at}",
         )
         _require(
-            metric.cap is None or metric.name.partition("@")[0].endswith("_per_user"),
-            f"{metric.name}: cap = {metric.cap}: only metrics per user can be capped; {at}",
+            metric.cap is None or not metric.name.startswith("composite@"),
+            f"{metric.name}: cap = {metric.cap}: a composite cannot be capped; remove it; {at}",
         )
 
 

@@ -27,6 +27,10 @@ def date_of(day: int) -> datetime.date:
     return _EPOCH + datetime.timedelta(days=day)
 
 
+DEFAULT_RATIO_CAP = 0.99
+"""Quantile of denominators at which ratios are capped where the settings do not say."""
+
+
 class ExperimentMetric(Section, frozen=True):
     """[[experiments.metrics]]: a metric by which arms are compared."""
 
@@ -43,9 +47,11 @@ class ExperimentMetric(Section, frozen=True):
     margin_absolute: float | None = None
     """The same in the unit of the metric, for one that may be 0 or negative; not both."""
     cap: float | None = None
-    """Of a metric per user: what a user counts for at most. 1 or more is an amount; below 1 it is a
-    quantile over the users of all arms whose value is above 0, rounded up to two significant
-    digits, e.g. `0.999`."""
+    """What a user counts for at most: 1 or more is an amount, below 1 a quantile over the users of
+    all arms who have any, 0: everybody counts whole. Of a metric per user it is of the value
+    (default 0), a quantile rounded up to two significant digits. Of a ratio it is of the
+    denominator (default `0.99`), rounded up to 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, …:
+    users beyond it count with less weight, so that no crawler decides."""
 
     @property
     def is_guardrail(self) -> bool:
@@ -78,7 +84,10 @@ class Experiment(Section, frozen=True):
     """Least relative lift of the primary metric that is worth shipping, e.g. `0.02`. With it the
     recommendation may be to stop for want of an effect, and forecasts are about this lift."""
     min_users: int = limits.MIN_USERS
-    """Users in each arm below which there is no verdict."""
+    """Users in each arm below which there is no interval at any time."""
+    min_days: int = 7
+    """Whole days with users that must be over before the recommendation is to ship, or to stop for
+    want of an effect: weekdays differ."""
     covariate_days: int = 0
     """Days before the start in which users' own behaviour is measured: to adjust the lift for it
     (CUPED), and for `streamer plan` before the start; 0: none."""

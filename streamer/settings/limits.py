@@ -118,6 +118,7 @@ kilobyte a pane, of which there are 1,800 where the window is an hour."""
 MAX_HISTORY_DAYS = 400
 """Days of an experiment whose lifts are shown as they stood: the last ones."""
 MAX_COVARIATE_DAYS = 90
+MAX_MIN_DAYS = 90
 MAX_SKEW_MS = 31 * 24 * 3600 * 1000
 MAX_SESSION_GAP_MS = 6 * 3600 * 1000
 """Sessions that nobody ends are counted so far ahead; a short window has a pane a second."""

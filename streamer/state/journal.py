@@ -306,6 +306,7 @@ class Journal:
             series=self._series(),
             day_before_since_ms=p.day_before_since_ms,
             began=p.began.stored(),
+            exposed_since_ms=p.exposed_since_ms(state),
         )
 
     def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:

@@ -90,6 +90,8 @@ class Manifest(msgspec.Struct):
     """``DayBefore.shapes`` → the stream time from which on the ring is counted."""
     began: Began = NEVER_CHANGED
     """Since when what panes hold is counted, where settings were changed."""
+    exposed_since_ms: dict[str, int] = {}
+    """Name of an ``Exposure`` → when it exposed a user first."""
 
     @property
     def holding(self) -> Holding:
@@ -121,6 +123,7 @@ class Manifest(msgspec.Struct):
             day_sample_bits=self.day_sample_bits,
             day_before_since_ms=self.day_before_since_ms,
             began=self.began,
+            exposed_since_ms=self.exposed_since_ms,
         )
 
     def shown_blobs(self) -> list[str]:

@@ -199,6 +199,12 @@ class Partition:
             self.day_before_since_ms[shape] = since_ms.get(shape, now_ms)
         return {number for number, shape in shapes.items() if shape in since_ms}
 
+    def exposed_since_ms(self, state: Mapping[str, Any]) -> dict[str, int]:
+        """Name of an ``Exposure`` → when it exposed a user first, by what the core says."""
+        exposures = wanted_days(self.catalogue.experiment_measures.trials)
+        found = zip(exposures, state["first_exposures_ms"], strict=True)
+        return {exposure.name: first_ms for exposure, first_ms in found if first_ms is not None}
+
     @property
     def counted_since_ms(self) -> dict[str, int]:
         """Component or exposure → the stream time from which on it is counted; 0: always."""

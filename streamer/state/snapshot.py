@@ -49,6 +49,8 @@ class Header:
     """Since when what panes hold is counted, where settings were changed."""
     day_before_since_ms: Mapping[str, int] = field(default_factory=dict)
     """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
+    exposed_since_ms: Mapping[str, int] = field(default_factory=dict)
+    """Name of an ``Exposure`` → when it exposed a user first."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         day_sample_bits=state["day_sample_bits"],
         day_before_since_ms=partition.day_before_since_ms,
         began=partition.began,
+        exposed_since_ms=partition.exposed_since_ms(state),
     )
 
 

@@ -155,7 +155,7 @@ class Both:
             slow, sums = self.slow(i), columns(self.core.sums(i))
             for day in (trial.days[0], trial.days[len(trial.days) // 2], trial.days[-1]):
                 compare(slow, trial, sums, range(trial.days.start, day + 1))
-                none = cumulated(trial, [sums], day)[0]
+                none = cumulated(trial, [sums], day).counts[0]
                 assert none["mixed"] == slow.mixed_by(day), (i, day)
         assert self.core.state()[2] == 0
         assert self.core.flags() == (False, False, False)
@@ -216,7 +216,7 @@ NOTHING: dict[str, list[int]] = {"key": [], "limb_0": []}
 def compare(slow: SlowTrial, trial: Trial, sums: dict[str, Any], days: range) -> None:
     """Assert that the sums of some days are the oracle's."""
     day = days.stop - 1
-    none = cumulated(trial, [sums], day)[0]
+    none = cumulated(trial, [sums], day).counts[0]
     assert (none["early"], none["unexposed"]) == slow.outside(days), (trial.name, days)
     assert arms_of(trial, [sums], day) == slow.sums(days), (trial.name, days)
 

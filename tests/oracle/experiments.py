@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamer.settings.experiments import DAY_MS, Experiment
 from streamer.settings.model import Settings
@@ -53,6 +53,8 @@ class ArmTruth:
     yv: int = 0
     nz: int = 0
     """Users whose x is not 0."""
+    ny: int = 0
+    """Of ratios whose denominator is not the user: users whose y is not 0."""
 
 
 @dataclass
@@ -178,6 +180,9 @@ class Trial:
             for name in mixed
         }
         self.caps = {m.name: 1 if m.name in SHARES else m.cap for m in experiment.metrics}
+        free = [m for m in experiment.metrics if m.margin is None and m.margin_absolute is None]
+        named = [m for m in experiment.metrics if m.primary]
+        self.primary = (named or free or list(experiment.metrics))[0].name
         self.members: dict[str, list[User]] = defaultdict(list)
         self.mixed: list[User] = []
         for user in self.did:
@@ -235,17 +240,17 @@ class Trial:
         return min(times, default=None)
 
     def outside(self, days: range) -> tuple[int, int]:
-        """Outcomes on these days before the exposure of their user, and of users without one."""
+        """Outcomes on these days that do not count to the arm of their user, and of users without
+        an arm."""
         early = unexposed = 0
-        if self.experiment.outcomes == "exposed":
-            for user in self.did.keys() - set(self.mixed):
-                first_ms = self.first_ms(user)
-                for did in self.did[user]:
-                    if did.component == "outcomes" and did.day in days:
-                        if first_ms is None:
-                            unexposed += did.amount
-                        elif did.event_ms < first_ms:
-                            early += did.amount
+        for user in self.did.keys() - set(self.mixed):
+            arm = next(iter(self.arms_of(user, self.experiment.days)), None)
+            for did in self.did[user]:
+                if did.component == "outcomes" and did.day in days:
+                    if arm is None:
+                        unexposed += did.amount
+                    elif not self.counts(did, user, arm):
+                        early += did.amount
         return early, unexposed
 
     def sums(self, days: range) -> dict[tuple[str, str], ArmTruth]:
@@ -257,18 +262,33 @@ class Trial:
         }
         out: dict[tuple[str, str], ArmTruth] = {}
         for metric, ratio in self.ratios.items():
-            points = {
-                arm: [self.point(user, ratio, arm, days) for user in users]
-                for arm, users in members.items()
-            }
-            self.cap(metric, points)
-            out |= {(metric, arm): summed(its) for arm, its in points.items()}
+            for name, age in self.ages_of(metric).items():
+                points = {
+                    arm: [self.point(user, ratio, arm, days, age) for user in users]
+                    for arm, users in members.items()
+                }
+                self.cap(metric, points)
+                is_ratio = ratio[1] != ONE
+                out |= {(name, arm): summed(its, is_ratio) for arm, its in points.items()}
         return out
 
-    def cap(self, metric: str, points: dict[str, list[dict[str, int]]]) -> None:
-        """Cap every x, as the settings of the metric want it."""
-        if (cap := self.caps[metric]) is not None:
-            above = self.ratios[metric][0]
+    def ages_of(self, metric: str) -> dict[str, range]:
+        """What is added up of a metric: all, and of the primary one the days since a user's first,
+        as 0."""
+        found = {metric: range(10**6)}
+        if metric == self.primary:
+            spans = (range(1), range(1, 3), range(3, 7), range(7, 10**6))
+            names = ("first day", "days 2-3", "days 4-7", "later")
+            found |= {f"{metric} {name}": span for name, span in zip(names, spans, strict=True)}
+        return found
+
+    def cap(self, metric: str, points: dict[str, list[dict[str, Any]]]) -> None:
+        """Cap every x, or weigh the users of a ratio, as the settings of the metric want it."""
+        above, below = self.ratios[metric]
+        cap = self.caps[metric]
+        if below != ONE:
+            weigh([p for its in points.values() for p in its], 0.99 if cap is None else cap)
+        elif cap:
             is_fraction = above == "value" or above.startswith("custom")
             capped(points, cap, MICROS if is_fraction else 1)
 
@@ -283,12 +303,15 @@ class Trial:
                 later.append([d for d in did if min(shown) <= d.day <= last_day])
         out: dict[str, ArmTruth] = {}
         for metric, (above, below) in self.ratios.items():
-            points = [
-                {"n": 1, "x": amount(did, above), "y": amount(did, below), "u": 0, "v": 0}
-                for did in later
-            ]
-            self.cap(metric, {"": points})
-            out[metric] = summed(points)
+            for name, age in self.ages_of(metric).items():
+                points: list[dict[str, Any]] = []
+                for did in later:
+                    first = min(d.day for d in did)
+                    its = [d for d in did if d.day - first in age]
+                    x, y = amount(its, above), amount(its, below)
+                    points.append({"n": 1, "x": x, "y": y, "u": 0, "v": 0})
+                self.cap(metric, {"": points})
+                out[name] = summed(points, below != ONE)
         return out
 
     def moments(self, days: range) -> dict[tuple[str, str], dict[str, int]]:
@@ -317,9 +340,23 @@ class Trial:
         first_ms = self.first_ms(user)
         return first_ms is not None and first_ms // DAY_MS < days.stop
 
-    def point(self, user: User, ratio: tuple[str, str], arm: str, days: range) -> dict[str, int]:
-        """x, y, u and v of one user; before the experiment all values of the dimension count."""
-        counted = [did for did in self.did[user] if did.day in days and self.counts(did, user, arm)]
+    def point(
+        self,
+        user: User,
+        ratio: tuple[str, str],
+        arm: str,
+        days: range,
+        age: range = range(10**6),
+    ) -> dict[str, Any]:
+        """x, y, u and v of one user, of some days since his first that counts; before the
+        experiment all values of the dimension count."""
+        its = [
+            did
+            for did in self.did[user]
+            if did.day in self.experiment.days and self.counts(did, user, arm)
+        ]
+        first = min((did.day for did in its), default=0)
+        counted = [did for did in its if did.day in days and did.day - first in age]
         x, y = (amount(counted, component) for component in ratio)
         u = v = 0
         if before := self.experiment.covariates:
@@ -343,7 +380,7 @@ def amount(did: list[Did], component: str) -> int:
     return 1 if component == ONE else sum(d.amount for d in did if d.component == component)
 
 
-def capped(points: dict[str, list[dict[str, int]]], cap: float, unit: int) -> None:
+def capped(points: dict[str, list[dict[str, Any]]], cap: float, unit: int) -> None:
     """Let every x be the cap at most: an amount, or from a quantile over the users of all
     arms who have any."""
     users = [point for its in points.values() for point in its]
@@ -363,12 +400,33 @@ def two_digits(value: int) -> int:
     return -(-max(value, 0) // power) * power
 
 
-def summed(points: list[dict[str, int]]) -> ArmTruth:
+def weigh(users: list[dict[str, Any]], cap: float) -> None:
+    """Let users whose y is beyond the cap, an amount or a quantile over users who have any, count
+    with less weight: as much less as the steps of the cap and of their y are apart."""
+    ys = sorted(user["y"] for user in users if user["y"] > 0)
+    if not cap or not ys:
+        return
+    most = cap if cap >= 1 else ys[math.ceil(Fraction(str(cap)) * len(ys)) - 1]
+    last = step_of(round(most))
+    for user in users:
+        if (own := step_of(user["y"])) > last:
+            weight = Fraction(last, own)
+            user["x"], user["y"] = user["x"] * weight, user["y"] * weight
+
+
+def step_of(value: int) -> int:
+    """The least of 10, 13, 16, 20, 25, 32, 40, 50, 63, 79, 100, 130, … that is as large."""
+    steps = [round(10 ** (1 + k / 10)) for k in range(10)]
+    return next(int(m * 10**e) for e in range(40) for m in steps if m * 10**e >= value)
+
+
+def summed(points: list[dict[str, Any]], is_ratio: bool = False) -> ArmTruth:
     """Each sum adds up the products of the letters of its name."""
     totals: Counter[str] = Counter()
     for point in points:
         totals["nz"] += point["x"] != 0
+        totals["ny"] += is_ratio and point["y"] != 0
         for sum_of in fields(ArmTruth):
-            if sum_of.name != "nz":
+            if sum_of.name not in ("nz", "ny"):
                 totals[sum_of.name] += prod(point[letter] for letter in sum_of.name)
     return ArmTruth(**totals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 from streamer.encoding.limbs import Columns
 from streamer.metrics.per_user import ExperimentMeasures
@@ -51,7 +52,7 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
     for trial in measures.trials:
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
-            none = cumulated(trial, parts, day)[0]
+            none = cumulated(trial, parts, day).counts[0]
             truth.mixed[trial.name, day] = none["mixed"]
             truth.outside[trial.name, day] = none["early"], none["unexposed"]
             for (metric, arm), sums in arms_of(trial, parts, day).items():
@@ -66,20 +67,22 @@ def composites_of(
 ) -> dict[tuple[str, str], dict[str, int]]:
     """(composite, arm) → the sums up to a day."""
     found = {}
-    for arm, sums in zip(trial.arms, cumulated(trial, parts, day)[1:], strict=True):
-        for measure in (measure for measure in trial.measures if measure.parts):
-            names = trial.moments_of(measure)
-            its = {name: sums[f"{measure.name} {name}"] for name in names}
-            found[measure.name, arm] = its | {"n": sums["users"]}
+    sums = cumulated(trial, parts, day)
+    for measure in (measure for measure in trial.measures if measure.parts):
+        its = zip(trial.arms, sums.counts[1:], sums.measures[measure.key].arms, strict=True)
+        for arm, counts, moments in its:
+            found[measure.name, arm] = {n: int(x) for n, x in moments.items()}
+            found[measure.name, arm]["n"] = counts["users"]
     return found
 
 
 def arms_of(trial: Trial, parts: Sequence[Columns], day: int) -> dict[tuple[str, str], ArmTruth]:
     """(metric, arm) → the sums up to a day."""
     found = {}
-    for arm, sums in zip(trial.arms, cumulated(trial, parts, day)[1:], strict=True):
-        for measure in (measure for measure in trial.measures if not measure.parts):
-            names = trial.moments_of(measure)
-            moments = {name: sums[f"{measure.name} {name}"] for name in names}
-            found[measure.name, arm] = ArmTruth(sums["users"], **moments)
+    sums = cumulated(trial, parts, day)
+    for measure in (measure for measure in trial.measures if not measure.parts):
+        its = zip(trial.arms, sums.counts[1:], sums.measures[measure.key].arms, strict=True)
+        for arm, counts, moments in its:
+            exact: dict[str, Any] = dict(moments)
+            found[measure.key, arm] = ArmTruth(counts["users"], **exact)
     return found

@@ -31,6 +31,14 @@ impl Experiments {
         self.sample_bits
     }
 
+    /// For each of what exposes, when it exposed a user first; None where it did not yet.
+    pub fn first_exposures_ms(&self) -> Vec<Option<i64>> {
+        let places = 0..self.exposures.len();
+        places
+            .map(|place| self.tables.exposures.earliest_ms(place))
+            .collect()
+    }
+
     /// No impression before this time (ms) can come any more, as of the last settling.
     pub fn final_ms(&self) -> i64 {
         self.final_ms

@@ -1,7 +1,8 @@
 //! Caps: what a user's numerator counts up to.
 //!
 //! So that a quantile over users can be the cap at any time, sums are kept by buckets of users'
-//! numerators. The upper edges of buckets are the integers of at most two significant digits.
+//! numerators, whose upper edges are the integers of at most two significant digits; of ratios by
+//! buckets of denominators, ten a decade, where readers also see how much the largest users have.
 
 use serde::Deserialize;
 
@@ -13,8 +14,10 @@ pub enum Cap {
     None,
     /// In units of the numerator.
     Amount(i128),
-    /// A quantile, which readers take: sums are kept by buckets.
+    /// A quantile of numerators, which readers take: sums are kept by buckets.
     Quantile,
+    /// Readers take a quantile of denominators, or an amount: sums are kept by buckets of them.
+    Denominator,
 }
 
 /// Up to 9.9e23: a million of the largest values, in millionths.
@@ -37,22 +40,42 @@ const fn edges() -> [i128; EDGE_COUNT] {
     edges
 }
 
+/// Upper edges of buckets of denominators: 10, 13, 16, …, 79, 100, 130, …; one more is for what is
+/// larger.
+static DENOMINATOR_EDGES: [i128; DENOMINATOR_EDGE_COUNT] = denominator_edges();
+const DECADE: [i128; 10] = [10, 13, 16, 20, 25, 32, 40, 50, 63, 79];
+const DENOMINATOR_EDGE_COUNT: usize = 17 * DECADE.len();
+
+const fn denominator_edges() -> [i128; DENOMINATOR_EDGE_COUNT] {
+    let mut edges = [0; DENOMINATOR_EDGE_COUNT];
+    let (mut at, mut unit) = (0, 1);
+    while at < DENOMINATOR_EDGE_COUNT {
+        edges[at] = DECADE[at % DECADE.len()] * unit;
+        at += 1;
+        if at % DECADE.len() == 0 {
+            unit *= 10;
+        }
+    }
+    edges
+}
+
 impl Cap {
     /// How many buckets sums are kept by.
     pub fn buckets(self) -> usize {
-        if self == Self::Quantile {
-            EDGE_COUNT + 1
-        } else {
-            1
+        match self {
+            Self::None | Self::Amount(_) => 1,
+            Self::Quantile => EDGE_COUNT + 1,
+            Self::Denominator => DENOMINATOR_EDGE_COUNT + 1,
         }
     }
 
     /// What a numerator counts for, and the bucket that it is summed in.
-    pub fn capped(self, above: i128) -> (i128, usize) {
+    pub fn capped(self, above: i128, below: i128) -> (i128, usize) {
         match self {
             Self::None => (above, 0),
             Self::Amount(most) => (above.min(most), 0),
             Self::Quantile => (above, bucket_of(above)),
+            Self::Denominator => (above, DENOMINATOR_EDGES.partition_point(|e| *e < below)),
         }
     }
 }
@@ -82,5 +105,15 @@ mod tests {
         }
         assert_eq!(edge(i128::MAX), None);
         assert_eq!(edge(i128::MIN), Some(0));
+    }
+
+    #[test]
+    fn edges_of_denominators_are_ten_a_decade() {
+        assert!(DENOMINATOR_EDGES.windows(2).all(|pair| pair[0] < pair[1]));
+        let bucket = |below| Cap::Denominator.capped(7, below);
+        for (below, expected) in [(-1, 0), (0, 0), (10, 0), (11, 1), (13, 1), (79, 9), (80, 10)] {
+            assert_eq!(bucket(below), (7, expected));
+        }
+        assert_eq!(bucket(i128::MAX), (7, Cap::Denominator.buckets() - 1));
     }
 }

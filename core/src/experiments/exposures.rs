@@ -22,6 +22,8 @@ pub struct Exposures {
     rows: Vec<Row>,
     by_key: HashTable<u32>,
     versions: Versions,
+    /// The earliest of each place.
+    earliest_ms: Vec<Option<i64>>,
 }
 
 impl Exposures {
@@ -54,6 +56,11 @@ impl Exposures {
         self.find(user, exposure).map(|row| self.rows[row].first_ms)
     }
 
+    /// The first exposure (ms) of any user at a place.
+    pub fn earliest_ms(&self, exposure: usize) -> Option<i64> {
+        self.earliest_ms.get(exposure).copied().flatten()
+    }
+
     /// Whether a user was exposed by this time.
     pub fn is_exposed(&self, user: u64, exposure: u32, event_ms: i64) -> bool {
         self.first_ms(user, exposure)
@@ -71,6 +78,12 @@ impl Exposures {
     pub fn set(&mut self, user: u64, exposure: u32, first_ms: i64) {
         let found = self.find(user, exposure);
         let number = found.unwrap_or_else(|| self.insert(user, exposure));
+        let place = exposure as usize;
+        if place >= self.earliest_ms.len() {
+            self.earliest_ms.resize(place + 1, None);
+        }
+        let earliest = self.earliest_ms[place].get_or_insert(first_ms);
+        *earliest = first_ms.min(*earliest);
         let row = &mut self.rows[number];
         row.first_ms = first_ms;
         self.versions.mark(number as u32, &mut row.epoch);

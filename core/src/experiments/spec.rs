@@ -62,6 +62,9 @@ pub struct MeasureSpec {
     pub high: Option<usize>,
     #[serde(default)]
     pub cap: Cap,
+    /// The days since a user's first that counts, [from, to), of which it is alone; else of all.
+    #[serde(default)]
+    pub age: Option<(i64, i64)>,
     /// Of a composite the ratios besides this one.
     #[serde(default)]
     pub others: Vec<RatioSpec>,

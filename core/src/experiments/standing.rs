@@ -3,15 +3,17 @@
 use ethnum::I256;
 
 use crate::counting::components::LIMB_BITS;
+use crate::experiments::caps::Cap;
 use crate::experiments::spec::{MeasureSpec, RatioSpec};
 
 /// How many moments a measure has: numerator and denominator of each of its ratios, the same of the
-/// days before if there are covariates; the products of two of them; and for each ratio 1 where the
-/// numerator is not 0.
+/// days before if there are covariates; the products of two of them; for each ratio 1 where the
+/// numerator is not 0; and where sums are kept by denominators, 1 where that is not 0.
 pub fn moments(measure: &MeasureSpec, has_covariates: bool) -> usize {
     let ratios = 1 + measure.others.len();
     let values = if has_covariates { 4 } else { 2 } * ratios;
-    values + values * (values + 1) / 2 + ratios
+    let counted = usize::from(measure.cap == Cap::Denominator);
+    values + values * (values + 1) / 2 + ratios + counted
 }
 
 /// Of each measure the bucket that its numerator is in, and the moments.
@@ -27,29 +29,34 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// A user with these totals of each component, and of the days before, is in.
-    pub fn set(&mut self, measures: &[MeasureSpec], totals: &[i128], before: Option<&[i128]>) {
+    /// A user is in, with these totals of each component for each measure, and of the days before.
+    pub fn set<'t>(
+        &mut self,
+        measures: &[MeasureSpec],
+        totals: impl Fn(usize) -> &'t [i128],
+        before: Option<&[i128]>,
+    ) {
         self.is_in = true;
         self.ends.clear();
         self.buckets.clear();
         self.moments.clear();
-        for measure in measures {
+        for (number, measure) in measures.iter().enumerate() {
             self.values.clear();
-            for totals in [Some(totals), before].into_iter().flatten() {
+            for totals in [Some(totals(number)), before].into_iter().flatten() {
                 for ratio in measure.ratios() {
                     self.values.push(above_of(&ratio, totals));
                     self.values.push(below_of(&ratio, totals));
                 }
             }
-            let (x, bucket) = measure.cap.capped(self.values[0]);
+            let (x, bucket) = measure.cap.capped(self.values[0], self.values[1]);
             self.values[0] = x;
             self.buckets.push(bucket);
-            self.push(1 + measure.others.len());
+            self.push(1 + measure.others.len(), measure.cap);
         }
     }
 
     /// Append the moments of the values.
-    fn push(&mut self, ratios: usize) {
+    fn push(&mut self, ratios: usize, cap: Cap) {
         let (values, moments) = (&self.values, &mut self.moments);
         moments.extend(values.iter().map(|value| I256::from(*value)));
         for (i, a) in values.iter().enumerate() {
@@ -57,6 +64,9 @@ impl Standing {
         }
         let above = values.iter().step_by(2).take(ratios);
         moments.extend(above.map(|x| I256::from(*x != 0)));
+        if cap == Cap::Denominator {
+            moments.push(I256::from(values[1] != 0));
+        }
         self.ends.push(moments.len());
     }
 
@@ -88,7 +98,6 @@ fn product(a: i128, b: i128) -> I256 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::caps::Cap;
 
     #[test]
     fn a_composite_has_the_products_of_all_its_parts() {
@@ -102,6 +111,7 @@ mod tests {
             below: Some(1),
             high: None,
             cap: Cap::None,
+            age: None,
             others: vec![other],
         };
         assert_eq!(moments(&measure, false), 16);
@@ -111,7 +121,7 @@ mod tests {
             ..measure.clone()
         };
         let mut standing = Standing::default();
-        standing.set(&[single, measure], &[2, 3, 0], None);
+        standing.set(&[single, measure], |_| &[2, 3, 0], None);
         let of = |number| -> Vec<i64> {
             let (_, found) = standing.of(number).unwrap();
             found.iter().map(|value| value.as_i64()).collect()

@@ -75,16 +75,27 @@ pub struct Trial {
     pub exposure: u32,
     is_attributed: bool,
     measures: Vec<MeasureSpec>,
+    /// The days since the first one that measures are of, each once.
+    ages: Vec<(i64, i64)>,
     layout: Layout,
 }
 
 /// Buffers that are used for one user after another.
 #[derive(Debug, Default)]
 pub struct Work {
-    totals: Vec<i128>,
-    covariates: Vec<i128>,
+    /// Of all ages, and of each that measures are of.
+    totals: Vec<Totals>,
+    covariates: Totals,
     now: Standing,
     before: Standing,
+}
+
+/// What a user did so far on days of an age.
+#[derive(Debug, Default)]
+struct Totals {
+    sums: Vec<i128>,
+    /// The last day with an impression.
+    seen_on: Option<i64>,
 }
 
 /// In which arm a user is: the first and the last that he saw, and since which day.
@@ -122,6 +133,7 @@ impl Trial {
             exposure: spec.exposure as u32,
             is_attributed,
             measures: spec.measures.clone(),
+            ages: ages_of(&spec.measures),
             layout,
         })
     }
@@ -135,6 +147,7 @@ impl Trial {
             exposure: self.exposure,
             is_attributed: false,
             measures: self.measures.clone(),
+            ages: self.ages.clone(),
             layout: Layout::new(&self.measures, COUNTS, false),
         })
     }
@@ -168,12 +181,6 @@ impl Trial {
             return;
         }
         let arm = seen.map_or(0, |seen| seen.last);
-        if !self.is_attributed {
-            self.add_outside(&inside, arm, within, (sums, sign));
-        }
-        if arm == 0 {
-            return;
-        }
         let counts = |did: &&Did| {
             if self.is_attributed {
                 arms.of(did.label) == arm
@@ -181,6 +188,12 @@ impl Trial {
                 did.is_exposed
             }
         };
+        let is_outside = |did: &&Did| arm == 0 || !counts(did);
+        let stat = if arm > 0 { EARLY } else { UNEXPOSED };
+        self.add_outside(&inside.within(within), is_outside, stat, (sums, sign));
+        if arm == 0 {
+            return;
+        }
         let ended = inside.within(&(self.days.start..within.end));
         self.accumulate(
             history,
@@ -198,7 +211,8 @@ impl Trial {
         let inside = history.within(&self.days);
         let is_shown = |did: &&Did| inside.amounts_of(did)[SHOWN] > 0;
         if let Some(first) = inside.did.iter().find(is_shown) {
-            self.accumulate(history, (&inside, 1, first.day), |_| true, work, (sums, 1));
+            let counts = |did: &&Did| did.day >= first.day;
+            self.accumulate(history, (&inside, 1, first.day), counts, work, (sums, 1));
         }
     }
 
@@ -248,18 +262,17 @@ impl Trial {
             .map(|(value, _)| value)
     }
 
-    /// Count outcomes that count towards no arm, of a user of an arm (0: of none).
+    /// Count outcomes that count towards no arm.
     fn add_outside(
         &self,
         inside: &History<'_>,
-        arm: usize,
-        within: &Range<i64>,
+        is_outside: impl Fn(&&Did) -> bool,
+        stat: usize,
         (sums, sign): (&mut Sums, i64),
     ) {
-        let stat = if arm > 0 { EARLY } else { UNEXPOSED };
-        for did in inside.within(within).did {
+        for did in inside.did.iter().filter(is_outside) {
             let outcomes = inside.amounts_of(did)[OUTCOMES];
-            if outcomes != 0 && !(did.is_exposed && arm > 0) {
+            if outcomes != 0 {
                 sums.add(self.key(0, did.day, 0), stat, I256::from(sign * outcomes));
             }
         }
@@ -275,24 +288,27 @@ impl Trial {
         work: &mut Work,
         (sums, sign): (&mut Sums, i64),
     ) {
-        empty(&mut work.totals, history.width);
+        work.totals.resize_with(1 + self.ages.len(), Totals::default);
+        work.totals.iter_mut().for_each(|t| t.empty(history.width));
         self.add_covariates(history, work);
-        let mut seen_on = None;
         work.before.is_in = false;
-        let mut last = None;
+        let (mut first, mut last) = (None, None);
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
                 self.step(arm, done, work, (sums, sign));
             }
             last = Some(day);
+            let age = did.day - *first.get_or_insert(did.day);
             if did.day >= from {
-                add_up(
-                    &mut work.totals,
-                    did.day,
-                    ended.amounts_of(did),
-                    &mut seen_on,
-                );
+                let amounts = ended.amounts_of(did);
+                let (all, of_ages) = work.totals.split_at_mut(1);
+                all[0].add(did.day, amounts);
+                for ((start, stop), totals) in self.ages.iter().zip(of_ages) {
+                    if (*start..*stop).contains(&age) {
+                        totals.add(did.day, amounts);
+                    }
+                }
             }
         }
         if let Some(done) = last {
@@ -304,24 +320,23 @@ impl Trial {
         let Some(days) = &self.covariates else {
             return;
         };
-        empty(&mut work.covariates, history.width);
-        let mut seen_on = None;
+        work.covariates.empty(history.width);
         for did in history.within(days).did {
-            add_up(
-                &mut work.covariates,
-                did.day,
-                history.amounts_of(did),
-                &mut seen_on,
-            );
+            work.covariates.add(did.day, history.amounts_of(did));
         }
     }
 
     /// A day is complete: add how the user stands now, less how he stood before.
     fn step(&self, arm: usize, day: i64, work: &mut Work, (sums, sign): (&mut Sums, i64)) {
         work.now.is_in = false;
-        if !self.is_attributed || work.totals[SHOWN] > 0 {
-            let before = self.covariates.is_some().then_some(&*work.covariates);
-            work.now.set(&self.measures, &work.totals, before);
+        if !self.is_attributed || work.totals[0].sums[SHOWN] > 0 {
+            let before = self.covariates.is_some().then_some(&*work.covariates.sums);
+            let totals = |number: usize| {
+                let age = self.measures[number].age;
+                let place = self.ages.iter().position(|each| Some(*each) == age);
+                &*work.totals[place.map_or(0, |place| place + 1)].sums
+            };
+            work.now.set(&self.measures, totals, before);
         }
         let users = i64::from(work.now.is_in) - i64::from(work.before.is_in);
         if users != 0 {
@@ -347,20 +362,31 @@ impl Trial {
     }
 }
 
-/// Nothing so far, of `width` components and what is derived of them.
-fn empty(totals: &mut Vec<i128>, width: usize) {
-    totals.clear();
-    totals.resize(width + DERIVED, 0);
+/// The ages that measures are of, each once.
+fn ages_of(measures: &[MeasureSpec]) -> Vec<(i64, i64)> {
+    let mut ages: Vec<_> = measures.iter().filter_map(|m| m.age).collect();
+    ages.sort_unstable();
+    ages.dedup();
+    ages
 }
 
-/// Add what was done on a day, in the order of days. `seen_on`: the last day with an impression.
-fn add_up(totals: &mut [i128], day: i64, amounts: &[i64], seen_on: &mut Option<i64>) {
-    for (total, amount) in totals.iter_mut().zip(amounts) {
-        *total += i128::from(*amount);
+impl Totals {
+    /// Nothing so far, of `width` components and what is derived of them.
+    fn empty(&mut self, width: usize) {
+        self.sums.clear();
+        self.sums.resize(width + DERIVED, 0);
+        self.seen_on = None;
     }
-    if amounts[SHOWN] > 0 && *seen_on != Some(day) {
-        totals[amounts.len() + 1] += i128::from(seen_on.is_some());
-        totals[amounts.len()] += 1;
-        *seen_on = Some(day);
+
+    /// Add what was done on a day, in the order of days.
+    fn add(&mut self, day: i64, amounts: &[i64]) {
+        for (total, amount) in self.sums.iter_mut().zip(amounts) {
+            *total += i128::from(*amount);
+        }
+        if amounts[SHOWN] > 0 && self.seen_on != Some(day) {
+            self.sums[amounts.len() + 1] += i128::from(self.seen_on.is_some());
+            self.sums[amounts.len()] += 1;
+            self.seen_on = Some(day);
+        }
     }
 }

@@ -64,6 +64,7 @@ const KINDS = {
   ship: "good",
   "stop: harm": "bad",
   "do not trust: split": "bad",
+  "do not trust: users in several arms": "bad",
 };
 
 /** What to do, in two words, and why. */
@@ -88,7 +89,7 @@ function fill(parts, found) {
   setNote(parts.split, splitWords(found));
   parts.split.classList.toggle("wrong", isWrong(found));
   fillList(parts.warnings, found.warnings);
-  fillList(parts.notes, notesOf(found));
+  fillList(parts.notes, found.notes);
   const pairs = found.last === null ? [] : comparisonsOf(found);
   const scale = scaleOf(pairs.filter((pair) => !isAbsolute(pair)));
   const items = pairs.map((pair) => ({ ...pair, scale: isAbsolute(pair) ? scaleOf([pair]) : scale }));
@@ -105,23 +106,19 @@ function isAbsolute({ pair }) {
   return pair.verdict.scale === "absolute";
 }
 
-/** "B against A by variant, since 2 Nov 2026". */
-function who({ dimension, control, arms, split, start, end, first, last }) {
+/** "B against A (variant), 3 days of data". */
+function who({ dimension, control, split, start, end, first, last, data }) {
   const others = Object.keys(split).filter((arm) => arm !== control);
   const text = `${others.join(", ")} against ${control} (${dimension})`;
   if (last === null) {
     return `${text}, starts on ${format.day(start)}`;
   }
-  const days = format.counted(dayNumber(last) - dayNumber(first) + 1, "day");
+  const much = data === null ? "no user yet" : data.words;
   if (end !== null && last >= end) {
-    return `${text}, ${format.day(first)} to ${format.day(end)} (${days})`;
+    return `${text}, ${format.day(first)} to ${format.day(end)}: ${much}`;
   }
   const until = end === null ? "" : `, planned until ${format.day(end)}`;
-  return `${text}, since ${format.day(first)}${until} (${days})`;
-}
-
-function dayNumber(text) {
-  return Date.parse(text) / 86_400_000;
+  return `${text}, ${much}${until}`;
 }
 
 function armsOf({ users, control, last }) {
@@ -160,37 +157,6 @@ function splitWords(found) {
   return test.is_wrong
     ? `Users are not split as planned (${shares}; ${p}). The arms cannot be compared.`
     : `Users are split as planned (${shares}; ${p}).`;
-}
-
-function notesOf(found) {
-  const notes = [];
-  if (found.users_in_several_arms && !found.warnings.length) {
-    const are = found.users_in_several_arms === 1 ? "is" : "are";
-    const users = format.counted(found.users_in_several_arms, "user");
-    notes.push(`${users} seen in several arms ${are} left out.`);
-  }
-  if (found.outside?.before_exposure || found.outside?.unexposed) {
-    const before = format.counted(found.outside.before_exposure, "outcome");
-    const unexposed = format.counted(found.outside.unexposed, "outcome");
-    notes.push(
-      `${before} before the first exposure of their user and ${unexposed} of users who were not ` +
-        "exposed count towards no arm.",
-    );
-  }
-  for (const { name, capped_at } of found.metrics) {
-    if (capped_at !== null) {
-      notes.push(`${name}: capped at ${format.number(capped_at)} per user.`);
-    }
-  }
-  if (found.user_sample_ratio < 1) {
-    const share = format.share(found.user_sample_ratio);
-    notes.push(`All figures are of a sample of ${share} of the users, because there are so many.`);
-  }
-  if (found.counted_since_ms !== null) {
-    const since = format.clock(found.counted_since_ms);
-    notes.push(`Counting began at ${since}, after the start of the experiment.`);
-  }
-  return notes;
 }
 
 /** Every metric of every treatment, with the lift that the verdict speaks of. */

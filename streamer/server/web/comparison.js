@@ -9,6 +9,7 @@ import { numbers } from "./numbers.js";
 export const KINDS = {
   better: "good",
   worse: "bad",
+  "harm beyond the margin": "bad",
   "no harm beyond the margin": "good",
   "keep running": "open",
 };

@@ -1,20 +1,34 @@
-"""Caps: a user's numerator counts up to an amount, or up to a quantile over the users of
-all arms who have any.
+"""Caps: what one user counts for at most, an amount or a quantile over the users of all arms.
 
 So that a quantile can be taken at any time, and follows every event, sums are kept by buckets of
-users' numerators. The upper edges of buckets are the integers of at most two significant digits;
-the cap is the edge of the bucket that the quantile lies in, so that it is exact for that cap.
+users. Two kinds of metrics are capped in two ways.
+
+- *Per user* (Σx over users): buckets of numerators, whose upper edges are the integers of at most
+  two significant digits. Who is beyond the cap counts as the edge of the bucket that it lies in, so
+  that the cap is exact for that edge.
+- *Ratios* (Σx / Σy): buckets of denominators y, ten a decade from 10 on. A user beyond the cap,
+  whose bucket ends at e, counts with the weight cap / e: numerator and denominator are winsorised
+  together, by the same weight, so that a user's own ratio stays what it is. So one crawler with
+  60,000 impressions counts as the heaviest of the other users.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
 EDGES = (*range(100), *(m * 10**k for k in range(1, 23) for m in range(10, 100)))
-"""Of the buckets: 0 and less, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is larger."""
+"""Of buckets of numerators: 0 and less, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is
+larger."""
+DENOMINATOR_EDGES = tuple(
+    m * 10**k for k in range(17) for m in (10, 13, 16, 20, 25, 32, 40, 50, 63, 79)
+)
+"""Of buckets of denominators: 10 and less, 13, 16, …; one more is for what is larger."""
+LARGEST_USERS = 10
+"""Users whose share of a denominator is told, unless more are in the topmost bucket."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +43,58 @@ class Quantile:
         >>> Quantile(0.75).bucket({0: 90, 3: 3, 7: 1})
         3
         """
-        buyers = {bucket: n for bucket, n in sorted(users.items()) if bucket and n}
-        needed = Fraction(str(self.share)) * sum(buyers.values())
-        so_far = zip(buyers, accumulate(buyers.values()), strict=True)
-        return next((bucket for bucket, n in so_far if n >= needed), len(EDGES))
+        return _bucket_of(self.share, {bucket: n for bucket, n in users.items() if bucket})
 
 
-Cap = int | Quantile | None
-"""An amount in units of the numerator, a quantile, or none."""
+@dataclass(frozen=True)
+class Denominator:
+    """Of a ratio: a share of the users with a denominator above 0, whose are not capped, or an
+    ``amount`` of the denominator; nobody is capped without either. Sums are kept alike for all."""
+
+    share: float | None = None
+    amount: int | None = None
+
+    def bucket(self, users: Mapping[int, int]) -> int:
+        """The last bucket that is not capped, of users by bucket.
+
+        >>> Denominator(amount=25).bucket({0: 90, 30: 1}), Denominator(0.99).bucket({0: 99, 30: 1})
+        (4, 0)
+        """
+        if self.amount is not None:
+            return bisect_left(DENOMINATOR_EDGES, self.amount)
+        if self.share is None or not any(users.values()):
+            return len(DENOMINATOR_EDGES)
+        return _bucket_of(self.share, users)
+
+
+Cap = int | Quantile | Denominator | None
+"""An amount in units of the numerator, a quantile, that of a ratio, or none."""
+
+
+def _bucket_of(share: float, users: Mapping[int, int]) -> int:
+    """The bucket with the quantile of the users; the last of all if there are none."""
+    counts = {bucket: n for bucket, n in sorted(users.items()) if n}
+    needed = Fraction(str(share)) * sum(counts.values())
+    so_far = zip(counts, accumulate(counts.values()), strict=True)
+    return next((bucket for bucket, n in so_far if n >= needed), len(EDGES))
 
 
 def buckets_of(cap: Cap) -> int:
     """How many buckets sums are kept by."""
+    if isinstance(cap, Denominator):
+        return len(DENOMINATOR_EDGES) + 1
     return len(EDGES) + 1 if isinstance(cap, Quantile) else 1
 
 
-def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, int]:
-    """The sums of a measure from those by bucket, where what is in buckets beyond ``last`` counts
-    as much as its edge. Each user's denominator is 1, so that Σy is their number and Σyu is Σu."""
-    total = dict.fromkeys(sums[0], 0)
+Exact = int | Fraction
+"""Sums; of users that count with a weight they are no integers."""
+
+
+def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
+    """The sums of a measure per user from those by bucket, where what is in buckets beyond ``last``
+    counts as much as its edge. Each user's denominator is 1, so that Σy is their number and Σyu is
+    Σu."""
+    total: dict[str, Exact] = dict.fromkeys(sums[0], 0)
     for bucket, its in sums.items():
         if bucket > last:
             cap = EDGES[last]
@@ -57,3 +104,51 @@ def folded(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, int]:
         for name, value in its.items():
             total[name] += value
     return total
+
+
+def weighted(sums: Mapping[int, dict[str, int]], last: int) -> dict[str, Exact]:
+    """The sums of a ratio from those by bucket, where users in buckets beyond ``last`` count with
+    the weight that takes them to its edge. What they were before the experiment stays."""
+    total: dict[str, Exact] = dict.fromkeys(sums[0], 0)
+    for bucket, its in sums.items():
+        weight = Fraction(1)
+        if bucket > last:
+            beyond = DENOMINATOR_EDGES[min(bucket, len(DENOMINATOR_EDGES) - 1)]
+            weight = Fraction(DENOMINATOR_EDGES[last], beyond)
+        for name, value in its.items():
+            degree = 0 if name.startswith("n") else sum(letter in "xy" for letter in name)
+            total[name] += value * weight**degree if degree and weight != 1 else value
+    return total
+
+
+@dataclass(frozen=True)
+class Largest:
+    """The users with the largest denominators of an arm, and their share of all of it."""
+
+    users: int
+    share: float
+
+
+def largest(sums: Mapping[int, Mapping[str, int]]) -> Largest | None:
+    """Those of the topmost buckets with at most LARGEST_USERS, or of the topmost one; None without
+    any denominator.
+
+    >>> largest({0: {"y": 100, "ny": 50}, 9: {"y": 300, "ny": 2}})
+    Largest(users=2, share=0.75)
+    """
+    total = sum(its["y"] for its in sums.values())
+    if total <= 0:
+        return None
+    users = y = 0
+    for bucket in sorted(sums, reverse=True):
+        more = sums[bucket]["ny"]
+        if users and more and users + more > LARGEST_USERS:
+            break
+        users, y = users + more, y + sums[bucket]["y"]
+    return Largest(users, y / total)
+
+
+def edge_of(cap: Quantile | Denominator, bucket: int) -> int | None:
+    """What a user counts for at most where the cap lies in a bucket; None where there is none."""
+    edges: Sequence[int] = DENOMINATOR_EDGES if isinstance(cap, Denominator) else EDGES
+    return edges[bucket] if bucket < len(edges) else None

@@ -67,8 +67,9 @@ def composite_sums(
     value = _value(now)
     squares = n * value * value + _spread(n, moments, now, now)
     before = _before(n, moments, factors, now) if has_before else None
-    x = n * value
-    return ArmSums(n, x, squares, n, n, x, nonzero, 1 / UNIT, before)
+    x, numbers = n * value, range(1, len(factors) + 1)
+    denominators = tuple((moments[f"y{i}"], moments[f"y{i}y{i}"]) for i in numbers)
+    return ArmSums(n, x, squares, n, n, x, nonzero, 1 / UNIT, before, denominators)
 
 
 def _before(

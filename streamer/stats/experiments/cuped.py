@@ -20,6 +20,7 @@ from fractions import Fraction
 from streamer.stats.experiments.lift import Before, Pair, contrast
 from streamer.stats.experiments.ratio import covariance
 from streamer.stats.experiments.sums import ArmSums
+from streamer.stats.experiments.support import few_before
 
 _LEAST_LEFT = 1e-9
 """Share of the variance below which what is left is rounding."""
@@ -44,6 +45,8 @@ def adjusted(pair: Pair, treatment: ArmSums, control: ArmSums) -> Adjusted:
     raw = contrast(pair)
     if raw.stderr is None:
         return Adjusted(pair, None, raw.reason)
+    if why := few_before(treatment) or few_before(control):
+        return Adjusted(pair, None, why)
     before = _before(treatment), _before(control)
     if before[0] is None or before[1] is None:
         return Adjusted(pair, None, "an arm has no data from before the start")

@@ -133,6 +133,8 @@ def _relative(
         ends = None
         if test is not None and inference is not None and not pair.no_relative:
             ends = made.interval(test.critical(inference.alpha))
+        if ends is not None:
+            ends = max(pair.least, ends[0]), max(pair.least, ends[1])
         found.append(ends and inference and replace(inference, low=ends[0], high=ends[1]))
     single, always = found
     reason = "" if all(found) else _why_none(pair, lift) or pair.no_relative or UNBOUNDED

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import inf, sqrt
 
 from streamer.stats.experiments.ratio import Ratio
 
@@ -39,7 +39,7 @@ class Pair:
     ``before``, of the treatment and of the control, adjusts every contrast of the two.
     ``no_interval`` says why no interval may be given (of the absolute lift or any other),
     ``no_anytime`` why none that holds at every look may, ``no_relative`` why none of the relative
-    lift may; empty where one may.
+    lift may; empty where one may. ``least``: the least relative lift that there can be.
     """
 
     treatment: Ratio
@@ -49,6 +49,7 @@ class Pair:
     no_interval: str = ""
     no_anytime: str = ""
     no_relative: str = ""
+    least: float = -inf
 
     @property
     def users(self) -> int:

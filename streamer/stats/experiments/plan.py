@@ -50,14 +50,19 @@ class Rule:
 
     A margin makes it a guardrail: a loss up to it is no harm; ``margin`` is relative (0.01: one in
     a hundred), ``margin_absolute`` in the unit of the metric, and at most one is set.
-    Below ``min_users`` in an arm nothing is said. Where there are sums of the time before, the lift
-    adjusted by them decides: the better looking one of the two would be found too often.
+    Below ``min_users`` in an arm there is no interval at any time. ``can_be_negative``: the metric;
+    without it no relative interval goes below -1. ``is_amount``: a value above 0 says how much, not
+    only that there is one, so that who has any decides only with the lift. Where there are sums of
+    the time before, the lift adjusted by them decides: the better looking one of the two would be
+    found too often.
     """
 
     higher_is_better: bool = True
     margin: float | None = None
     margin_absolute: float | None = None
     min_users: int = MIN_USERS
+    can_be_negative: bool = True
+    is_amount: bool = False
 
     @property
     def is_guardrail(self) -> bool:

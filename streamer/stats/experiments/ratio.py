@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from streamer.stats.experiments.caps import Exact
 from streamer.stats.experiments.sums import ArmSums
 
 
@@ -53,9 +54,9 @@ def ratio(sums: ArmSums) -> Ratio:
 
 def covariance(
     n: int,
-    products: tuple[int, int, int, int],
-    first: tuple[int, int],
-    second: tuple[int, int],
+    products: tuple[Exact, Exact, Exact, Exact],
+    first: tuple[Exact, Exact],
+    second: tuple[Exact, Exact],
 ) -> float:
     """cov(R, Q) of R = Σx / Σy (``first``) and Q = Σu / Σv (``second``); ``products`` are Σxu, Σxv,
     Σyu and Σyv. The sums of the denominators are not 0, and n is at least 2."""

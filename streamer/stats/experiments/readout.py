@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 
 from streamer.stats.experiments import power, srm, support
+from streamer.stats.experiments.converters import Converters, converters
 from streamer.stats.experiments.cuped import Adjusted, adjusted
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts, estimates, guardrails
 from streamer.stats.experiments.lift import Pair
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.sums import ArmSums
-from streamer.stats.experiments.verdict import Evidence, Scale, Verdict, verdict
+from streamer.stats.experiments.verdict import Detectable, Evidence, Scale, Verdict, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +52,6 @@ class AdjustedLifts:
 
 
 @dataclass(frozen=True, slots=True)
-class Detectable:
-    """The least lifts that these users would show with the power of the plan, at a single look and
-    by the interval that holds at every look; the relative ones as shares of the control's value."""
-
-    absolute_fixed: float | None
-    absolute_anytime: float | None
-    relative_fixed: float | None
-    relative_anytime: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Comparison:
     """One treatment against the control. ``adjusted`` is None without sums of the time before;
     otherwise it is what ``guardrail``, ``detectable`` and ``verdict``
@@ -70,6 +60,7 @@ class Comparison:
     ``guardrail``, with a margin: R_t - (1 - margin) R_c, or R_t - R_c + margin of an absolute one,
     at any time, in the unit of the metric; above 0 a loss as large as the margin is excluded. Where
     lower is better the margin has the other sign, and the loss is excluded below 0.
+    ``converters``: the users with a value, of metrics per user that cannot be negative.
     """
 
     arm: str
@@ -78,6 +69,7 @@ class Comparison:
     relative: Estimate
     adjusted: AdjustedLifts | None
     guardrail: Inference | None
+    converters: Converters | None
     detectable: Detectable
     verdict: Verdict
 
@@ -134,6 +126,7 @@ class _Measured:
     rule: Rule
     arms: dict[str, Arm]
     pairs: list[Pair]
+    converters: list[Converters | None]
     adjusted: list[Adjusted]
 
     @property
@@ -146,10 +139,14 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     arms = {name: _arm(name, sums[name]) for name in plan.split}
     sums_of = [(sums[name], sums[plan.control]) for name in plan.treatments]
     pairs = [_pair(rule, *both) for both in sums_of]
+    named = [(name, *both) for name, both in zip(plan.treatments, sums_of, strict=True)]
+    who: list[Converters | None] = [None] * len(named)
+    if not rule.can_be_negative:
+        who = converters(plan, named)
     if any(control.before is None for _, control in sums_of):
-        return _Measured(rule, arms, pairs, [])
+        return _Measured(rule, arms, pairs, who, [])
     made = [adjusted(pair, *both) for pair, both in zip(pairs, sums_of, strict=True)]
-    return _Measured(rule, arms, pairs, made)
+    return _Measured(rule, arms, pairs, who, made)
 
 
 def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence[Lifts]) -> Readout:
@@ -160,14 +157,18 @@ def _readout(plan: Plan, its: _Measured, raw: Sequence[Lifts], decides: Sequence
     comparisons = []
     for i, name in enumerate(plan.treatments):
         both = arms[name], arms[plan.control]
-        least, its_verdict = _judged(plan, its.rule, split, both, decides[i], limits[i])
+        who = its.converters[i]
+        evidence = _evidence(plan, both, decides[i], limits[i], who)
+        least, its_verdict = evidence.least, verdict(plan, its.rule, split, evidence)
         users = sum(arm.users for arm in both)
         shown = None
         if its.adjusted:
             lifts, made = decides[i], its.adjusted[i]
             shown = AdjustedLifts(lifts.absolute, lifts.relative, made.explained, made.reason)
         plain = raw[i].absolute, raw[i].relative
-        comparisons.append(Comparison(name, users, *plain, shown, limits[i], least, its_verdict))
+        comparisons.append(
+            Comparison(name, users, *plain, shown, limits[i], who, least, its_verdict)
+        )
     return Readout(plan.control, split, list(arms.values()), comparisons)
 
 
@@ -186,6 +187,7 @@ def _pair(rule: Rule, treatment: ArmSums, control: ArmSums) -> Pair:
         no_interval=support.no_interval(treatment, control),
         no_anytime=support.no_anytime(treatment, control, rule.min_users),
         no_relative=support.no_relative(treatment, control),
+        least=-inf if rule.can_be_negative else -1.0,
     )
 
 
@@ -193,20 +195,17 @@ def _guardrails(plan: Plan, rule: Rule, pairs: Sequence[Pair]) -> Sequence[Infer
     return guardrails(plan, pairs, *rule.limit) if rule.is_guardrail else [None] * len(pairs)
 
 
-def _judged(
+def _evidence(
     plan: Plan,
-    rule: Rule,
-    split: srm.Split,
     arms: tuple[Arm, Arm],
     lifts: Lifts,
     guardrail: Inference | None,
-) -> tuple[Detectable, Verdict]:
+    who: Converters | None,
+) -> Evidence:
     treatment, control = arms
     both = (control.users, treatment.users)
     least = _detectable(plan, lifts.absolute, sum(both), control.value)
-    by_scale = {Scale.RELATIVE: least.relative_anytime, Scale.ABSOLUTE: least.absolute_anytime}
-    evidence = Evidence(treatment.name, both, lifts, guardrail, by_scale)
-    return least, verdict(plan, rule, split, evidence)
+    return Evidence(treatment.name, both, lifts, guardrail, least, who, control.value)
 
 
 def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) -> Detectable:

@@ -2,13 +2,16 @@
 
 An arm is
 
-- *harmful* where the primary metric or a guardrail is worse,
+- *harmful* where the primary metric is worse, or a guardrail is harmed beyond its margin,
 - *without effect* where the primary metric's interval excludes a gain of ``min_lift``,
 - *to be shipped* where the primary metric is better, and every guardrail better or of no harm,
+  unless the lift has faded: users are worse off at the last age (days since their first) of which
+  there is an interval,
 - *open* otherwise; the first rule that applies holds.
 
 The recommendation is to ship the best arm that is to be shipped, otherwise to go on while an arm is
-open, otherwise to stop.
+open, otherwise to stop. To ship and to stop for want of an effect wait for ``min_days``; harm does
+not wait. Nothing is trusted where the split is wrong, or many users were seen in several arms.
 
 Its errors are those of the verdicts, which hold at every look. Shipping takes all claims at once:
 an arm that is not better is shipped with probability alpha at most, and so is one that harms a
@@ -22,8 +25,9 @@ probability alpha at most. Stopping for harm is the union of the claims of harm:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from streamer.formatting import counted
@@ -31,30 +35,40 @@ from streamer.stats.experiments.forecast import Forecast
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.power import anytime
 from streamer.stats.experiments.readout import Comparison, Readout
-from streamer.stats.experiments.verdict import Outcome
+from streamer.stats.experiments.verdict import Outcome, Scale
 
 
 class Action(StrEnum):
     """What to do with an experiment."""
 
     SHIP = "ship"
+    WAIT = "wait"
     STOP_HARM = "stop: harm"
     STOP_NO_EFFECT = "stop: no effect worth shipping"
     KEEP_RUNNING = "keep running"
     UNDECIDED = "ended without a decision"
     DO_NOT_TRUST = "do not trust: split"
+    DO_NOT_TRUST_ARMS = "do not trust: users in several arms"
+
+
+DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
+"""What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
+MANY_IN_SEVERAL_ARMS = 0.05
+"""Share of users seen in several arms above which nothing is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """``arm``: the one to ship, or that does harm where there is one treatment. ``days``: about as
-    many more at the traffic so far; None where that is not known, or there is nothing to wait for.
+    """``arm``: the one to ship, or that does harm where there is one treatment. ``days``: as many
+    more, about so many at the traffic so far; None where that is not known, or there is nothing to
+    wait for. ``since``: the day of the first decision, which counts; None if this is none.
     """
 
     action: Action
     arm: str | None
     reason: str
     days: int | None = None
+    since: datetime.date | None = None
 
     @property
     def words(self) -> str:
@@ -65,10 +79,13 @@ class Recommendation:
         >>> Recommendation(Action.KEEP_RUNNING, None, "", 9).words
         "keep running, about 9 days more at today's traffic"
         """
-        if self.action is Action.SHIP:
-            return f"{self.action} {self.arm}"
+        if self.action in DECISIONS:
+            arm = f" {self.arm}" if self.action is Action.SHIP else ""
+            return f"{self.action}{arm}" + (f", since {self.since}" if self.since else "")
         if self.days is None:
             return str(self.action)
+        if self.action is Action.WAIT:
+            return f"{self.action}: {counted(self.days, 'more day')}"
         return f"{self.action}, about {counted(self.days, 'day')} more at today's traffic"
 
 
@@ -84,13 +101,24 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What an experiment is decided by. ``is_over``: no more days will come."""
+    """What an experiment is decided by. ``is_over``: no more days will come. ``days``: whole days
+    with users so far. ``several_arms``: share of users seen in several arms. ``ages``: the primary
+    metric by days since a user's first, in order."""
 
     plan: Plan
     primary: Judged
     guardrails: Sequence[Judged]
     min_lift: float | None = None
     is_over: bool = False
+    days: int = 1
+    min_days: int = 1
+    several_arms: float = 0.0
+    ages: Sequence[Judged] = ()
+
+    @property
+    def days_left(self) -> int:
+        """Days until a decision may be taken; 0 after the last day, when no more come."""
+        return 0 if self.is_over else max(0, self.min_days - self.days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +142,8 @@ def recommend(decision: Decision) -> Recommendation:
     if primary.found.split.is_wrong:
         reason = primary.found.comparisons[0].verdict.reason
         return Recommendation(Action.DO_NOT_TRUST, None, reason)
+    if decision.several_arms > MANY_IN_SEVERAL_ARMS:
+        return Recommendation(Action.DO_NOT_TRUST_ARMS, None, _several(decision))
     sorted_in: dict[Action, list[_Arm]] = {action: [] for action in Action}
     for i, comparison in enumerate(primary.found.comparisons):
         others = [(each, each.found.comparisons[i]) for each in decision.guardrails]
@@ -123,25 +153,69 @@ def recommend(decision: Decision) -> Recommendation:
     to_ship, still_open = sorted_in[Action.SHIP], sorted_in[Action.KEEP_RUNNING]
     if to_ship:
         best = max(to_ship, key=lambda arm: _gain(primary.rule, arm))
-        return Recommendation(Action.SHIP, best.name, _shipped(decision, best, still_open))
+        return _decided(decision, Action.SHIP, best.name, _shipped(decision, best, still_open))
     if still_open:
         return _waiting(decision, still_open, harmful)
     reason = _sentences(
         *(_harm(decision, arm) for arm in harmful), *(_idle(decision, arm) for arm in idle)
     )
     if idle:
-        return Recommendation(Action.STOP_NO_EFFECT, None, reason)
+        return _decided(decision, Action.STOP_NO_EFFECT, None, reason)
     return Recommendation(Action.STOP_HARM, harmful[0].name if len(harmful) == 1 else None, reason)
+
+
+def _decided(decision: Decision, action: Action, arm: str | None, reason: str) -> Recommendation:
+    """A decision, or that it waits for whole days."""
+    left = decision.days_left
+    if not left:
+        return Recommendation(action, arm, reason)
+    so_far = counted(decision.days, "whole day")
+    why = f"Weekdays differ: {so_far} of at least {decision.min_days} (min_days) had users."
+    return Recommendation(Action.WAIT, arm, _sentences(reason, why), left)
+
+
+def first_decision(
+    looks: Iterable[tuple[datetime.date, Recommendation]], today: Recommendation
+) -> Recommendation:
+    """The recommendation that counts, of those at the end of earlier days, in order, and ``today``:
+    the first decision, whose errors hold however often one looks. A later doubt of the data, or a
+    harm that was found after a decision to ship, is said instead."""
+    for date, found in looks:
+        if found.action not in DECISIONS:
+            continue
+        is_same = (today.action, today.arm) == (found.action, found.arm)
+        if today.action in (Action.DO_NOT_TRUST, Action.DO_NOT_TRUST_ARMS):
+            return today
+        if today.action is Action.STOP_HARM and not is_same:
+            why = f"{today.reason} On {date} it was decided: {found.words}."
+            return replace(today, reason=why)
+        reason = f"{found.reason} That was at the end of {date}, and counts."
+        if not is_same:
+            reason = f"{reason} By today's look: {today.words}. {today.reason}"
+        return replace(found, reason=reason, since=date)
+    return today
 
 
 def _state(decision: Decision, arm: _Arm) -> Action:
     primary = arm.primary.verdict.outcome
-    if Outcome.WORSE in (primary, *(c.verdict.outcome for _, c in arm.guardrails)):
+    is_harmed = any(c.verdict.outcome is Outcome.HARM for _, c in arm.guardrails)
+    if primary is Outcome.WORSE or is_harmed:
         return Action.STOP_HARM
     if _is_idle(decision, arm):
         return Action.STOP_NO_EFFECT
     is_ready = primary is Outcome.BETTER and not arm.open_guardrails
+    is_ready = is_ready and _faded(decision, arm) is None
     return Action.SHIP if is_ready else Action.KEEP_RUNNING
+
+
+def _faded(decision: Decision, arm: _Arm) -> tuple[str, Comparison] | None:
+    """The last age with an interval, where users are worse off at it."""
+    for age in reversed(decision.ages):
+        comparison = next(c for c in age.found.comparisons if c.arm == arm.name)
+        if comparison.shown.anytime is not None:
+            is_worse = comparison.verdict.outcome is Outcome.WORSE
+            return (age.name, comparison) if is_worse else None
+    return None
 
 
 def _is_idle(decision: Decision, arm: _Arm) -> bool:
@@ -190,10 +264,12 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
         margin = judged.rule.tolerated(judged.found.arms[0].value)
         waits.append(_until(decision, judged, comparison, margin))
         said.append(f"{judged.name} is not changed")
+    if not waits:
+        return None, ""
     if None in waits:
         return None, f"No end is in sight if {' and '.join(said)}."
     # What would have been found by now with the power of the plan may be found any day.
-    days = max(1, *(wait or 0 for wait in waits))
+    days = max(1, decision.days_left, *(wait or 0 for wait in waits))
     power = f"{decision.plan.power:.0%}"
     return days, (
         f"It is decided in about {counted(days, 'day')} with a probability of {power}, if "
@@ -244,7 +320,11 @@ def _about(name: str, comparison: Comparison) -> str:
 def _harm(decision: Decision, arm: _Arm) -> str:
     """What is worse in an arm."""
     every = [(decision.primary, arm.primary), *arm.guardrails]
-    worse = [(judged, c) for judged, c in every if c.verdict.outcome is Outcome.WORSE]
+    worse = [
+        (judged, c)
+        for judged, c in every
+        if c.verdict.outcome is (Outcome.HARM if judged.rule.is_guardrail else Outcome.WORSE)
+    ]
     names = " and ".join(judged.name for judged, _ in worse)
     judged, comparison = worse[0]
     return f"{arm.name} does harm by {names}. {_about(judged.name, comparison)}"
@@ -265,8 +345,31 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
     """What is still open of an arm."""
     if arm.primary.verdict.outcome is not Outcome.BETTER:
         return _about(decision.primary.name, arm.primary)
-    names = [judged.name for judged, _ in arm.open_guardrails]
+    if not arm.open_guardrails and (faded := _faded(decision, arm)) is not None:
+        age, comparison = faded
+        lift = comparison.shown.value
+        assert lift is not None
+        is_relative = comparison.verdict.scale is Scale.RELATIVE
+        how = f"{lift:+.2%}" if is_relative else f"{lift:+.4g}"
+        return (
+            f"{arm.name} is better by {decision.primary.name} so far, but not for users who are "
+            f"used to it ({age} since their exposure: {how}): what is new wears off."
+        )
+    names = [
+        f"{judged.name} ({c.verdict.outcome.removeprefix('keep running: ')})"
+        if c.verdict.outcome is Outcome.WORSE_WITHIN
+        else judged.name
+        for judged, c in arm.open_guardrails
+    ]
     return (
         f"{arm.name} is better by {decision.primary.name}, but harm beyond the margin is not "
         f"excluded: {', '.join(names)}."
+    )
+
+
+def _several(decision: Decision) -> str:
+    return (
+        f"{decision.several_arms:.1%} of the users were seen in several arms, and at most "
+        f"{MANY_IN_SEVERAL_ARMS:.0%} may be: those who are left are not the users who were "
+        "assigned. Find what makes users change their arm."
     )

@@ -1,10 +1,12 @@
-"""What one arm of an experiment adds up: integers over users, so that nothing is rounded."""
+"""What one arm of an experiment adds up over users: exact numbers, so that nothing is rounded."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import mul
+
+from streamer.stats.experiments.caps import Exact, Largest
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,15 +17,15 @@ class BeforeSums:
     ``xu`` is Σxu, and so on, over the n users of the arm.
     """
 
-    u: int = 0
-    v: int = 0
-    uu: int = 0
-    uv: int = 0
-    vv: int = 0
-    xu: int = 0
-    xv: int = 0
-    yu: int = 0
-    yv: int = 0
+    u: Exact = 0
+    v: Exact = 0
+    uu: Exact = 0
+    uv: Exact = 0
+    vv: Exact = 0
+    xu: Exact = 0
+    xv: Exact = 0
+    yu: Exact = 0
+    yv: Exact = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +33,25 @@ class ArmSums:
     """Sums over the n users of an arm, with numerator x and denominator y of the metric each.
 
     ``x_scale`` is what one unit of x is worth (1e-6 for micros). A metric per user has y = 1 for
-    everybody. ``nonzero`` counts the users with x ≠ 0.
+    everybody. ``nonzero`` counts the users with x ≠ 0. ``denominators``: of a composite Σy and Σy²
+    of each of its parts. ``largest``: the users with most of the denominator, where that is known.
 
-    >>> ArmSums.of([(1, 10), (0, 20)])  # 1 click of 10 impressions, and 0 of 20
-    ArmSums(n=2, x=1, xx=1, y=30, yy=500, xy=10, nonzero=1, x_scale=1.0, before=None)
+    >>> found = ArmSums.of([(1, 10), (0, 20)])  # 1 click of 10 impressions, and 0 of 20
+    >>> found.x, found.y, found.yy, found.xy, found.nonzero
+    (1, 30, 500, 10, 1)
     """
 
     n: int = 0
-    x: int = 0
-    xx: int = 0
-    y: int = 0
-    yy: int = 0
-    xy: int = 0
+    x: Exact = 0
+    xx: Exact = 0
+    y: Exact = 0
+    yy: Exact = 0
+    xy: Exact = 0
     nonzero: int = 0
     x_scale: float = 1.0
     before: BeforeSums | None = None
+    denominators: tuple[tuple[Exact, Exact], ...] = ()
+    largest: Largest | None = None
 
     @staticmethod
     def of(users: Iterable[tuple[int, ...]], x_scale: float = 1.0) -> ArmSums:
@@ -58,6 +64,16 @@ class ArmSums:
             before = BeforeSums(sum(u), sum(v), *(_dot(a, b) for a, b in products))
         squares = _dot(x, x), sum(y), _dot(y, y), _dot(x, y)
         return ArmSums(len(x), sum(x), *squares, sum(map(bool, x)), x_scale, before)
+
+    @property
+    def is_per_user(self) -> bool:
+        """Whether every user's denominator is 1."""
+        return not self.denominators and self.y == self.yy == self.n
+
+    @property
+    def weights(self) -> tuple[tuple[Exact, Exact], ...]:
+        """Σy and Σy² of each denominator."""
+        return self.denominators or ((self.y, self.yy),)
 
     @property
     def is_possible(self) -> bool:

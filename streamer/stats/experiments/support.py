@@ -11,6 +11,12 @@ lift of two arms whose users have skewness γ, with the share s of the users in 
 tell. Users of both arms are taken together: the smaller arm may have missed what is rare. How far
 this holds is measured in docs/experiments_statistics.md.
 
+A ratio has a second way to fail. Let one user, a crawler, hold the share s of the denominator of
+one arm, and nothing of the numerator: the lift is -s R, its standard error (1 - s) s R, and their
+quotient 1 / (1 - s) whatever is true. So the denominator must be that of enough users: of as many
+equal ones, (Σy)² / Σy² (Kish's effective sample size), in each arm, and in the smaller arm at what
+both have together, for the heaviest users may all have come to the larger one.
+
 At equal arms skewness is no guide, and variances of a few users are too small where the rare large
 value is still to come: an interval that is to hold at every look, the early ones among them, waits
 for users with a value other than 0. They are counted over both arms and spread as users are, so
@@ -19,10 +25,14 @@ that a treatment in which nobody converts any more is found by what the control 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf, sqrt
 
+from streamer.stats.experiments.caps import Exact
 from streamer.stats.experiments.sums import ArmSums
 
+MIN_EFFECTIVE = 100
+"""Effective users that the denominator of a ratio must have in each arm."""
 MAX_SKEWNESS = 0.1
 """Of the lift, by the bound above: beyond it intervals were seen to miss the truth too often."""
 MIN_NONZERO = 30
@@ -45,12 +55,64 @@ def skewness(treatment: ArmSums, control: ArmSums) -> float:
     total = treatment.x + control.x
     if min(treatment.n, control.n) <= 0 or not total:
         return inf
-    gamma2 = users * (treatment.xx + control.xx) / total**2
+    gamma2 = float(users * (treatment.xx + control.xx) / total**2)
     return sqrt(gamma2 * apart**2 / (treatment.n * control.n * users))
+
+
+def effective(denominators: Sequence[tuple[Exact, Exact]]) -> float:
+    """Effective users of the denominator, (Σy)² / Σy², of Σy and Σy² of several arms together.
+
+    >>> effective([(20_000, 400_000)]), round(effective([(80_000, 60_000**2 + 400_000)]), 1)
+    (1000.0, 1.8)
+    """
+    y, squares = (sum(part) for part in zip(*denominators, strict=True))
+    return float(y * y / squares) if squares else 0.0
+
+
+def _heavy(treatment: ArmSums, control: ArmSums) -> str:
+    """Why the denominator is that of too few users, in words; empty if it is not."""
+    if treatment.is_per_user and control.is_per_user:
+        return ""
+    arms = {"treatment": treatment, "control": control}
+    for name, arm in arms.items():
+        users = min(effective([each]) for each in arm.weights)
+        if users < MIN_EFFECTIVE:
+            return _few(f"the denominator of the {name}", users, arm)
+    together = zip(treatment.weights, control.weights, strict=True)
+    share = min(treatment.n, control.n) / (treatment.n + control.n)
+    users = min(effective(both) for both in together) * share
+    if users >= MIN_EFFECTIVE:
+        return ""
+    heavier = max(arms.values(), key=lambda arm: arm.largest.share if arm.largest else 0.0)
+    return _few("the denominator of the smaller arm, at what both arms have,", users, heavier)
+
+
+def _few(what: str, users: float, arm: ArmSums) -> str:
+    text = (
+        f"{what} is spread like that of {users:.3g} equal users, and {MIN_EFFECTIVE} are needed "
+        "for an interval"
+    )
+    if arm.largest is None:
+        return text
+    who = "user has" if arm.largest.users == 1 else f"{arm.largest.users} users have"
+    return f"{text}: the largest {who} {arm.largest.share:.1%} of an arm's"
+
+
+def few_before(sums: ArmSums) -> str:
+    """Why a ratio from before the start is that of too few users, in words; empty if it is not."""
+    then = sums.before
+    if then is None or then.v <= 0 or sums.is_per_user or sums.denominators:
+        return ""
+    users = effective([(then.v, then.vv)])
+    if users >= MIN_EFFECTIVE:
+        return ""
+    return f"a few users have most of the days before the start (effectively {users:.3g})"
 
 
 def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     """Why no interval is given, in words; empty if one is."""
+    if why := _heavy(treatment, control):
+        return why
     found = skewness(treatment, control)
     if found <= MAX_SKEWNESS:
         return ""

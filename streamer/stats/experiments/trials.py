@@ -8,7 +8,7 @@ is that over users of C(d), C(d)², …: a square of what was clicked on two day
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,10 +16,29 @@ import numpy as np
 
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
-from streamer.stats.experiments.caps import EDGES, Cap, Quantile, buckets_of, folded
+from streamer.stats.experiments.caps import (
+    Cap,
+    Denominator,
+    Exact,
+    Largest,
+    Quantile,
+    buckets_of,
+    edge_of,
+    folded,
+    largest,
+    weighted,
+)
 from streamer.stats.experiments.composite import BEFORE, NOW, names_of
 from streamer.stats.experiments.exposures import Exposure
 
+AGES: dict[str, tuple[int, int]] = {
+    "first day": (0, 1),
+    "days 2-3": (1, 3),
+    "days 4-7": (3, 7),
+    "later": (7, 1 << 20),
+}
+"""Days since a user's first day that counts (0), by which the primary metric is read apart: name →
+[from, to)."""
 USERS = 0
 """Statistic: users of an arm."""
 _COUNTS = ("users", "mixed", "early", "unexposed")
@@ -40,6 +59,13 @@ class Measure:
     cap: Cap = None
     parts: tuple[Measure, ...] = ()
     """Of a composite its ratios, of which the first is this one; else nothing."""
+    age: str | None = None
+    """Of which age of users it is alone (``AGES``); else of all."""
+
+    @property
+    def key(self) -> str:
+        """What its sums are called: one name for each measure of an experiment."""
+        return self.name if self.age is None else f"{self.name} {self.age}"
 
     @property
     def buckets(self) -> int:
@@ -81,11 +107,13 @@ class Trial:
 
     def moments_of(self, measure: Measure) -> tuple[str, ...]:
         """Names of the sums of a measure: of values, of products of two, and ``nz``, the users
-        whose numerator is not 0 (of a composite ``nz1``, …)."""
+        whose numerator is not 0 (of a composite ``nz1``, …); kept by denominators also ``ny``,
+        those whose denominator is not 0."""
         names = self.vectors_of(measure)
         pairs = (a + b for i, a in enumerate(names) for b in names[i:])
         numbers = [str(i) for i in range(1, len(measure.parts) + 1)] or [""]
-        return (*names, *pairs, *(f"nz{number}" for number in numbers))
+        counted = ("ny",) if isinstance(measure.cap, Denominator) else ()
+        return (*names, *pairs, *(f"nz{number}" for number in numbers), *counted)
 
     @cached_property
     def shape(self) -> str:
@@ -94,7 +122,13 @@ class Trial:
         days, before = self.days, self.covariates
         spans = (days.start, days.stop, before.start, before.stop)
         measures = [
-            (m.name, m.cap, m.buckets, *(part.name for part in m.parts)) for m in self.measures
+            (
+                m.key,
+                "denominators" if isinstance(m.cap, Denominator) else m.cap,
+                m.buckets,
+                *(part.name for part in m.parts),
+            )
+            for m in self.measures
         ]
         return repr((self.name, self.dimension, self.arms, spans, measures, self.exposure.name))
 
@@ -114,46 +148,88 @@ class Trial:
         return self.firsts[-1]
 
 
-def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
-    """For no arm (users seen in several, outcomes that count to none), and then for each arm, the
-    sums up to a day: ``users``, ``mixed``, ``early``, ``unexposed``, and names of measure and
-    moment with a space between. ``parts``: sums as columns. Under no arm ``… cap`` is the amount
-    that a quantile is at, in units of the numerator, if it caps anything."""
+def of_arms(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
+    """For no arm and then for each the first statistics up to a day: ``users``, ``mixed``,
+    ``early``, ``unexposed``."""
+    total = _totals(trial, parts, day, (_FIRST_MEASURE, trial.stats))
+    return [dict(zip(_COUNTS, sums, strict=True)) for sums in total]
+
+
+@dataclass(frozen=True)
+class MeasureSums:
+    """The sums of a measure of each arm, by names of moments. ``capped_at``: what a user counts for
+    at most, in units of the numerator, or of a ratio's denominator; None where nobody counts for
+    less than all. ``largest``: of each arm, where sums are kept by denominators."""
+
+    arms: Sequence[dict[str, Exact]]
+    capped_at: int | None = None
+    largest: Sequence[Largest | None] = ()
+
+
+@dataclass(frozen=True)
+class Cumulated:
+    """What an experiment comes to up to a day. ``counts``: of no arm, and of each;
+    ``users_by_age``: age → of each arm the users who have reached it; ``measures``: by key."""
+
+    counts: Sequence[Mapping[str, int]]
+    users_by_age: Mapping[str, Sequence[int]]
+    measures: Mapping[str, MeasureSums]
+
+
+def cumulated(trial: Trial, parts: Sequence[Columns], day: int) -> Cumulated:
+    """The sums up to a day. ``parts``: those of every partition, as columns."""
+    rows = _totals(trial, parts, day, (trial.stats, trial.stats))
+    return Cumulated(
+        [dict(zip(_COUNTS, sums[:_FIRST_MEASURE], strict=True)) for sums in rows],
+        {
+            age: [sums["users"] for sums in of_arms(trial, parts, day - start)[1:]]
+            for age, (start, _) in AGES.items()
+        }
+        if any(measure.age for measure in trial.measures)
+        else {},
+        {
+            measure.key: _of_measure(trial, measure, [sums[first:] for sums in rows[1:]])
+            for measure, first in zip(trial.measures, trial.firsts, strict=False)
+        },
+    )
+
+
+def _totals(
+    trial: Trial, parts: Sequence[Columns], day: int, stats: tuple[int, int]
+) -> list[list[int]]:
+    """Of no arm, and of each: the first ``stats[0]`` of its statistics, added up to a day."""
+    wanted, every = stats
     last, chosen = day - trial.days.start, []
     for found in parts:
-        place, stat = np.divmod(found["key"], trial.stats)
+        place, stat = np.divmod(found["key"], every)
         arm, at = np.divmod(place, len(trial.days))
-        rows = np.flatnonzero(at <= last)
-        chosen.append((found, rows, (arm * trial.stats + stat)[rows]))
-    total = limbs.summed(chosen, (len(trial.arms) + 1) * trial.stats)
-    starts = range(0, len(total), trial.stats)
-    by_arm = [dict(zip(_COUNTS, total[i : i + _FIRST_MEASURE], strict=True)) for i in starts]
-    for measure, first in zip(trial.measures, trial.firsts, strict=False):
-        for arm_sums, its in zip(by_arm, _of_measure(trial, measure, total, first), strict=True):
-            arm_sums |= {f"{measure.name} {name}": value for name, value in its.items()}
-    return by_arm
+        rows = np.flatnonzero((at <= last) & (stat < wanted))
+        chosen.append((found, rows, (arm * wanted + stat)[rows]))
+    total = limbs.summed(chosen, (len(trial.arms) + 1) * wanted)
+    return [list(total[i : i + wanted]) for i in range(0, len(total), wanted)]
 
 
-def _of_measure(
-    trial: Trial, measure: Measure, total: Sequence[int], first: int
-) -> list[dict[str, int]]:
-    """The sums of a measure in no arm and in each."""
+def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -> MeasureSums:
+    """The sums of a measure from its statistics in each arm, which ``rows`` begin with."""
     names = trial.moments_of(measure)
     size = len(names)
     found: list[dict[int, dict[str, int]]] = []
     users: Counter[int] = Counter()
-    for start in range(first, len(total), trial.stats):
+    counted = "ny" if isinstance(measure.cap, Denominator) else "y"
+    for row in rows:
         buckets = {}
         for bucket in range(measure.buckets):
-            sums = total[start + bucket * size : start + (bucket + 1) * size]
+            sums = row[bucket * size : (bucket + 1) * size]
             if any(sums) or not bucket:
                 buckets[bucket] = dict(zip(names, sums, strict=True))
-                users[bucket] += buckets[bucket].get("y", 0)
+                users[bucket] += buckets[bucket].get(counted, 0)
         found.append(buckets)
-    if not isinstance(measure.cap, Quantile):
-        return [buckets[0] for buckets in found]
+    if not isinstance(measure.cap, Quantile | Denominator):
+        return MeasureSums([dict(buckets[0]) for buckets in found])
     last = measure.cap.bucket(users)
-    result = [folded(buckets, last) for buckets in found]
-    if max(users, default=0) > last:
-        result[0]["cap"] = EDGES[last]
-    return result
+    is_capped = max((bucket for bucket, n in users.items() if n), default=0) > last
+    capped_at = edge_of(measure.cap, last) if is_capped else None
+    if isinstance(measure.cap, Quantile):
+        return MeasureSums([folded(buckets, last) for buckets in found], capped_at)
+    shares = [largest(buckets) for buckets in found]
+    return MeasureSums([weighted(buckets, last) for buckets in found], capped_at, shares)

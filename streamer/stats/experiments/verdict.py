@@ -1,6 +1,7 @@
 """The verdict on one metric of one arm, in words for who decides.
 
-It is read off the anytime-valid intervals, for people look whenever they like. The interval that is
+It is read off the anytime-valid intervals, for people look whenever they like; where there is none
+yet, off the exact test of who has any value (converters.py). The interval that is
 shown and the sentence are those that decide: the relative interval and the absolute one are two
 scales of one test (relative.py), and the relative one is shown wherever there is one.
 """
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from streamer.stats.experiments.converters import SHARE_OF_ALPHA, Converters
 from streamer.stats.experiments.estimate import Estimate, Inference, Lifts
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.srm import Split
@@ -21,6 +23,8 @@ class Outcome(StrEnum):
 
     BETTER = "better"
     WORSE = "worse"
+    HARM = "harm beyond the margin"
+    WORSE_WITHIN = "keep running: worse, perhaps within the margin"
     NO_HARM = "no harm beyond the margin"
     KEEP_RUNNING = "keep running"
     INVALID = "invalid: traffic split"
@@ -43,16 +47,29 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Detectable:
+    """The least lifts that these users would show with the power of the plan, at a single look and
+    by the interval that holds at every look; the relative ones as shares of the control's value."""
+
+    absolute_fixed: float | None
+    absolute_anytime: float | None
+    relative_fixed: float | None
+    relative_anytime: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What is known of one treatment: users of control and treatment, the lifts that decide, the
     interval at any time of the contrast with the margin (``Rule.limit``; None without a margin),
-    and the least lifts that these users could show, by scale."""
+    the least lifts that these users could show, who has any value, and the control's value."""
 
     arm: str
     users: tuple[int, int]
     lifts: Lifts
     guardrail: Inference | None
-    detectable: dict[Scale, float | None]
+    least: Detectable
+    converters: Converters | None = None
+    control: float | None = None
 
     @property
     def scale(self) -> Scale:
@@ -69,7 +86,7 @@ class Evidence:
 
 
 def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict:
-    """No harm comes before worse: a loss below the margin is allowed."""
+    """By the interval at any time; where there is none, by who has any value."""
     outcome, reason = _judged(plan, rule, split, evidence)
     return Verdict(outcome, reason, evidence.scale)
 
@@ -77,20 +94,61 @@ def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict
 def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[Outcome, str]:
     if split.is_wrong:
         return Outcome.INVALID, _split(split)
-    if min(evidence.users) < rule.min_users:
-        return Outcome.KEEP_RUNNING, _too_few(plan, rule, evidence)
-    shown = evidence.shown.anytime
+    is_small = min(evidence.users) < rule.min_users
+    shown = None if is_small else evidence.shown.anytime
     if shown is None:
-        reason = evidence.lifts.absolute.reason
-        return Outcome.KEEP_RUNNING, f"There is no interval yet: {reason}."
+        waits = _too_few(plan, rule, evidence) if is_small else _no_interval(evidence)
+        if (outcome := _by_converters(rule, evidence)) is not None:
+            return outcome, f"{_who(plan, evidence)} {waits}"
+        return Outcome.KEEP_RUNNING, waits
     best, worst = _sided(rule, shown)
     if worst > 0:
         return Outcome.BETTER, _clear(plan, rule, evidence)
     if _is_harmless(rule, evidence):
         return Outcome.NO_HARM, _harmless(plan, rule, evidence)
-    if best < 0:
+    if best >= 0:
+        return Outcome.KEEP_RUNNING, _open(plan, evidence)
+    if not rule.is_guardrail:
         return Outcome.WORSE, _clear(plan, rule, evidence)
-    return Outcome.KEEP_RUNNING, _open(plan, evidence)
+    outcome = Outcome.HARM if _is_harmful(rule, evidence) else Outcome.WORSE_WITHIN
+    return outcome, _clear(plan, rule, evidence)
+
+
+def _by_converters(rule: Rule, evidence: Evidence) -> Outcome | None:
+    """What is said by who has any value; None where that is nothing. Of amounts only what the lift
+    says, too."""
+    who, value = evidence.converters, evidence.lifts.absolute.value
+    if who is None:
+        return None
+    rises, falls = who.low > 0, who.high is not None and who.high < 0
+    if not rises and not falls:
+        return None
+    if rule.is_amount and (value is None or (value > 0) != rises):
+        return None
+    if rises == rule.higher_is_better:
+        return Outcome.BETTER
+    if not rule.is_guardrail:
+        return Outcome.WORSE
+    loss = who.low if rises else -(who.high or 0.0)
+    return Outcome.HARM if _is_beyond(rule, loss, evidence.control) else Outcome.WORSE_WITHIN
+
+
+def _is_beyond(rule: Rule, loss: float, control: float | None) -> bool:
+    """Whether a relative loss is beyond the margin; an absolute margin is one of the control's
+    value."""
+    if rule.margin is not None:
+        return loss > rule.margin
+    assert rule.margin_absolute is not None
+    return control is not None and control > 0 and loss * control > rule.margin_absolute
+
+
+def _is_harmful(rule: Rule, evidence: Evidence) -> bool:
+    """Whether the whole interval of the contrast with the margin is a harm, and that of the lift
+    is beyond the margin, whose level may be another one with several treatments."""
+    if evidence.guardrail is None or _sided(rule, evidence.guardrail)[0] >= 0:
+        return False
+    lift, margin = _with_margin(rule, evidence)
+    return lift is None or _sided(rule, lift)[0] < -margin
 
 
 def _sided(rule: Rule, inference: Inference) -> tuple[float, float]:
@@ -104,11 +162,17 @@ def _is_harmless(rule: Rule, evidence: Evidence) -> bool:
     that of the lift: the lift's interval must not reach beyond the margin, either."""
     if evidence.guardrail is None or _sided(rule, evidence.guardrail)[1] <= 0:
         return False
+    lift, margin = _with_margin(rule, evidence)
+    return lift is None or _sided(rule, lift)[1] > -margin
+
+
+def _with_margin(rule: Rule, evidence: Evidence) -> tuple[Inference | None, float]:
+    """The lift's interval in the scale of the margin, and the margin."""
     is_relative = rule.margin is not None
     lift = evidence.lifts.relative if is_relative else evidence.lifts.absolute
     margin = rule.margin if is_relative else rule.margin_absolute
     assert margin is not None
-    return lift.anytime is None or _sided(rule, lift.anytime)[1] > -margin
+    return lift.anytime, margin
 
 
 # Words -----------------------------------------------------------------------------------------
@@ -131,7 +195,27 @@ def _too_few(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     noun = "user" if control == 1 else "users"
     return (
         f"{plan.control} has {control:,} {noun} and {evidence.arm} has {treatment:,}: there is "
-        f"no verdict below {rule.min_users:,} in each."
+        f"no interval at any time below {rule.min_users:,} in each."
+    )
+
+
+def _no_interval(evidence: Evidence) -> str:
+    return f"There is no interval yet: {evidence.lifts.absolute.reason}."
+
+
+def _who(plan: Plan, evidence: Evidence) -> str:
+    """Who has any value."""
+    who = evidence.converters
+    assert who is not None
+    fewer = "More" if who.low > 0 else "Fewer"
+    control, treatment = evidence.users
+    high = "no bound" if who.high is None else f"{who.high:+.2%}"
+    return (
+        f"{fewer} users of {evidence.arm} have a value other than 0: {who.treatment:,} of "
+        f"{treatment:,}, against {who.control:,} of {control:,} of {plan.control}; their share "
+        f"changed by {who.low:+.2%} to {high}. If {evidence.arm} made no difference, at most "
+        f"{SHARE_OF_ALPHA * plan.alpha:.1%} of experiments would show this, however often you look "
+        "(exact test)."
     )
 
 
@@ -150,9 +234,7 @@ def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
 
 def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     is_relative = rule.margin is not None
-    shown = (evidence.lifts.relative if is_relative else evidence.lifts.absolute).anytime
-    margin = rule.margin if is_relative else rule.margin_absolute
-    assert margin is not None
+    shown, margin = _with_margin(rule, evidence)
     if shown is None:
         side = (
             f"at least {1 - margin:.2%}" if rule.higher_is_better else f"at most {1 + margin:.2%}"
@@ -169,7 +251,8 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
 
 def _open(plan: Plan, evidence: Evidence) -> str:
     what, write = _what(plan, evidence)
-    interval, least = evidence.shown.anytime, evidence.detectable[evidence.scale]
+    interval, is_relative = evidence.shown.anytime, evidence.scale is Scale.RELATIVE
+    least = evidence.least.relative_anytime if is_relative else evidence.least.absolute_anytime
     assert interval is not None
     text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
     if least is not None:

@@ -11,6 +11,7 @@ fn summed(users: &[&[Row]]) -> Vec<(i64, i64, i64)> {
         below: Some(SHOWN),
         high: None,
         cap: Cap::None,
+        age: None,
         others: vec![],
     };
     let spec = TrialSpec {
