@@ -122,8 +122,8 @@ def test_the_readout_says_where_users_are_capped(cap: float | None, capped_at: f
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"metric": {"cap": 0}}, "cap = 0.0: a quantile below 1, or an amount from 1"),
-        ({"metric": {"name": "ctr_ratio", "cap": 5}}, "only metrics per user can be capped"),
+        ({"metric": {"cap": -1}}, "cap = -1.0: a quantile below 1, an amount from 1"),
+        ({"min_days": 0}, "min_days = 0: 1 to 90"),
         ({"outcomes": "clicked"}, "outcomes = 'clicked': 'exposed' or 'attributed'"),
     ],
 )

@@ -78,11 +78,11 @@ def test_squares_are_of_users_not_of_days() -> None:
     log = Log().shown(0, **A).click(1, **A).click(DAY_MS, **A)
     log.shown(DAY_MS, user_id="w", items=[{"item_id": "x"}, {"item_id": "y"}], **A)
     truth = truth_of(log.records, made("ctr_ratio", "clicks_per_user"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
-    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=2, nz=1, x=2, xx=4, y=3, yy=5, xy=2)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=2, ny=2, nz=1, x=2, xx=4, y=3, yy=5, xy=2)
     assert of(truth, "clicks_per_user", 1) == ArmTruth(n=2, nz=1, x=2, xx=4, y=2, yy=2, xy=2)
     assert of(truth, "ctr_ratio", 1, "B") == ArmTruth()
-    assert len(truth.sums) == 2 * 2 * 2
+    assert len(truth.sums) == (1 + 1 + 4) * 2 * 2  # of the primary metric four ages, too
     assert mixed(truth) == [0, 0]
 
 
@@ -105,8 +105,8 @@ def test_outcomes_count_from_the_first_exposure_on() -> None:
     log = Log().click(0).click(5, user_id="w", **A).shown(2, **A).click(1).click(2, **B)
     log.click(DAY_MS, item_id="z").bought(DAY_MS, value=3).shown(3, variant="C").shown(4)
     truth = truth_of(log.records, made("ctr_ratio", "conversion_value_per_user"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=3, yy=9, xy=3)
-    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, nz=1, x=2, xx=4, y=3, yy=9, xy=6)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=3, yy=9, xy=3)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, nz=1, x=2, xx=4, y=3, yy=9, xy=6)
     assert of(truth, "conversion_value_per_user", 1).x == 3_000_000
     assert (of(truth, "ctr_ratio", 0, "B"), mixed(truth)) == (ArmTruth(), [0, 0])
     assert truth.outside == {("e", DAY): (2, 1), ("e", DAY + 1): (2, 1)}
@@ -115,7 +115,7 @@ def test_outcomes_count_from_the_first_exposure_on() -> None:
 def test_an_exposure_that_comes_late_is_the_first_all_the_same() -> None:
     log = Log().shown(5 * M, **A).click(2 * M).shown(1 * M, 6 * M, **A)
     truth = truth_of(log.records, made("ctr_ratio"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
     assert truth.outside == {("e", DAY): (0, 0)}
 
 
@@ -130,9 +130,9 @@ def test_attributed_users_are_in_from_their_first_impression() -> None:
     log = Log().click(0, **A).shown(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
     truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
     assert of(truth, "ctr_ratio", 0) == ArmTruth()
-    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+    assert of(truth, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     exposed = truth_of(log.records, made("ctr_ratio"))
-    assert of(exposed, "ctr_ratio", 1) == ArmTruth(n=1, y=1, yy=1)
+    assert of(exposed, "ctr_ratio", 1) == ArmTruth(n=1, ny=1, y=1, yy=1)
 
 
 def test_attributed_things_under_other_values_do_not_count() -> None:
@@ -140,7 +140,7 @@ def test_attributed_things_under_other_values_do_not_count() -> None:
     log = Log().shown(0, **A).shown(1).shown(2, variant="C").shown(3, user_id="w")
     log.click(4, **A).click(5, **B).click(6, item_id="z")
     truth = truth_of(log.records, made("ctr_ratio", outcomes="attributed"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert (of(truth, "ctr_ratio", 0, "B"), mixed(truth)) == (ArmTruth(), [0])
 
 
@@ -170,8 +170,8 @@ def test_a_cap_is_an_amount_or_a_quantile_over_all_arms(cap: float, most: float)
 def test_feedback_takes_its_arm_from_the_impression() -> None:
     log = Log().shown(0, **A).click(1).bought(2, value=2).click(3, variant="unknown")
     truth = truth_of(log.records, made("ctr_ratio", "cvr_ratio"))
-    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, nz=1, x=2, xx=4, y=1, yy=1, xy=2)
-    assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
+    assert of(truth, "ctr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=2, xx=4, y=1, yy=1, xy=2)
+    assert of(truth, "cvr_ratio", 0) == ArmTruth(n=1, ny=1, nz=1, x=1, xx=1, y=2, yy=4, xy=2)
 
 
 def test_arms_are_counted_beyond_the_bound_of_values() -> None:
@@ -225,12 +225,13 @@ def test_covariates_are_of_the_days_before_under_any_value() -> None:
     plain = {"n": 2, "nz": 1, "x": 1, "xx": 1, "y": 2, "yy": 2, "xy": 1}
     # u: x = 1, y = 1, u = 3, v = 2; w: 0, 1, 0, 0
     products = {"u": 3, "uu": 9, "v": 2, "vv": 4, "uv": 6, "xu": 3, "xv": 2, "yu": 3, "yv": 2}
-    assert of(truth, "ctr_ratio", 2) == ArmTruth(**plain, **products)
+    assert of(truth, "ctr_ratio", 2) == ArmTruth(ny=2, **plain, **products)
     # y and v are 1 for both
     products = {"u": 3, "uu": 9, "v": 2, "vv": 2, "uv": 3, "xu": 3, "xv": 1, "yu": 3, "yv": 2}
     assert of(truth, "clicks_per_user", 2) == ArmTruth(**plain, **products)
     without = truth_of(log.records, made(*names, start=2))
-    assert {of(without, name, 2) for name in names} == {ArmTruth(**plain)}
+    both = {ArmTruth(**plain), ArmTruth(ny=2, **plain)}
+    assert {of(without, name, 2) for name in names} == both
 
 
 def test_a_range_of_days() -> None:
@@ -240,16 +241,16 @@ def test_a_range_of_days() -> None:
     log.click(0, **A).click(DAY_MS, **A).click(DAY_MS, **A).click(DAY_MS, user_id="w", **A)
     settings = made("ctr_ratio")
     found = ranged(log, settings, 1, 2)
-    both = ArmTruth(n=2, nz=2, x=3, xx=5, y=2, yy=4, xy=4)  # w was exposed before
-    assert found == {("ctr_ratio", "A"): both, ("ctr_ratio", "B"): ArmTruth()}
-    one = ArmTruth(n=1, nz=1, x=2, xx=4, y=2, yy=4, xy=4)
+    both = ArmTruth(n=2, ny=1, nz=2, x=3, xx=5, y=2, yy=4, xy=4)  # w was exposed before
+    assert (found["ctr_ratio", "A"], found["ctr_ratio", "B"]) == (both, ArmTruth())
+    one = ArmTruth(n=1, ny=1, nz=1, x=2, xx=4, y=2, yy=4, xy=4)
     attributed = ranged(log, made("ctr_ratio", outcomes="attributed"), 1, 2)
     assert attributed["ctr_ratio", "A"] == one
     whole = ranged(log, settings, 0, 2)
     assert whole["ctr_ratio", "A"] == of(truth_of(log.records, settings), "ctr_ratio", 2)
     past = ranged(log, made("ctr_ratio", start=1, covariate_days=1), 2, 2)
     assert past["ctr_ratio", "A"] == ArmTruth(
-        n=2, y=1, yy=1, u=1, uu=1, v=2, vv=2, uv=1, yu=1, yv=1
+        n=2, ny=1, y=1, yy=1, u=1, uu=1, v=2, vv=2, uv=1, yu=1, yv=1
     )
 
 
@@ -280,7 +281,7 @@ def test_attributed_feedback_is_of_the_impressions_day() -> None:
     truth = truth_of(log.records, made(*names))
     for day in (0, 1):
         for name in names[:2]:
-            assert of(truth, name, day) == ArmTruth(n=1, nz=1, x=1, xx=1, y=1, yy=1, xy=1)
+            assert of(truth, name, day) == ArmTruth(n=1, nz=1, ny=1, x=1, xx=1, y=1, yy=1, xy=1)
     assert [of(truth, "ctr_ratio", day).x for day in (0, 1)] == [0, 3]
 
 
@@ -297,7 +298,7 @@ def test_kinds_of_feedback() -> None:
     metrics = {"feedback": {"like": 1.0, "conversion": 3.0}}
     truth = truth_of(log.records, made(*names, metrics=metrics))
     for name, x in names.items():
-        assert of(truth, name, 0) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
+        assert of(truth, name, 0) == ArmTruth(n=1, ny=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
 
 
 def test_dwell_counts_each_viewing_once() -> None:
@@ -326,14 +327,14 @@ def test_gains_of_slates() -> None:
     truth = truth_of(log.records, made(*names))
     x = 630_930
     for name in names[:2]:
-        assert of(truth, name, 0) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=1, yy=1, xy=x)
+        assert of(truth, name, 0) == ArmTruth(n=1, nz=1, ny=1, x=x, xx=x * x, y=1, yy=1, xy=x)
     x += 1_000_000
-    assert of(truth, names[0], 1) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=3, yy=9, xy=3 * x)
-    assert of(truth, names[1], 1) == ArmTruth(n=1, nz=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
+    assert of(truth, names[0], 1) == ArmTruth(n=1, nz=1, ny=1, x=x, xx=x * x, y=3, yy=9, xy=3 * x)
+    assert of(truth, names[1], 1) == ArmTruth(n=1, nz=1, ny=1, x=x, xx=x * x, y=2, yy=4, xy=2 * x)
     # the second item is clicked below the cut-off, or after the one that was not: 0 + 1
     for name in names[2:]:
         assert of(truth, name, 1) == ArmTruth(
-            n=1, nz=1, x=10**6, xx=10**12, y=2, yy=4, xy=2 * 10**6
+            n=1, nz=1, ny=1, x=10**6, xx=10**12, y=2, yy=4, xy=2 * 10**6
         )
 
 

@@ -32,7 +32,8 @@ from streamer.stats.experiments.caps import Exact
 from streamer.stats.experiments.sums import ArmSums
 
 MIN_EFFECTIVE = 100
-"""Effective users that the denominator of a ratio must have in each arm."""
+"""Effective users that the denominator of a ratio must have in each arm; for one look half of the
+users do, where they are fewer."""
 MAX_SKEWNESS = 0.1
 """Of the lift, by the bound above: beyond it intervals were seen to miss the truth too often."""
 MIN_NONZERO = 30
@@ -69,28 +70,30 @@ def effective(denominators: Sequence[tuple[Exact, Exact]]) -> float:
     return float(y * y / squares) if squares else 0.0
 
 
-def _heavy(treatment: ArmSums, control: ArmSums) -> str:
+def _heavy(treatment: ArmSums, control: ArmSums, needed: float) -> str:
     """Why the denominator is that of too few users, in words; empty if it is not."""
     if treatment.is_per_user and control.is_per_user:
         return ""
     arms = {"treatment": treatment, "control": control}
     for name, arm in arms.items():
         users = min(effective([each]) for each in arm.weights)
-        if users < MIN_EFFECTIVE:
-            return _few(f"the denominator of the {name}", users, arm)
+        if users < needed:
+            return _few(f"the denominator of the {name}", (users, needed), arm)
     together = zip(treatment.weights, control.weights, strict=True)
     share = min(treatment.n, control.n) / (treatment.n + control.n)
     users = min(effective(both) for both in together) * share
-    if users >= MIN_EFFECTIVE:
+    if users >= needed:
         return ""
     heavier = max(arms.values(), key=lambda arm: arm.largest.share if arm.largest else 0.0)
-    return _few("the denominator of the smaller arm, at what both arms have,", users, heavier)
+    what = "the denominator of the smaller arm, at what both arms have,"
+    return _few(what, (users, needed), heavier)
 
 
-def _few(what: str, users: float, arm: ArmSums) -> str:
+def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
+    users, needed = users_and_needed
     text = (
-        f"{what} is spread like that of {users:.3g} equal users, and {MIN_EFFECTIVE} are needed "
-        "for an interval"
+        f"{what} is spread like that of {users:.3g} equal users, and {needed:.3g} are needed for "
+        "an interval"
     )
     if arm.largest is None:
         return text
@@ -104,14 +107,15 @@ def few_before(sums: ArmSums) -> str:
     if then is None or then.v <= 0 or sums.is_per_user or sums.denominators:
         return ""
     users = effective([(then.v, then.vv)])
-    if users >= MIN_EFFECTIVE:
+    if users >= min(MIN_EFFECTIVE, sums.n / 2):
         return ""
     return f"a few users have most of the days before the start (effectively {users:.3g})"
 
 
 def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     """Why no interval is given, in words; empty if one is."""
-    if why := _heavy(treatment, control):
+    half = min(treatment.n, control.n) / 2
+    if why := _heavy(treatment, control, min(MIN_EFFECTIVE, half)):
         return why
     found = skewness(treatment, control)
     if found <= MAX_SKEWNESS:
@@ -137,6 +141,8 @@ holds at any time needs 100'
     smaller, users = min(treatment.n, control.n), treatment.n + control.n
     if smaller < min_users:
         return f"there are fewer than {min_users:,} users in an arm"
+    if why := _heavy(treatment, control, MIN_EFFECTIVE):
+        return why
     nonzero = treatment.nonzero + control.nonzero
     if nonzero * smaller >= ANYTIME_NONZERO * users:
         return ""

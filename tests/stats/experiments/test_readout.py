@@ -48,7 +48,7 @@ from tests.support.lanes import sized
         (clicks(MANY, 100), clicks(MANY, 98), GUARD, Outcome.NO_HARM),
         (clicks(MANY, 100), clicks(MANY, 98), Rule(), Outcome.WORSE),
         (clicks(MANY, 100), clicks(MANY, 98), LOWER_GUARD, Outcome.BETTER),
-        (clicks(MANY, 100), clicks(MANY, 90), GUARD, Outcome.WORSE),
+        (clicks(MANY, 100), clicks(MANY, 90), GUARD, Outcome.HARM),
         (clicks(MANY, 100), clicks(MANY, 110), GUARD, Outcome.BETTER),
         (clicks(5200, 100), clicks(4600, 140), Rule(), Outcome.INVALID),
         (clicks(99, 100), clicks(99, 900), Rule(), Outcome.KEEP_RUNNING),
@@ -59,7 +59,7 @@ from tests.support.lanes import sized
         (clicks(500, 0), clicks(500, 400), Rule(), Outcome.BETTER),
         (clicks(500, 398), clicks(500, 0), Rule(), Outcome.KEEP_RUNNING),
         (clicks(500, 400), clicks(500, 0), Rule(), Outcome.WORSE),
-        (clicks(500, 400), clicks(500, 0), GUARD, Outcome.WORSE),
+        (clicks(500, 400), clicks(500, 0), GUARD, Outcome.HARM),
         (clicks(500, 0), clicks(500, 4), GUARD, Outcome.KEEP_RUNNING),
         (ArmSums(), ArmSums(), Rule(), Outcome.KEEP_RUNNING),
     ],
@@ -74,8 +74,8 @@ SENTENCES = {
     "lower": "The lift of B over A is +40.00% (lower is better), between +18.47% and +66.34%. "
     "If B made no difference, at most 5.0% of experiments would show this, however often you look.",
     "guard": "B is at worst 3.56% worse than A; 5.00% is allowed.",
-    "few": "A has 99 users and B has 50: there is no verdict below 100 in each.",
-    "one": "A has 1 user and B has 2: there is no verdict below 100 in each.",
+    "few": "A has 99 users and B has 50: there is no interval at any time below 100 in each.",
+    "one": "A has 1 user and B has 2: there is no interval at any time below 100 in each.",
     "none": "There is no interval yet: the standard error is 0.",
     "rare": "There is no interval yet: 24 users of both arms have a value other than 0, which is "
     "about 12 in each: an interval that holds at any time needs 100.",
@@ -244,7 +244,7 @@ LOSS, RISE = Rule(margin_absolute=0.02), Rule(higher_is_better=False, margin_abs
         (*[(clicks(MANY, 100, 1))] * 2, LOSS, Outcome.NO_HARM, "at worst 0.00"),
         (clicks(MANY, 100, 1), clicks(MANY, 95, 1), LOSS, Outcome.NO_HARM, "; 0.02 is allowed."),
         (clicks(MANY, 100, 1), clicks(MANY, 105, 1), RISE, Outcome.NO_HARM, "; 0.02 is allowed."),
-        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.WORSE, "is -40.00%"),
+        (clicks(MANY, 100, 1), clicks(MANY, 60, 1), LOSS, Outcome.HARM, "is -40.00%"),
         (clicks(MANY, 100, 1), clicks(MANY, 110, 1), LOSS, Outcome.BETTER, "is +10.00%"),
     ],
 )

@@ -104,7 +104,11 @@ def advice(
             "is excluded",
         ),
         (advice((100, 102), min_lift=0.01), "ship B", ""),
-        (advice((10, 10), users=99, min_lift=0.02), "keep running", "no verdict below 100"),
+        (
+            advice((10, 10), users=99, min_lift=0.02),
+            "keep running",
+            "no interval at any time below 100",
+        ),
         (advice((100, 105, 110)), "ship C", "The lift of C over A is +10.00%"),
         (advice((100, 110, 105), (100, 90, 100)), "ship C", ""),
         (advice((100, 110, 100)), "ship B", "Not decided yet: C."),

@@ -122,7 +122,7 @@ def test_uneven_arms_need_more_users_who_count() -> None:
     ):
         found = ab(clicks(9 * users, 50), clicks(users, 0), GUARD, tenth)
         assert (found.absolute.anytime is None) == bool(why)
-        assert found.verdict.outcome is (Outcome.KEEP_RUNNING if why else Outcome.WORSE)
+        assert found.verdict.outcome is (Outcome.KEEP_RUNNING if why else Outcome.HARM)
         assert why in found.absolute.reason
         assert (found.absolute.fixed is not None) == (users > 1000)
 
