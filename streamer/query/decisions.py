@@ -6,10 +6,8 @@ may correct. What has not changed is not computed twice.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
-from threading import Lock
 
 import numpy as np
 
@@ -25,21 +23,16 @@ class Looks:
     """Recommendations at the end of earlier days, by what they were computed from."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[bytes, Recommendation] = OrderedDict()
-        self._lock = Lock()
+        self._found: dict[bytes, Recommendation] = {}
 
     def at(self, key: bytes, compute: Callable[[], Recommendation]) -> Recommendation:
         """The recommendation from what ``key`` is of, which is computed where it is not known."""
-        with self._lock:
-            if (known := self._found.get(key)) is not None:
-                self._found.move_to_end(key)
-                return known
-        found = compute()
-        with self._lock:
-            self._found[key] = found
-            while len(self._found) > MAX_LOOKS:
-                self._found.popitem(last=False)
-        return found
+        known = self._found.get(key)
+        if known is not None:
+            return known
+        if len(self._found) >= MAX_LOOKS:
+            self._found = {}
+        return self._found.setdefault(key, compute())
 
 
 LOOKS = Looks()

@@ -23,7 +23,7 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.recommendation import Recommendation, first_decision
-from streamer.stats.experiments.trials import USERS, Trial, cumulated
+from streamer.stats.experiments.trials import ACTIVE, USERS, Trial, cumulated
 
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
@@ -182,12 +182,12 @@ class StoredExperiment:
 
     @cached_property
     def days_with_users(self) -> list[int]:
-        """The days on which users of an arm did anything."""
+        """The days on which users of an arm had an impression or an outcome."""
         found: set[int] = set()
         for part in self.parts:
-            place = part["key"] // self.trial.stats
-            days = place[place >= len(self.trial.days)] % len(self.trial.days)
-            found.update(np.unique(days).tolist())
+            place, stat = np.divmod(part["key"], self.trial.stats)
+            is_active = (stat == ACTIVE) & (place >= len(self.trial.days))
+            found.update(np.unique(place[is_active] % len(self.trial.days)).tolist())
         return [self.trial.days.start + day for day in sorted(found)]
 
     def whole_days(self, last: int) -> int:

@@ -6,19 +6,27 @@ The statistics are held against other libraries elsewhere; here it is what goes 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
-from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric
+from streamer.settings.experiments import DAY_MS, Experiment, ExperimentMetric, date_of
 from streamer.settings.model import Settings
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.readout import Comparison, Readout, compare, compare_family
-from streamer.stats.experiments.recommendation import Decision, Judged, recommend
+from streamer.stats.experiments.recommendation import (
+    Decision,
+    Judged,
+    Recommendation,
+    first_decision,
+    recommend,
+)
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
 from . import off_policy, scores
 from .acceptance import Acceptance
-from .experiment_metrics import parts_of
+from .experiment_metrics import SHARES, parts_of
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
 from .sink import Sink
@@ -61,14 +69,13 @@ def read_one(
 ) -> None:
     name = {"experiment": experiment.name}
     out.put("experiment_users_in_several_arms", name, truth.mixed[experiment.name, day])
-    if experiment.outcomes == "exposed":
-        early, unexposed = truth.outside[experiment.name, day]
-        out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
-        out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
+    early, unexposed = truth.outside[experiment.name, day]
+    out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
+    out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
     metrics = list(compared(truth, experiment, day, settings))
-    action, which = recommended(experiment, metrics, is_over=is_over)
-    advice = {"recommendation": action, "arm": which}
+    advised = decided(truth, experiment, day, settings, is_over=is_over)
+    advice = {"recommendation": str(advised.action), "arm": advised.arm or ""}
     out.put("experiment_recommendation", {**name, **advice}, 1)
     for number, (metric, found) in enumerate(metrics):
         if number == 0:
@@ -121,27 +128,98 @@ def plan_of(experiment: Experiment) -> Plan:
     )
 
 
+SIGNED = ("kendall_tau", "spearman_rho", "margin_loss", "custom_", "doubly_robust", "composite")
+
+
 def rule_of(metric: ExperimentMetric) -> Rule:
-    return Rule(metric.direction == "higher", metric.margin)
+    return Rule(
+        metric.direction == "higher",
+        metric.margin,
+        metric.margin_absolute,
+        can_be_negative=metric.name.startswith(SIGNED),
+        is_amount=metric.name not in SHARES,
+    )
 
 
-def recommended(
-    experiment: Experiment, found: Sequence[tuple[ExperimentMetric, Readout]], *, is_over: bool
-) -> tuple[str, str]:
-    """What to do, and with which arm; how fast users come only says how long to wait."""
+def decided(
+    truth: ExperimentTruth, experiment: Experiment, day: int, settings: Settings, *, is_over: bool
+) -> Recommendation:
+    """What to do, by the looks at the end of earlier days and that of now; how fast users come only
+    says how long to wait."""
+    today = day + is_over
+    looks = []
+    for earlier in experiment.days:
+        before = truth.active.get((experiment.name, earlier - 1), 0)
+        if earlier < day and truth.active[experiment.name, earlier] > before:
+            found = advised(truth, experiment, earlier, settings, day, is_over=False)
+            looks.append((date_of(earlier), found))
+        if earlier >= day:
+            break
+    return first_decision(looks, advised(truth, experiment, day, settings, today, is_over=is_over))
+
+
+def advised(
+    truth: ExperimentTruth,
+    experiment: Experiment,
+    day: int,
+    settings: Settings,
+    today: int,
+    *,
+    is_over: bool,
+) -> Recommendation:
+    """At the end of a day, or of what there is of it."""
+    found = list(compared(truth, experiment, day, settings))
     judged = {m.name: Judged(m.name, rule_of(m), its) for m, its in found}
     primary = primary_of(experiment.metrics)
-    guardrails = [m for m in experiment.metrics if m.margin is not None and m != primary]
-    advice = recommend(
+    guardrails = [m for m in experiment.metrics if has_margin(m) and m != primary]
+    users = sum(arm.users for arm in found[0][1].arms)
+    mixed = truth.mixed[experiment.name, day]
+    days = [d for d in experiment.days if d <= day and d < today]
+    active = [truth.active[experiment.name, d] for d in days]
+    return recommend(
         Decision(
             plan_of(experiment),
             judged[primary.name],
             [judged[m.name] for m in guardrails],
             experiment.min_lift,
-            is_over=is_over,
+            is_over,
+            sum(now > before for before, now in pairwise([0, *active])),
+            experiment.min_days,
+            mixed / (mixed + users) if mixed + users else 0.0,
+            list(by_age(truth, experiment, primary, day)),
         )
     )
-    return str(advice.action), advice.arm or ""
+
+
+def by_age(
+    truth: ExperimentTruth, experiment: Experiment, primary: ExperimentMetric, day: int
+) -> Iterator[Judged]:
+    """The primary metric by days since a user's first."""
+    if primary.name.startswith("composite@"):
+        return
+    for age, start in (("first day", 0), ("days 2-3", 1), ("days 4-7", 3), ("later", 7)):
+        arms = {}
+        for arm in experiment.arms:
+            key = experiment.name, primary.name, arm, day - start
+            users = truth.sums[key].n if key in truth.sums else 0
+            its = truth.sums[experiment.name, f"{primary.name} {age}", arm, day]
+            its = replace(its, n=users)
+            if ratio_of_users(primary.name):
+                its = replace(its, y=users, yy=users)
+            arms[arm] = as_sums(primary.name, its, bool(experiment.covariates))
+        if any(sums.n for sums in arms.values()):
+            yield Judged(
+                age, rule_of(primary), compare(plan_of(experiment), rule_of(primary), arms)
+            )
+
+
+def ratio_of_users(metric: str) -> bool:
+    """Whether it is a mean over users."""
+    return metric.partition("@")[0].endswith("_per_user") or metric in SHARES
+
+
+def has_margin(metric: ExperimentMetric) -> bool:
+    return metric.margin is not None or metric.margin_absolute is not None
 
 
 def sums_of(

@@ -66,6 +66,8 @@ class ExperimentTruth:
     ``moments``: of composites by experiment, metric, arm and day the sums of values and products of
     two, as `x1y2`; x and y are numbered as the parts are, `nz1` users whose x1 is not 0.
 
+    ``active``: days of users with an impression or an outcome that counts, so far.
+
     Every day is there, from an experiment's start to its end or to the day of stream time.
     """
 
@@ -73,6 +75,7 @@ class ExperimentTruth:
     moments: dict[tuple[str, str, str, int], dict[str, int]] = field(default_factory=dict)
     mixed: dict[tuple[str, int], int] = field(default_factory=dict)
     outside: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
+    active: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
 def truth_of(records: Iterable[Record], settings: Settings) -> ExperimentTruth:
@@ -96,6 +99,7 @@ def experiment_truth(verdict: Acceptance, joins: Joins, settings: Settings) -> E
                 so_far = range(experiment.days.start, day + 1)
                 out.mixed[experiment.name, day] = trial.mixed_by(day)
                 out.outside[experiment.name, day] = trial.outside(so_far)
+                out.active[experiment.name, day] = trial.active(so_far)
                 for (metric, arm), sums in trial.sums(so_far).items():
                     out.sums[experiment.name, metric, arm, day] = sums
                 for (metric, arm), moments in trial.moments(so_far).items():
@@ -252,6 +256,18 @@ class Trial:
                     elif not self.counts(did, user, arm):
                         early += did.amount
         return early, unexposed
+
+    def active(self, days: range) -> int:
+        """Days of users of an arm with an impression or an outcome that counts."""
+        found = {
+            (user, did.day)
+            for arm, users in self.members.items()
+            for user in users
+            for did in self.did[user]
+            if did.component in ("impressions", "outcomes") and did.amount
+            if did.day in days and self.counts(did, user, arm)
+        }
+        return len(found)
 
     def sums(self, days: range) -> dict[tuple[str, str], ArmTruth]:
         """(metric, arm) → sums over the users who were exposed to the arm by the end of these days,

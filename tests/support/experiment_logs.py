@@ -52,7 +52,8 @@ def truth_from(measures: ExperimentMeasures, views: Sequence[View]) -> Experimen
     for trial in measures.trials:
         parts = [v.experiments[trial.shape] for v in views if trial.shape in v.experiments]
         for day in range(trial.days.start, min(stream_ms // DAY_MS + 1, trial.days.stop)):
-            none = cumulated(trial, parts, day).counts[0]
+            none, *arms = cumulated(trial, parts, day).counts
+            truth.active[trial.name, day] = sum(counts["active"] for counts in arms)
             truth.mixed[trial.name, day] = none["mixed"]
             truth.outside[trial.name, day] = none["early"], none["unexposed"]
             for (metric, arm), sums in arms_of(trial, parts, day).items():

@@ -17,14 +17,15 @@ mod tests;
 /// Components that count impressions, with one of which a user is in an experiment, and outcomes.
 pub const SHOWN: usize = 0;
 pub const OUTCOMES: usize = 1;
-/// Statistics: users of an arm; of no arm: users seen in several, outcomes before the first exposure
-/// of their user, and outcomes of users without one.
+/// Statistics: users of an arm, and those who did anything on the day; of no arm: users seen in
+/// several, outcomes before the first exposure of their user, and outcomes of users without one.
 const USERS: usize = 0;
 const MIXED: usize = 1;
 const EARLY: usize = 2;
 const UNEXPOSED: usize = 3;
+const ACTIVE: usize = 4;
 /// How many statistics there are before those of measures.
-const COUNTS: usize = 4;
+const COUNTS: usize = 5;
 /// Amounts of a user besides those of components: days with an impression, and those of them after
 /// the first.
 const DERIVED: usize = 2;
@@ -54,6 +55,12 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     fn amounts_of(&self, did: &Did) -> &'a [i64] {
         &self.amounts[did.at..did.at + self.width]
+    }
+
+    /// Whether there was an impression or an outcome.
+    fn is_active(&self, did: &Did) -> bool {
+        let amounts = self.amounts_of(did);
+        amounts[SHOWN] != 0 || amounts[OUTCOMES] != 0
     }
 
     /// Only some days.
@@ -292,13 +299,17 @@ impl Trial {
         work.totals.iter_mut().for_each(|t| t.empty(history.width));
         self.add_covariates(history, work);
         work.before.is_in = false;
-        let (mut first, mut last) = (None, None);
+        let (mut first, mut last, mut active_on) = (None, None, None);
         for did in ended.did.iter().filter(counts) {
             let day = did.day.max(from);
             if let Some(done) = last.filter(|done| *done != day) {
                 self.step(arm, done, work, (sums, sign));
             }
             last = Some(day);
+            let is_active = did.day >= from && ended.is_active(did);
+            if is_active && active_on.replace(day) != Some(day) {
+                sums.add(self.key(arm, day, 0), ACTIVE, I256::from(sign));
+            }
             let age = did.day - *first.get_or_insert(did.day);
             if did.day >= from {
                 let amounts = ended.amounts_of(did);

@@ -62,13 +62,15 @@ def composite_sums(
     """
     now = _terms(moments, factors, NOW)
     nonzero = min(moments[f"nz{i}"] for i in range(1, len(factors) + 1))
+    numbers = range(1, len(factors) + 1)
+    denominators = tuple((moments[f"y{i}"], moments[f"y{i}y{i}"]) for i in numbers)
     if n <= 0 or any(term.support <= 0 for term in now):
-        return ArmSums(n, nonzero=max(0, nonzero), x_scale=1 / UNIT)
+        held = max(0, nonzero)
+        return ArmSums(n, nonzero=held, x_scale=1 / UNIT, denominators=denominators)
     value = _value(now)
     squares = n * value * value + _spread(n, moments, now, now)
     before = _before(n, moments, factors, now) if has_before else None
-    x, numbers = n * value, range(1, len(factors) + 1)
-    denominators = tuple((moments[f"y{i}"], moments[f"y{i}y{i}"]) for i in numbers)
+    x = n * value
     return ArmSums(n, x, squares, n, n, x, nonzero, 1 / UNIT, before, denominators)
 
 

@@ -41,7 +41,9 @@ AGES: dict[str, tuple[int, int]] = {
 [from, to)."""
 USERS = 0
 """Statistic: users of an arm."""
-_COUNTS = ("users", "mixed", "early", "unexposed")
+ACTIVE = 4
+"""Statistic: users of an arm with an impression or an outcome on a day."""
+_COUNTS = ("users", "mixed", "early", "unexposed", "active")
 """The first statistics. Of no arm (number 0): users that were seen in several, and outcomes before
 the first exposure of their user and of users without one."""
 _FIRST_MEASURE = len(_COUNTS)
@@ -150,7 +152,7 @@ class Trial:
 
 def of_arms(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, int]]:
     """For no arm and then for each the first statistics up to a day: ``users``, ``mixed``,
-    ``early``, ``unexposed``."""
+    ``early``, ``unexposed``, and ``active``, days of users with an impression or an outcome."""
     total = _totals(trial, parts, day, (_FIRST_MEASURE, trial.stats))
     return [dict(zip(_COUNTS, sums, strict=True)) for sums in total]
 

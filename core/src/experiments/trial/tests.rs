@@ -67,6 +67,8 @@ fn before_the_start_everybody_is_in_the_first_arm_from_the_first_impression_on()
             .map(|(stat, sum)| (8, stat, sum)),
     );
     expected.push((8, nonzero, 1));
+    expected.insert(1, (8, ACTIVE as i64, 1));
+    expected.push((9, ACTIVE as i64, 1));
     expected.extend([(9, first, 4), (9, first + 2, 32), (9, first + 3, 12)]);
     assert_eq!(found, expected);
 }
@@ -76,5 +78,6 @@ fn before_the_start_users_without_an_impression_are_not_in() {
     let found = summed(&[&[(6, [5, 0, 0]), (7, [0, 1, 1]), (10, [9, 0, 0])], &[]]);
     assert_eq!(found, []);
     let both = summed(&[&[(7, [1, 0, 0])], &[(7, [2, 0, 0])]]);
-    assert_eq!(both[..2], [(7, 0, 2), (7, COUNTS as i64 + 1, 3)]);
+    let expected = [(7, 0, 2), (7, ACTIVE as i64, 2), (7, COUNTS as i64 + 1, 3)];
+    assert_eq!(both[..3], expected);
 }
