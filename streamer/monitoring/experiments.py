@@ -45,13 +45,13 @@ _COLORS: Mapping[str, str] = {
 }
 _ADVICE: Mapping[str, str] = {
     Action.SHIP: GREEN,
+    Action.WAIT: "text",
     Action.STOP_HARM: RED,
     Action.STOP_NO_EFFECT: ORANGE,
     Action.KEEP_RUNNING: "text",
     Action.UNDECIDED: ORANGE,
     Action.DO_NOT_TRUST: RED,
     Action.DO_NOT_TRUST_ARMS: RED,
-    Action.WAIT: "text",
 }
 _COLUMNS = {"lift": "lift", "lower": "from", "upper": "to"}
 _NO_DIFFERENCE = (Step(None, "text"), Step(0, "text"))

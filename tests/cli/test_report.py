@@ -150,12 +150,10 @@ def test_what_is_missing_is_said(
     assert code == 1
     assert err.startswith("streamer: cannot write the report: No such file or directory; at ")
     made = document_of(site, capsys)
-    made |= {"counted_since_ms": FIRST_MS, "user_sample_ratio": 0.25, "users_in_several_arms": 3}
+    made |= {"notes": ["3 users seen in several arms are left out."], "warnings": ["Look."]}
     made["metrics"][0]["split_test"]["is_wrong"] = True
     for said in (
-        "Counting began at 2025-06-02 00:00 UTC, after the start.",
-        "All figures are of a sample of 0.25 of users.",
-        "3 seen in several arms are left out.",
+        "3 users seen in several arms are left out. Look.",
         "Users are NOT split as planned",
     ):
         assert said in Seen(page(made)).words
