@@ -14,7 +14,7 @@ import pytest
 from streamer.cli.main import main
 from streamer.cli.report_chart import Span, extent, history, interval
 from streamer.cli.report_page import page
-from tests.support.visitors import FIRST, FIRST_MS, experiment, written
+from tests.support.visitors import FIRST, experiment, written
 
 ODD = "<script>alert('x')</script> & \"q\""
 EXPERIMENT = experiment(

@@ -189,9 +189,10 @@ def first_decision(
         if today.action is Action.STOP_HARM and not is_same:
             why = f"{today.reason} On {date} it was decided: {found.words}."
             return replace(today, reason=why)
-        reason = f"{found.reason} That was at the end of {date}, and counts."
-        if not is_same:
-            reason = f"{reason} By today's look: {today.words}. {today.reason}"
+        reason = (
+            f"{found.reason} That was at the end of {date}, and counts. By today's look: "
+            f"{today.words}. {today.reason}"
+        )
         return replace(found, reason=reason, since=date)
     return today
 

@@ -72,7 +72,7 @@ def effective(denominators: Sequence[tuple[Exact, Exact]]) -> float:
 
 def _heavy(treatment: ArmSums, control: ArmSums, needed: float) -> str:
     """Why the denominator is that of too few users, in words; empty if it is not."""
-    if treatment.is_per_user and control.is_per_user or not treatment.n + control.n:
+    if (treatment.is_per_user and control.is_per_user) or not treatment.n + control.n:
         return ""
     arms = {"treatment": treatment, "control": control}
     for name, arm in arms.items():

@@ -1,0 +1,208 @@
+"""Experiments on logs of real traffic, end to end: crawlers, novelty, dead checkouts, few minutes,
+users in several arms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from streamer.query.experiments import StoredExperiment, document, stored_experiments
+from streamer.settings.load import parse
+from streamer.settings.model import Settings
+from streamer.state.snapshot import view_of
+from streamer.stats.experiments.recommendation import Action
+from streamer.testing import LogRecord
+from tests.query.test_experiments import DAY_MS, FIRST, FIRST_MS
+from tests.support.agreement import run_engines
+
+TOPICS = {"impression": "impressions", "click": "clicks", "conversion": "conversions"}
+Event = dict[str, Any]
+
+
+def settings_of(metric: str, **more: Any) -> Settings:
+    experiment: dict[str, Any] = {
+        "name": "x",
+        "dimension": "variant",
+        "control": "A",
+        "split": {"A": 1, "B": 1},
+        "start": FIRST,
+        "metrics": [{"name": metric}],
+    }
+    return parse({"dimensions": [{"name": "variant"}], "experiments": [experiment | more]})
+
+
+def stored_of(events: Iterable[Event], settings: Settings) -> StoredExperiment:
+    """What readers know after these events."""
+    records = [
+        LogRecord(TOPICS[e["type"]], 0, i, e["ts"], msgspec.json.encode(e))
+        for i, e in enumerate(sorted(events, key=lambda e: int(e["ts"])))
+    ]
+    engines = run_engines(settings, 1, records, 10**6, None)
+    views = [view_of(p) for p in engines.partitions]
+    return stored_experiments(settings, engines.catalogue.experiment_measures, views)["x"]
+
+
+def visits(
+    dice: np.random.Generator, users: int, days: int, rate: Any, shown: int = 4
+) -> Iterable[Event]:
+    """Users of two arms, who come on each day from their first on; ``rate``: of clicks, by arm and
+    days since the first."""
+    for user in range(users):
+        arm, first = "AB"[user % 2], int(dice.integers(0, days))
+        for day in range(first, days):
+            at = FIRST_MS + day * DAY_MS + user * 1000
+            who = {"user_id": f"u{user}", "variant": arm}
+            for i in range(shown):
+                yield {"type": "impression", "ts": at + i, "item_id": f"i{i}", **who}
+            for i in np.flatnonzero(dice.random(shown) < rate(arm, day - first)).tolist():
+                yield {"type": "click", "ts": at + 100 + i, "item_id": f"i{i}", **who}
+
+
+@pytest.mark.parametrize(("crawlers", "each"), [(1, 9_000), (3, 2_500)])
+def test_crawlers_ship_nothing(crawlers: int, each: int) -> None:
+    """They have most impressions of an arm, and click nothing; there is no difference."""
+    dice = np.random.default_rng(2)
+    events = list(visits(dice, 500, 8, lambda arm, age: 0.3))
+    for crawler in range(crawlers):
+        who = {"user_id": f"crawler{crawler}", "variant": "A"}
+        for i in range(each):
+            at = FIRST_MS + i * 8 * DAY_MS // each
+            events.append({"type": "impression", "ts": at, "item_id": f"i{i % 50}", **who})
+    found = stored_of(events, settings_of("ctr_ratio")).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.KEEP_RUNNING
+    (metric,) = found.metrics
+    assert metric.capped_at is not None
+    assert any("A user counts for at most" in note for note in found.notes)
+    assert any("of the impressions of A." in note for note in found.notes)
+    value = metric.found.arms[0].value
+    assert value is not None
+    assert value > 0.2  # whole it would be below 0.2: the crawlers weigh as other users
+
+    whole = settings_of("ctr_ratio", metrics=[{"name": "ctr_ratio", "cap": 0}])
+    found = stored_of(events, whole).read()
+    comparison = found.metrics[0].found.comparisons[0]
+    assert comparison.absolute.anytime is None
+    least = "user has" if crawlers == 1 else f"{crawlers} users have"
+    assert f"the largest {least}" in comparison.verdict.reason
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.KEEP_RUNNING
+
+
+def test_novelty_is_not_shipped() -> None:
+    """Clicks rise by 150 % on a user's first day, and fall by a third from the fourth on."""
+    dice = np.random.default_rng(4)
+
+    def rate(arm: str, age: int) -> float:
+        return 0.2 if arm == "A" else 0.5 if age == 0 else 0.2 if age < 3 else 0.13
+
+    stored = stored_of(visits(dice, 1600, 9, rate, shown=8), settings_of("ctr_ratio"))
+    found = stored.read()
+    ages = {
+        age: its.comparisons[0].verdict.outcome.value for age, its in found.metrics[0].ages.items()
+    }
+    assert ages["first day"] == "better"
+    assert ages["days 4-7"] == "worse"
+    assert found.recommendation is not None
+    assert found.recommendation.action is not Action.SHIP
+    assert any(note.startswith("ctr_ratio: Lift of B by days since") for note in found.notes)
+
+
+def test_a_decision_is_kept_with_its_day() -> None:
+    """B wins for five days and loses all of it later; what was decided on day 4 stays said, and the
+    same from state that was read anew."""
+    dice = np.random.default_rng(5)
+    events = []
+    for user in range(4000):
+        arm, day = "AB"[user % 2], user * 10 // 4000
+        share = 0.2 if arm == "A" else 0.45 if day < 5 else 0.0
+        who = {"user_id": f"u{user}", "variant": arm, "item_id": "i"}
+        at = FIRST_MS + day * DAY_MS + user % 400 * 1000
+        events.append({"type": "impression", "ts": at, **who})
+        if dice.random() < share:
+            events.append({"type": "click", "ts": at + 5, **who})
+    settings = settings_of("ctr_ratio", min_days=4)
+    stored = stored_of(events, settings)
+    advice = stored.read().recommendation
+    assert advice is not None
+    assert advice.action is Action.SHIP
+    assert advice.since is not None
+    assert (advice.since - FIRST).days == 3  # the end of the fourth day
+    assert "By today's look: keep running" in advice.reason
+    assert stored_of(events, settings).read().recommendation == advice
+    made = document(stored, stored.read())["recommendation"]
+    assert made["words"] == f"ship B, since {advice.since}"
+    early = stored.read(stored.trial.days.start + 2).recommendation
+    assert early is not None
+    assert early.words == "wait: 1 more day"
+
+
+def test_a_dead_checkout_is_seen() -> None:
+    """Nobody buys in B, and purchases are rare."""
+    events = []
+    for user in range(3000):
+        who = {"user_id": f"u{user}", "variant": "AB"[user % 2], "item_id": "i"}
+        events.append({"type": "impression", "ts": FIRST_MS + user * 60_000, **who})
+        if user % 100 == 0:
+            events.append({"type": "conversion", "ts": FIRST_MS + user * 60_000 + 9, **who})
+    found = stored_of(events, settings_of("user_conversion_ratio")).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action is Action.STOP_HARM
+    assert "have a value other than 0: 0 of 720, against 15 of 720 of A" in found.recommendation.reason
+
+
+def test_minutes_of_data_are_minutes() -> None:
+    """The declared start is three weeks ago, and events have come for a quarter of an hour."""
+    at = FIRST_MS + 22 * DAY_MS + 12 * 3_600_000
+    events = [
+        {
+            "type": kind,
+            "ts": at + user * 900 + (kind == "click"),
+            "user_id": f"u{user}",
+            "item_id": "i",
+            "variant": "AB"[user % 2],
+        }
+        for user in range(1000)
+        for kind in ("impression", *(["click"] * (user % 4 < 2 and user % 2)))
+    ]
+    found = stored_of(events, settings_of("ctr_ratio")).read()
+    assert found.data is not None
+    assert (found.data.words, found.data.days) == ("14 minutes of data", 0)
+    assert found.notes[0] == (
+        "14 minutes of data, since 2025-06-24 12:00 UTC; its declared start is 2025-06-02."
+    )
+    assert found.recommendation is not None
+    assert found.recommendation.words == "wait: 7 more days"
+
+
+def test_attributed_outcomes_that_count_nowhere_are_told() -> None:
+    """A's users buy without a click, so that their purchases carry no arm."""
+    events: list[Event] = []
+    for user in range(100):
+        who = {"user_id": f"u{user}", "item_id": "i"}
+        arm = "AB"[user % 2]
+        at = FIRST_MS + user * 1000
+        events.append({"type": "impression", "ts": at, "variant": arm, **who})
+        if arm == "B":
+            events.append({"type": "click", "ts": at + 1, **who})
+        events.append({"type": "conversion", "ts": at + 2, "value": 5, **who})
+    settings = settings_of("conversion_value_per_user", outcomes="attributed")
+    found = stored_of(events, settings).read()
+    assert found.outside is not None
+    assert (found.outside.before_exposure, found.outside.unexposed) == (50, 0)
+    assert any("50 without their user's arm" in note for note in found.notes)
+
+
+def test_many_users_in_several_arms_stop_the_readout() -> None:
+    events = []
+    for user in range(1000):
+        for i, arm in enumerate("AB" if user % 8 == 0 else "AB"[user % 2]):
+            who = {"user_id": f"u{user}", "variant": arm, "item_id": f"i{i}"}
+            events.append({"type": "impression", "ts": FIRST_MS + user * 1000 + i, **who})
+    found = stored_of(events, settings_of("ctr_ratio")).read()
+    assert found.recommendation is not None
+    assert found.recommendation.action in (Action.DO_NOT_TRUST_ARMS, Action.DO_NOT_TRUST)
