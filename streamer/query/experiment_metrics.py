@@ -107,10 +107,12 @@ def compared(
     ratios: Mapping[str, UserRatio],
     sums: Cumulated,
     past: Past | None,
+    *,
+    is_over: bool = False,
 ) -> list[MetricReadout]:
     """Every metric: the primary one and each guardrail have alpha for themselves, the others share
     it. ``past``: what forecasts need, where it is known."""
-    plan, found = plan_of(experiment), {}
+    plan, found = plan_of(experiment, is_over=is_over), {}
     earlier = {}
     if past is not None:
         then = compared(experiment, trial, ratios, past.sums, None)
@@ -143,7 +145,7 @@ def compared(
                 forecasts=forecasts,
                 counted=ratios[metric.name].counted,
                 largest=_largest(trial, metric.name, sums),
-                ages=_ages(experiment, trial, ratios[metric.name], sums),
+                ages=_ages(experiment, plan, trial, ratios[metric.name], sums),
             )
     return [found[metric.name] for metric in experiment.metrics]
 
@@ -172,7 +174,7 @@ def recommended(
     primary = next(its for its in metrics if its.name == experiment.primary.name)
     return recommend(
         Decision(
-            plan_of(experiment),
+            plan_of(experiment, is_over=course.is_over),
             judged[experiment.primary.name],
             [judged[metric.name] for metric in experiment.guardrails],
             experiment.min_lift,
@@ -202,12 +204,12 @@ def by_arm(
 
 
 def _ages(
-    experiment: Experiment, trial: Trial, ratio: UserRatio, sums: Cumulated
+    experiment: Experiment, plan: Plan, trial: Trial, ratio: UserRatio, sums: Cumulated
 ) -> dict[str, readout.Readout]:
     """The primary metric by days since a user's first, each with alpha for itself."""
     if ratio.name != experiment.primary.name or ratio.parts:
         return {}
-    rule, plan = rule_of(experiment, experiment.primary, ratio), plan_of(experiment)
+    rule = rule_of(experiment, experiment.primary, ratio)
     return {
         age: readout.compare(plan, rule, by_arm(trial, ratio, sums, age))
         for age in AGES
@@ -227,11 +229,16 @@ def _capped_at(metric: ExperimentMetric, ratio: UserRatio, sums: Cumulated) -> f
     return None if units is None else units / (ratio.unit if ratio.below is None else 1)
 
 
-def plan_of(experiment: Experiment) -> Plan:
-    """The statistical plan that the settings ask for."""
-    split = {arm: experiment.split[arm] for arm in experiment.arms}
+def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
+    """The statistical plan that the settings ask for; ``is_over``: the last day is."""
     return Plan(
-        experiment.control, split, experiment.alpha, experiment.expected_users, experiment.power
+        experiment.control,
+        {arm: experiment.split[arm] for arm in experiment.arms},
+        experiment.alpha,
+        experiment.expected_users,
+        experiment.power,
+        experiment.decide == "at_end",
+        is_over,
     )
 
 

@@ -94,6 +94,7 @@ class ExperimentReadout:
             return []
         return [
             self._data_note(),
+            *self._plan_note(),
             *self._left_out(),
             *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.notes),
             *([] if self.user_sample_ratio >= 1 else [f"{sampled(self.user_sample_ratio)}."]),
@@ -108,6 +109,16 @@ class ExperimentReadout:
         is_late = began[:10] != declared.isoformat()
         late = f"; its declared start is {declared}" if is_late else ""
         return f"{self.data.words}, since {began} UTC{late}."
+
+    def _plan_note(self) -> Iterator[str]:
+        if self.experiment.decide != "at_end":
+            return
+        users, planned = sum(self.users.values()), self.experiment.planned_users
+        size = "" if planned is None else f", of {planned:,} users as planned ({users:,} so far)"
+        yield (
+            f"It is decided by one look after its last day, {self.experiment.end}{size}; until "
+            "then only harm is said."
+        )
 
     def _left_out(self) -> Iterator[str]:
         if (several := self.users_in_several_arms) and not self.warnings:
@@ -236,7 +247,8 @@ class StoredExperiment:
         """The readout of sums over the days from ``first`` to ``last`` (None: of none)."""
         past = None if last is None else self._past(parts, first, last)
         sums = cumulated(self.trial, parts, first - 1 if last is None else last)
-        metrics = compared(self.experiment, self.trial, self.ratios, sums, past)
+        is_over = last is not None and self._is_over(last)
+        metrics = compared(self.experiment, self.trial, self.ratios, sums, past, is_over=is_over)
         is_whole = first == self.trial.days.start
         if not is_whole:  # of a range, users are as old as its first day
             metrics = [replace(metric, ages={}) for metric in metrics]
@@ -260,10 +272,13 @@ class StoredExperiment:
 
     def _recommended(self, found: ExperimentReadout, last: int) -> Recommendation:
         """What counts from the start holds at any look, that of a range does not."""
-        is_now = last == self.last_day
-        is_over = is_now and self.stream_ms >= self.trial.days.stop * DAY_MS
+        is_over = self._is_over(last)
         course = Course(self.whole_days(last), is_over, found.several_arms_ratio)
         return recommended(self.experiment, self.ratios, found.metrics, course)
+
+    def _is_over(self, last: int) -> bool:
+        """Whether a look at the end of a day is one after the last day."""
+        return last == self.last_day and self.stream_ms >= self.trial.days.stop * DAY_MS
 
     def _looks(self) -> Iterator[tuple[datetime.date, Recommendation]]:
         """The recommendations at the end of the earlier days with users."""
@@ -345,6 +360,8 @@ def document(stored: StoredExperiment, found: ExperimentReadout) -> dict[str, An
         "alpha": experiment.alpha,
         "covariate_days": experiment.covariate_days,
         "min_days": experiment.min_days,
+        "decide": experiment.decide,
+        "planned_users": experiment.planned_users,
         "first": found.first.isoformat(),
         "last": None if found.last is None else found.last.isoformat(),
         "users": dict(found.users),

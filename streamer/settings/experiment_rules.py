@@ -71,6 +71,18 @@ def _validate_experiment_days(e: Experiment, at: str) -> None:
         e.outcomes in ("exposed", "attributed"),
         f"outcomes = {e.outcomes!r}: 'exposed' or 'attributed'; {at}",
     )
+    _require(
+        e.decide in ("any_time", "at_end"),
+        f"decide = {e.decide!r}: 'any_time' or 'at_end'; {at}",
+    )
+    _require(
+        e.decide == "any_time" or e.end is not None,
+        f"decide = 'at_end' without an end: set end, the last day, before the start; {at}",
+    )
+    _require(
+        e.planned_users is None or (e.decide == "at_end" and e.planned_users > 0),
+        f"planned_users = {e.planned_users}: above 0, and only with decide = 'at_end'; {at}",
+    )
     _require(e.expected_users > 0, f"expected_users = {e.expected_users}: above 0; {at}")
     _require(
         e.min_users >= limits.MIN_USERS,

@@ -88,6 +88,12 @@ class Experiment(Section, frozen=True):
     min_days: int = 7
     """Whole days with users that must be over before the recommendation is to ship, or to stop for
     want of an effect: weekdays differ."""
+    decide: str = "any_time"
+    """`any_time`: by intervals that hold at every look. `at_end`: by one look after the last day
+    (`end`), which takes about half the users; until then only harm is said."""
+    planned_users: int | None = None
+    """With `decide = "at_end"`: how many users of all arms it was planned with; the readout has
+    them beside those that there are."""
     covariate_days: int = 0
     """Days before the start in which users' own behaviour is measured: to adjust the lift for it
     (CUPED), and for `streamer plan` before the start; 0: none."""

@@ -124,6 +124,8 @@ def test_the_readout_says_where_users_are_capped(cap: float | None, capped_at: f
     [
         ({"metric": {"cap": -1}}, "cap = -1.0: a quantile below 1, an amount from 1"),
         ({"min_days": 0}, "min_days = 0: 1 to 90"),
+        ({"decide": "at_end"}, "decide = 'at_end' without an end: set end"),
+        ({"planned_users": 5}, "planned_users = 5: above 0, and only with decide = 'at_end'"),
         ({"outcomes": "clicked"}, "outcomes = 'clicked': 'exposed' or 'attributed'"),
     ],
 )

@@ -73,7 +73,7 @@ def read_one(
     out.put("experiment_outside_outcomes", {**name, "reason": "before_exposure"}, early)
     out.put("experiment_outside_outcomes", {**name, "reason": "unexposed"}, unexposed)
     out.put("experiment_user_sample_ratio", name, 1.0)
-    metrics = list(compared(truth, experiment, day, settings))
+    metrics = list(compared(truth, experiment, day, settings, is_over=is_over))
     advised = decided(truth, experiment, day, settings, is_over=is_over)
     advice = {"recommendation": str(advised.action), "arm": advised.arm or ""}
     out.put("experiment_recommendation", {**name, **advice}, 1)
@@ -90,12 +90,17 @@ def read_one(
 
 
 def compared(
-    truth: ExperimentTruth, experiment: Experiment, day: int, settings: Settings
+    truth: ExperimentTruth,
+    experiment: Experiment,
+    day: int,
+    settings: Settings,
+    *,
+    is_over: bool,
 ) -> Iterator[tuple[ExperimentMetric, Readout]]:
     """Every metric: the primary one and each guardrail for itself, the others together."""
     metrics, has_before = experiment.metrics, bool(experiment.covariates)
     free, primary = [m for m in metrics if m.margin is None], primary_of(metrics)
-    plan = plan_of(experiment)
+    plan = plan_of(experiment, is_over=is_over)
     judged = {
         m.name: (
             rule_of(m),
@@ -119,12 +124,14 @@ def primary_of(metrics: Sequence[ExperimentMetric]) -> ExperimentMetric:
     return ([m for m in metrics if m.primary] or free or list(metrics))[0]
 
 
-def plan_of(experiment: Experiment) -> Plan:
+def plan_of(experiment: Experiment, *, is_over: bool) -> Plan:
     return Plan(
         experiment.control,
         {arm: experiment.split[arm] for arm in experiment.arms},
         experiment.alpha,
         experiment.expected_users,
+        at_end=experiment.decide == "at_end",
+        is_over=is_over,
     )
 
 
@@ -168,7 +175,7 @@ def advised(
     is_over: bool,
 ) -> Recommendation:
     """At the end of a day, or of what there is of it."""
-    found = list(compared(truth, experiment, day, settings))
+    found = list(compared(truth, experiment, day, settings, is_over=is_over))
     judged = {m.name: Judged(m.name, rule_of(m), its) for m, its in found}
     primary = primary_of(experiment.metrics)
     guardrails = [m for m in experiment.metrics if has_margin(m) and m != primary]
@@ -178,7 +185,7 @@ def advised(
     active = [truth.active[experiment.name, d] for d in days]
     return recommend(
         Decision(
-            plan_of(experiment),
+            plan_of(experiment, is_over=is_over),
             judged[primary.name],
             [judged[m.name] for m in guardrails],
             experiment.min_lift,
@@ -186,13 +193,18 @@ def advised(
             sum(now > before for before, now in pairwise([0, *active])),
             experiment.min_days,
             mixed / (mixed + users) if mixed + users else 0.0,
-            list(by_age(truth, experiment, primary, day)),
+            list(by_age(truth, experiment, primary, day, is_over=is_over)),
         )
     )
 
 
 def by_age(
-    truth: ExperimentTruth, experiment: Experiment, primary: ExperimentMetric, day: int
+    truth: ExperimentTruth,
+    experiment: Experiment,
+    primary: ExperimentMetric,
+    day: int,
+    *,
+    is_over: bool,
 ) -> Iterator[Judged]:
     """The primary metric by days since a user's first."""
     if primary.name.startswith("composite@"):
@@ -209,7 +221,9 @@ def by_age(
             arms[arm] = as_sums(primary.name, its, bool(experiment.covariates))
         if any(sums.n for sums in arms.values()):
             yield Judged(
-                age, rule_of(primary), compare(plan_of(experiment), rule_of(primary), arms)
+                age,
+                rule_of(primary),
+                compare(plan_of(experiment, is_over=is_over), rule_of(primary), arms),
             )
 
 

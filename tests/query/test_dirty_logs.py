@@ -152,7 +152,9 @@ def test_a_dead_checkout_is_seen() -> None:
     found = stored_of(events, settings_of("user_conversion_ratio")).read()
     assert found.recommendation is not None
     assert found.recommendation.action is Action.STOP_HARM
-    assert "have a value other than 0: 0 of 720, against 15 of 720 of A" in found.recommendation.reason
+    assert (
+        "have a value other than 0: 0 of 720, against 15 of 720 of A" in found.recommendation.reason
+    )
 
 
 def test_minutes_of_data_are_minutes() -> None:
@@ -206,3 +208,28 @@ def test_many_users_in_several_arms_stop_the_readout() -> None:
     found = stored_of(events, settings_of("ctr_ratio")).read()
     assert found.recommendation is not None
     assert found.recommendation.action in (Action.DO_NOT_TRUST_ARMS, Action.DO_NOT_TRUST)
+
+
+def test_one_look_at_the_end_decides_where_that_was_planned() -> None:
+    """A lift that an interval at any time does not show yet, and one look does."""
+    dice = np.random.default_rng(9)
+    events = list(visits(dice, 700, 4, lambda arm, age: 0.3 if arm == "A" else 0.325))
+    last = {"type": "impression", "ts": FIRST_MS + 4 * DAY_MS + 1, "user_id": "late"}
+    events.append(last | {"item_id": "i", "variant": "none"})
+    end = FIRST.replace(day=FIRST.day + 3)
+    more = {"end": end, "min_days": 2}
+    any_time = stored_of(events, settings_of("ctr_ratio", **more)).read()
+    stored = stored_of(events, settings_of("ctr_ratio", decide="at_end", planned_users=800, **more))
+    at_end, before = stored.read(), stored.read(stored.trial.days.stop - 2)
+    assert any_time.recommendation is not None
+    assert any_time.recommendation.action is Action.UNDECIDED
+    assert at_end.recommendation is not None
+    assert at_end.recommendation.words == "ship B"
+    assert "would show this at the end" in at_end.recommendation.reason
+    assert before.recommendation is not None
+    assert before.recommendation.action is Action.KEEP_RUNNING
+    assert "It is decided by one look at the end." in before.recommendation.reason
+    assert at_end.notes[1] == (
+        f"It is decided by one look after its last day, {end}, of 800 users as planned (700 so "
+        "far); until then only harm is said."
+    )

@@ -40,6 +40,10 @@ class Estimate:
     anytime: Inference | None
     reason: str = ""
 
+    def deciding(self, plan: Plan) -> Inference | None:
+        """The interval that decides."""
+        return self.fixed if plan.is_final else self.anytime
+
 
 @dataclass(frozen=True, slots=True)
 class Lifts:
@@ -82,12 +86,13 @@ def estimates(plan: Plan, pairs: Sequence[Pair]) -> list[Lifts]:
 def guardrails(
     plan: Plan, pairs: Sequence[Pair], weight: float, shift: float
 ) -> list[Inference | None]:
-    """Intervals at any time of R_t - ``weight`` R_c + ``shift``, corrected over the treatments."""
+    """Intervals that decide (at any time, or at the end) of R_t - ``weight`` R_c + ``shift``,
+    corrected over the treatments."""
     tests = []
     for pair in pairs:
         lift = contrast(pair, weight)
         moved = lift if lift.value is None else replace(lift, value=lift.value + shift)
-        tests.append(_sequence(plan, pair, moved))
+        tests.append((_welch if plan.is_final else _sequence)(plan, pair, moved))
     return _inferences(plan, tests)
 
 

@@ -18,7 +18,9 @@ class Plan:
     ``split`` has the planned share of users by arm, in any unit (1:1 is 50:50). ``alpha`` is the
     probability, over all arms of a metric and all looks, that an arm without a lift is called
     better or worse. The anytime-valid intervals are the narrowest at ``tuned_users`` users in both
-    compared arms. ``power`` is that of the least detectable lift.
+    compared arms. ``power`` is that of the least detectable lift. ``at_end``: the arms are compared
+    by one look at the end, set before the start, and until then only harm is said, by the interval
+    at any time; ``is_over``: that end is there.
     """
 
     control: str
@@ -26,6 +28,13 @@ class Plan:
     alpha: float = 0.05
     tuned_users: int = 5000
     power: float = 0.8
+    at_end: bool = False
+    is_over: bool = False
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this is the one look at the end."""
+        return self.at_end and self.is_over
 
     @cached_property
     def shares(self) -> dict[str, float]:

@@ -205,7 +205,7 @@ def _evidence(
     treatment, control = arms
     both = (control.users, treatment.users)
     least = _detectable(plan, lifts.absolute, sum(both), control.value)
-    return Evidence(treatment.name, both, lifts, guardrail, least, who, control.value)
+    return Evidence(treatment.name, both, lifts, guardrail, least, plan, who, control.value)
 
 
 def _detectable(plan: Plan, found: Estimate, users: int, control: float | None) -> Detectable:

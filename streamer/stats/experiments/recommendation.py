@@ -213,18 +213,19 @@ def _faded(decision: Decision, arm: _Arm) -> tuple[str, Comparison] | None:
     """The last age with an interval, where users are worse off at it."""
     for age in reversed(decision.ages):
         comparison = next(c for c in age.found.comparisons if c.arm == arm.name)
-        if comparison.shown.anytime is not None:
+        if comparison.shown.deciding(decision.plan) is not None:
             is_worse = comparison.verdict.outcome is Outcome.WORSE
             return (age.name, comparison) if is_worse else None
     return None
 
 
 def _is_idle(decision: Decision, arm: _Arm) -> bool:
-    interval = arm.primary.deciding.relative.anytime
+    interval = arm.primary.deciding.relative.deciding(decision.plan)
     is_judged = min(each.users for each in decision.primary.found.arms) >= (
         decision.primary.rule.min_users
     )
-    if decision.min_lift is None or interval is None or not is_judged:
+    is_early = decision.plan.at_end and not decision.plan.is_over
+    if decision.min_lift is None or interval is None or not is_judged or is_early:
         return False
     most = interval.high if decision.primary.rule.higher_is_better else -interval.low
     return most < decision.min_lift
@@ -253,6 +254,8 @@ def _waiting(
 
 def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     """Whole days until everything that is open would be decided, and what that means."""
+    if decision.plan.at_end:
+        return None, ""
     if arm.name not in decision.primary.forecasts:
         return None, ""
     waits: list[int | None] = []
@@ -332,7 +335,7 @@ def _harm(decision: Decision, arm: _Arm) -> str:
 
 
 def _idle(decision: Decision, arm: _Arm) -> str:
-    interval, least = arm.primary.deciding.relative.anytime, decision.min_lift
+    interval, least = arm.primary.deciding.relative.deciding(decision.plan), decision.min_lift
     assert interval is not None
     assert least is not None
     return (

@@ -68,6 +68,7 @@ class Evidence:
     lifts: Lifts
     guardrail: Inference | None
     least: Detectable
+    plan: Plan
     converters: Converters | None = None
     control: float | None = None
 
@@ -75,8 +76,15 @@ class Evidence:
     def scale(self) -> Scale:
         """Relative where there is an interval of it, or of neither."""
         relative, absolute = self.lifts.relative, self.lifts.absolute
-        is_missing = relative.anytime is None and absolute.anytime is not None
+        is_missing = (
+            relative.deciding(self.plan) is None and absolute.deciding(self.plan) is not None
+        )
         return Scale.ABSOLUTE if is_missing or relative.value is None else Scale.RELATIVE
+
+    @property
+    def interval(self) -> Inference | None:
+        """The interval that decides, of the lift that is shown."""
+        return self.shown.deciding(self.plan)
 
     @property
     def shown(self) -> Estimate:
@@ -94,14 +102,19 @@ def verdict(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> Verdict
 def _judged(plan: Plan, rule: Rule, split: Split, evidence: Evidence) -> tuple[Outcome, str]:
     if split.is_wrong:
         return Outcome.INVALID, _split(split)
+    is_early = plan.at_end and not plan.is_over
     is_small = min(evidence.users) < rule.min_users
-    shown = None if is_small else evidence.shown.anytime
+    shown = None if is_small else evidence.interval
     if shown is None:
         waits = _too_few(plan, rule, evidence) if is_small else _no_interval(evidence)
-        if (outcome := _by_converters(rule, evidence)) is not None:
+        outcome = _by_converters(rule, evidence)
+        if outcome is not None and not (is_early and outcome is Outcome.BETTER):
             return outcome, f"{_who(plan, evidence)} {waits}"
         return Outcome.KEEP_RUNNING, waits
     best, worst = _sided(rule, shown)
+    if is_early and (best >= 0 or _is_harmless(rule, evidence)):
+        text = _open(plan, evidence)
+        return Outcome.KEEP_RUNNING, f"{text} It is decided by one look at the end."
     if worst > 0:
         return Outcome.BETTER, _clear(plan, rule, evidence)
     if _is_harmless(rule, evidence):
@@ -172,7 +185,7 @@ def _with_margin(rule: Rule, evidence: Evidence) -> tuple[Inference | None, floa
     lift = evidence.lifts.relative if is_relative else evidence.lifts.absolute
     margin = rule.margin if is_relative else rule.margin_absolute
     assert margin is not None
-    return lift.anytime, margin
+    return lift.deciding(evidence.plan), margin
 
 
 # Words -----------------------------------------------------------------------------------------
@@ -222,14 +235,18 @@ def _who(plan: Plan, evidence: Evidence) -> str:
 def _clear(plan: Plan, rule: Rule, evidence: Evidence) -> str:
     wanted = "" if rule.higher_is_better else " (lower is better)"
     what, write = _what(plan, evidence)
-    value, interval = evidence.shown.value, evidence.shown.anytime
+    value, interval = evidence.shown.value, evidence.interval
     assert value is not None
     assert interval is not None
     return (
         f"{what} is {write(value)}{wanted}, between {write(interval.low)} and "
         f"{write(interval.high)}. If {evidence.arm} made no difference, at most {plan.alpha:.1%} "
-        f"of experiments would show this, however often you look.{_why_absolute(evidence)}"
+        f"of experiments would show this{_when(plan)}.{_why_absolute(evidence)}"
     )
+
+
+def _when(plan: Plan) -> str:
+    return " at the end" if plan.is_final else ", however often you look"
 
 
 def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
@@ -251,7 +268,7 @@ def _harmless(plan: Plan, rule: Rule, evidence: Evidence) -> str:
 
 def _open(plan: Plan, evidence: Evidence) -> str:
     what, write = _what(plan, evidence)
-    interval, is_relative = evidence.shown.anytime, evidence.scale is Scale.RELATIVE
+    interval, is_relative = evidence.interval, evidence.scale is Scale.RELATIVE
     least = evidence.least.relative_anytime if is_relative else evidence.least.absolute_anytime
     assert interval is not None
     text = f"{what} may be anything from {write(interval.low)} to {write(interval.high)}."
