@@ -35,7 +35,7 @@ def print_readout(stored: StoredExperiment, found: ExperimentReadout) -> None:
 
 
 def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
-    """Print the readout of each value to stdout."""
+    """Print whether the lift differs between the values, and the readout of each, to stdout."""
     console = _console()
     values = counted(len(found.values), "value")
     console.print(
@@ -44,6 +44,8 @@ def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
         "impressions had.",
         markup=False,
     )
+    for sentence in found.sentences.values():
+        console.print(sentence, markup=False)
     for value, its in found.values.items():
         users = ", ".join(f"{arm} {n:,}" for arm, n in its.users.items())
         console.print(f"\n{found.by} = {value}: users {users}", markup=False)

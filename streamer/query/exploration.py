@@ -20,17 +20,31 @@ from streamer.settings.experiments import Experiment
 from streamer.settings.limits import MAX_FOUND_CHARS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
+from streamer.stats.experiments.estimate import Lifts
+from streamer.stats.experiments.heterogeneity import Heterogeneity, heterogeneity
+from streamer.stats.experiments.readout import Comparison
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
     """``by``: the dimension; ``alpha``: what each value has of the experiment's; ``values``: value
     → its readout, which recommends nothing and has
-    no outcomes outside of arms; those with most users first."""
+    no outcomes outside of arms; those with most users first. ``heterogeneity``: treatment → whether
+    the lift of the primary metric, ``metric``, differs between the values; nothing without them."""
 
     by: str
     alpha: float
     values: Mapping[str, ExperimentReadout]
+    metric: str
+    heterogeneity: Mapping[str, Heterogeneity]
+
+    @property
+    def sentences(self) -> dict[str, str]:
+        """Treatment → what its test has found; each begins with its arm where there are several."""
+        found = {arm: t.sentence(self.metric, self.by) for arm, t in self.heterogeneity.items()}
+        if len(found) < 2:
+            return found
+        return {arm: f"{arm}: {sentence}" for arm, sentence in found.items()}
 
 
 def not_explored(
@@ -80,15 +94,40 @@ def explored(
         for value, its in parts.items()
     }
     by_users = sorted(found, key=lambda value: (-sum(found[value].users.values()), value))
-    return Exploration(by, alpha, {value: found[value] for value in by_users})
+    values = {value: found[value] for value in by_users}
+    metric = stored.experiment.primary.name
+    return Exploration(by, alpha, values, metric, _tests(stored.experiment, values))
+
+
+def _tests(
+    experiment: Experiment, values: Mapping[str, ExperimentReadout]
+) -> dict[str, Heterogeneity]:
+    """Of the primary metric: treatment → the test of its lifts, which has alpha for itself."""
+    lifts: dict[str, dict[str, Lifts]] = {}
+    for value, its in values.items():
+        for comparison in _primary(experiment, its):
+            deciding = comparison.deciding
+            by_value = lifts.setdefault(comparison.arm, {})
+            by_value[value] = Lifts(deciding.absolute, deciding.relative)
+    return {arm: heterogeneity(by_value, experiment.alpha) for arm, by_value in lifts.items()}
+
+
+def _primary(experiment: Experiment, its: ExperimentReadout) -> Sequence[Comparison]:
+    (metric,) = (each for each in its.metrics if each.name == experiment.primary.name)
+    return metric.found.comparisons
 
 
 def exploration_document(stored: StoredExperiment, found: Exploration) -> dict[str, Any]:
-    """The JSON of an exploration: for each value a readout."""
+    """The JSON of an exploration: for each value a readout, for each treatment a test."""
     return {
         "name": stored.experiment.name,
         "exploration": True,
         "by": found.by,
         "alpha": found.alpha,
+        "heterogeneity": [
+            {"arm": arm, "metric": found.metric, "sentence": found.sentences[arm]}
+            | msgspec.to_builtins(test)
+            for arm, test in found.heterogeneity.items()
+        ],
         "values": {value: document(stored, each) for value, each in found.values.items()},
     }

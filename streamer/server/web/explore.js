@@ -4,7 +4,7 @@
 import { Failure, get } from "./api.js";
 import { emptyTable, fillTable } from "./cells.js";
 import { KINDS, liftOf, rangeWords } from "./comparison.js";
-import { element, setNote } from "./dom.js";
+import { breakable, element, setNote } from "./dom.js";
 import * as format from "./format.js";
 
 const EVERY_MS = 60_000;
@@ -20,10 +20,11 @@ export function exploration(name, by) {
   const hidden = element("span", { class: "hidden-text" }, ` of ${name}`);
   const summary = element("summary", {}, `Explore by ${by}`, hidden);
   const note = element("p", { class: "remark answer", hidden: "" });
+  const tests = element("div", { class: "tests" });
   const table = emptyTable();
   table.hidden = true;
   const words = element("p", { class: "remark" }, WORDS);
-  const root = element("details", { class: "more explore" }, summary, words, note, table);
+  const root = element("details", { class: "more explore" }, summary, words, note, tests, table);
   const path = `api/experiments/${encodeURIComponent(name)}?by=${encodeURIComponent(by)}`;
   let [dueMs, isReading] = [0, false];
 
@@ -36,6 +37,7 @@ export function exploration(name, by) {
     try {
       const found = await get(path, NEVER);
       dueMs = performance.now() + EVERY_MS;
+      tests.replaceChildren(...found.heterogeneity.map(sentenceOf));
       setNote(note, fill(table, found));
     } catch (failure) {
       if (!(failure instanceof Failure)) {
@@ -69,6 +71,11 @@ function fill(table, { by, alpha, values }) {
   fillTable(table, caption, columnsOf(by), rows.slice(0, MAX_ROWS), (row) => row.key);
   const cut = rows.length - MAX_ROWS;
   return cut > 0 ? `${format.counted(cut, "row")} with fewer users not shown.` : "";
+}
+
+/** Whether the lift of a treatment differs between the values. */
+function sentenceOf({ sentence }) {
+  return element("p", { class: "remark" }, ...breakable(sentence));
 }
 
 /** By the primary metric. */

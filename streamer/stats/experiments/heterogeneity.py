@@ -15,7 +15,7 @@ look at a time set before, not at every look.
 >>> round(found.q, 2), found.df, round(found.p_value, 4)
 (11.22, 2, 0.0037)
 >>> print(found.sentence("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
-The lift of ctr_ratio differs by device (p = 0.00367 at one look): mobile (+1 % against +4.75 %
+The lift of ctr_ratio differs by device (p = 0.00366 at one look): mobile (+1 % against +4.8 %
 elsewhere) and tv (+8 % against +2.5 % elsewhere) stand apart.
 """
 
