@@ -6,6 +6,10 @@ k - 1 degrees of freedom where all k lifts are the same. Each value is also comp
 weighted mean of the others, by a normal test, corrected over the values (Holm). Both hold at one
 look at a time set before, not at every look.
 
+The standard errors of few users vary too much for this. Relative lifts have an interval only
+where many users have a value; of absolute ones w has the standard error as much wider as Student's
+t makes the interval.
+
 >>> from streamer.stats.experiments.estimate import Inference
 >>> def lifts(value, stderr):
 ...     estimate = Estimate(value, stderr, Inference(-1.0, 1.0, 0.5, 0.5, 0.05), None)
@@ -15,8 +19,8 @@ look at a time set before, not at every look.
 >>> round(found.q, 2), found.df, round(found.p_value, 4)
 (11.22, 2, 0.0037)
 >>> print(found.sentence("ctr_ratio", "device"))  # doctest: +NORMALIZE_WHITESPACE
-The lift of ctr_ratio differs by device (p = 0.00366 at one look): mobile (+1 % against +4.8 %
-elsewhere) and tv (+8 % against +2.5 % elsewhere) stand apart.
+The lift of ctr_ratio differs by device (p = 0.00366 at one look): mobile stands apart (+1 % against
++4.8 % elsewhere).
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
-from streamer.stats.distributions import chi2_upper, normal_two_sided
+from streamer.stats.distributions import chi2_upper, normal_quantile, normal_two_sided
 from streamer.stats.experiments.correction import holm
 from streamer.stats.experiments.estimate import Estimate, Lifts
 from streamer.stats.experiments.verdict import Scale
@@ -33,6 +37,8 @@ from streamer.stats.experiments.verdict import Scale
 TOO_FEW = "Too few values have an interval to compare their lifts."
 _LEAST_P = 1e-4
 """A smaller p-value is said to be below it."""
+_Pairs = Mapping[str, tuple[float, float]]
+"""Value → its lift, and the weight of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +55,8 @@ class Contrast:
 class Heterogeneity:
     """Cochran's test of one treatment over ``values``, those of ``asked`` that have an interval.
 
-    ``q`` and ``p_value`` are None where fewer than two have one. ``alpha`` is the level at which
-    ``sentence`` says that lifts differ.
+    ``q`` and ``p_value`` are None where fewer than two have one. ``apart``: the values that stand
+    apart, each against those that are left. ``alpha`` is the level of both.
     """
 
     scale: Scale
@@ -60,18 +66,12 @@ class Heterogeneity:
     df: int
     p_value: float | None
     values: Mapping[str, Contrast]
+    apart: Mapping[str, Contrast]
 
     @property
     def differs(self) -> bool:
         """Whether the lifts differ more than chance."""
         return self.p_value is not None and self.p_value <= self.alpha
-
-    @property
-    def apart(self) -> dict[str, Contrast]:
-        """The values whose lift differs from that of the others, where lifts differ at all."""
-        if not self.differs:
-            return {}
-        return {name: its for name, its in self.values.items() if its.p_adjusted <= self.alpha}
 
     def sentence(self, metric: str, by: str) -> str:
         """What is found, in words."""
@@ -108,34 +108,66 @@ class Heterogeneity:
 def heterogeneity(lifts: Mapping[str, Lifts], alpha: float) -> Heterogeneity:
     """Test one treatment; ``lifts``: value → the lifts that decide, of all values.
 
-    Values whose absolute lift has no interval are left out. Of the others the
-    relative lifts are compared where each has an interval of it, the absolute ones otherwise.
+    Relative lifts are compared where two values or more have an interval of theirs, otherwise
+    absolute ones: these differ where the control does, though all relative ones are the same.
     """
-    bounded = {value: its for value, its in lifts.items() if _has_interval(its.absolute)}
-    is_relative = all(_has_interval(its.relative) for its in bounded.values())
-    scale = Scale.RELATIVE if is_relative else Scale.ABSOLUTE
-    chosen = {v: its.relative if is_relative else its.absolute for v, its in bounded.items()}
-    pairs = {v: (e.value or 0.0, 1 / (e.stderr or 1.0) ** 2) for v, e in chosen.items()}
+    scale, pairs = Scale.RELATIVE, _weighted({v: (its.relative, 1.0) for v, its in lifts.items()})
     if len(pairs) < 2:
-        return Heterogeneity(scale, alpha, len(lifts), None, 0, None, {})
+        wider = {v: (its.absolute, _widening(its.absolute)) for v, its in lifts.items()}
+        scale, pairs = Scale.ABSOLUTE, _weighted(wider)
+    if len(pairs) < 2:
+        return Heterogeneity(scale, alpha, len(lifts), None, 0, None, {}, {})
+    q, p_value = _cochran(pairs)
+    contrasts, apart = _contrasts(pairs, alpha), _apart(pairs, alpha)
+    return Heterogeneity(scale, alpha, len(lifts), q, len(pairs) - 1, p_value, contrasts, apart)
+
+
+def _weighted(estimates: Mapping[str, tuple[Estimate, float]]) -> _Pairs:
+    """Of those that have an interval, with so many times their standard errors."""
+    return {
+        value: (its.value, (times * its.stderr) ** -2)
+        for value, (its, times) in estimates.items()
+        if its.fixed is not None and its.value is not None and its.stderr
+    }
+
+
+def _widening(absolute: Estimate) -> float:
+    """By how much Student's t has made an interval wider than the normal distribution would: that
+    of ten users is much wider, and has a standard error that may be far too small."""
+    if absolute.fixed is None or not absolute.stderr:
+        return 1.0
+    reach = (absolute.fixed.high - absolute.fixed.low) / 2
+    return reach / absolute.stderr / normal_quantile(absolute.fixed.alpha / 2)
+
+
+def _cochran(pairs: _Pairs) -> tuple[float, float]:
+    """Q and its p-value."""
     mean = _mean(pairs)
     q = sum(weight * (lift - mean) ** 2 for lift, weight in pairs.values())
-    df = len(pairs) - 1
-    p_value = chi2_upper(q, df)
-    return Heterogeneity(scale, alpha, len(lifts), q, df, p_value, _contrasts(pairs, alpha))
+    return q, chi2_upper(q, len(pairs) - 1)
 
 
-def _has_interval(its: Estimate) -> bool:
-    return its.fixed is not None and its.value is not None and bool(its.stderr)
+def _apart(pairs: _Pairs, alpha: float) -> dict[str, Contrast]:
+    """The value that is furthest from the others, as long as those that are left differ: one that
+    stands apart shifts the mean of the others, too. Of two nobody can say which it is."""
+    left, apart = dict(pairs), {}
+    while len(left) > 2 and _cochran(left)[1] <= alpha:
+        contrasts = _contrasts(left, alpha)
+        value = min(contrasts, key=lambda each: contrasts[each].p_value)
+        if contrasts[value].p_adjusted > alpha:
+            break
+        apart[value] = contrasts[value]
+        del left[value]
+    return apart
 
 
-def _mean(pairs: Mapping[str, tuple[float, float]]) -> float:
+def _mean(pairs: _Pairs) -> float:
     """Weighted by the inverse variances."""
     total = sum(weight for _, weight in pairs.values())
     return sum(lift * weight for lift, weight in pairs.values()) / total
 
 
-def _contrasts(pairs: Mapping[str, tuple[float, float]], alpha: float) -> dict[str, Contrast]:
+def _contrasts(pairs: _Pairs, alpha: float) -> dict[str, Contrast]:
     """Each value against the others. Two values are one test, which needs no correction."""
     elsewhere, p_values = [], []
     for value, (lift, weight) in pairs.items():
