@@ -111,6 +111,10 @@ def test_an_experiment_is_explored_by_another_dimension(
     _, out, _ = said(capsys, readout(site, "ranker", "--json"))
     whole = json.loads(out)
     assert apart["exploration"]
+    (test,) = apart["heterogeneity"]
+    assert test["sentence"].startswith("The lift of ctr_ratio ")
+    assert test["sentence"] in words
+    assert list(test["values"]) == ["home", "search", "product"]
     assert list(apart["values"]) == ["home", "search", "product"]
     for arm, users in whole["users"].items():
         assert users == sum(its["users"][arm] for its in apart["values"].values())

@@ -3,8 +3,9 @@
 Cochran 1954, "The combination of estimates from different experiments" (Biometrics). With weights
 w = 1 / stderr² and the weighted mean m of the lifts, Q = Σ w (lift - m)² is about chi-squared with
 k - 1 degrees of freedom where all k lifts are the same. Each value is also compared with the
-weighted mean of the others, by a normal test, corrected over the values (Holm). Both hold at one
-look at a time set before, not at every look.
+weighted mean of the others, by a normal test, corrected over the values (Holm): where lifts differ,
+the value that is furthest from the others stands apart, and so on with those that are left. All of
+it holds at one look at a time set before, not at every look.
 
 The standard errors of few users vary too much for this. Relative lifts have an interval only
 where many users have a value; of absolute ones w has the standard error as much wider as Student's
@@ -56,7 +57,7 @@ class Heterogeneity:
     """Cochran's test of one treatment over ``values``, those of ``asked`` that have an interval.
 
     ``q`` and ``p_value`` are None where fewer than two have one. ``apart``: the values that stand
-    apart, each against those that are left. ``alpha`` is the level of both.
+    apart, each against those that are left. ``alpha`` is the level of all of it.
     """
 
     scale: Scale
@@ -77,14 +78,13 @@ class Heterogeneity:
         """What is found, in words."""
         if self.p_value is None:
             return TOO_FEW
-        of = "" if len(self.values) == self.asked else self._of()
+        count = len(self.values)
+        of = "" if count == self.asked else f"; {count} of {self.asked} values compared"
         look = f"({_p(self.p_value)} at one look{of})"
+        lift = f"The {'' if self.scale is Scale.RELATIVE else 'absolute '}lift of {metric}"
         if not self.differs:
-            return f"The lift of {metric} does not differ by {by} more than chance {look}."
-        return f"The lift of {metric} differs by {by} {look}: {self._where()}."
-
-    def _of(self) -> str:
-        return f"; {len(self.values)} of {self.asked} values have an interval"
+            return f"{lift} does not differ by {by} more than chance {look}."
+        return f"{lift} differs by {by} {look}: {self._where()}."
 
     def _where(self) -> str:
         """Of two values each is the other's elsewhere."""

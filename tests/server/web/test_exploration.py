@@ -16,6 +16,7 @@ from tests.server.web.documents import (
 from tests.support.browser import Browser
 from tests.support.site import Documents
 
+SENTENCE = f"The lift of ctr_ratio differs by surface (p < 0.0001 at one look): {ODD} +1.2 %."
 EXPLORED = "/api/experiments/known?by=surface"
 
 
@@ -34,7 +35,13 @@ def explored(page: Browser, documents: Documents, status: int, answer: dict[str,
 def exploration(values: list[str], pairs: list[dict[str, Any]]) -> dict[str, Any]:
     found = experiment(pairs)
     found["metrics"][0]["role"] = "primary"
-    return {"by": "surface", "alpha": 0.025, "values": dict.fromkeys(values, found)}
+    tests = [{"sentence": SENTENCE}] if values else []
+    return {
+        "by": "surface",
+        "alpha": 0.025,
+        "heterogeneity": tests,
+        "values": dict.fromkeys(values, found),
+    }
 
 
 def test_values_of_several_treatments_are_rows_of_their_own(
@@ -45,6 +52,7 @@ def test_values_of_several_treatments_are_rows_of_their_own(
     page.until(lambda: page.is_shown(".explore td"), "the rows")
     names = page.texts(".explore tbody th")
     assert (len(names), names[:2]) == (200, [f"{ODD}0: {ODD}", f"{ODD}0: C"])
+    assert page.texts(".explore .tests p") == [SENTENCE]
     assert page.text(".explore .answer") == "2 rows with fewer users not shown."
     cells = [" ".join(text.split()) for text in page.texts(".explore td")]
     assert cells[1:3] == ["+10.0% between +5.00% and +15.0%", "Better Because."]

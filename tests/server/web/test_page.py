@@ -317,6 +317,7 @@ def test_an_exploration_is_read_when_it_is_opened(page: Browser, site: Site) -> 
         ]
     text = page.text(".explore")
     assert "To explore, not to decide by: values share alpha" in text
+    assert [test["sentence"] for test in found["heterogeneity"]] == page.texts(".explore .tests p")
     assert f"Click-through rate by surface, with intervals at alpha = {found['alpha']:.3g}" in text
     assert page.lacks() == []
 
