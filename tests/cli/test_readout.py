@@ -112,7 +112,7 @@ def test_an_experiment_is_explored_by_another_dimension(
     whole = json.loads(out)
     assert apart["exploration"]
     (test,) = apart["heterogeneity"]
-    assert test["sentence"].startswith("The lift of ctr_ratio ")
+    assert test["sentence"].startswith("The absolute lift of ctr_ratio does not differ by surface")
     assert test["sentence"] in words
     assert list(test["values"]) == ["home", "search", "product"]
     assert list(apart["values"]) == ["home", "search", "product"]
