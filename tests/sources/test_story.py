@@ -73,7 +73,7 @@ def test_the_story_is_told_at_every_hour(hour: int) -> None:
     assert outcomes["layout", "ctr_ratio"] == Outcome.INVALID
     advice = {name: experiment.read().recommendation for name, experiment in stored.items()}
     said_of = {name: each.words for name, each in advice.items() if each is not None}
-    assert said_of["ranker"] == "ship new"
+    assert said_of["ranker"].startswith("ship new")
     assert said_of["layout"] == "do not trust: split"
     assert said_of["policies"].startswith("keep running")
     shown = readout(settings, catalogue, views).readings

@@ -72,6 +72,7 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         "direction": "higher",
         "margin": None,
         "capped_at": None,
+        "ages": [],
         "split_test": test,
         "arms": shown,
     }
@@ -84,7 +85,8 @@ def experiment(pairs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
         "user_sample_ratio": 1.0,
         "counted_since_ms": None,
     }
-    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "counted_since_ms": None}
+    known |= {"users_in_several_arms_ratio": 0.0, "warnings": [], "notes": []}
+    known |= {"data": {"from_ms": 0, "to_ms": 1, "days": 2, "words": "2 days of data"}}
     what = {"name": ODD, "dimension": "variant", "control": "A", "split": share, "alpha": 0.05}
     what |= {"outcomes": "exposed", "outside": {"before_exposure": 0, "unexposed": 0}}
     document = {**what, **days, **known, "covariate_days": 0, "metrics": [metric], "history": []}

@@ -89,8 +89,8 @@ def test_the_split_is_the_explanation(page: Browser, site: Site) -> None:
     open_page(page, site)
     found = site.get("/api/explain?alert=ctr")
     assert page.text("#why-words") == (
-        f"Click-through rate over 24h is {percent(found['now'])}; at the same time on past days it"
-        f" was {percent(found['then'])}." + moved_most(found["traffic"])
+        f"Click-through rate over 24h is {percent(found['now'])}; at the same time on weekdays of"
+        f" the past week it was {percent(found['then'])}." + moved_most(found["traffic"])
     )
     for part in ("change", "mix", "rate"):
         assert page.text(f"#why-{part}") == points(found[part])
