@@ -111,7 +111,15 @@ mod tests {
     fn edges_of_denominators_are_ten_a_decade() {
         assert!(DENOMINATOR_EDGES.windows(2).all(|pair| pair[0] < pair[1]));
         let bucket = |below| Cap::Denominator.capped(7, below);
-        for (below, expected) in [(-1, 0), (0, 0), (10, 0), (11, 1), (13, 1), (79, 9), (80, 10)] {
+        for (below, expected) in [
+            (-1, 0),
+            (0, 0),
+            (10, 0),
+            (11, 1),
+            (13, 1),
+            (79, 9),
+            (80, 10),
+        ] {
             assert_eq!(bucket(below), (7, expected));
         }
         assert_eq!(bucket(i128::MAX), (7, Cap::Denominator.buckets() - 1));

@@ -295,7 +295,8 @@ impl Trial {
         work: &mut Work,
         (sums, sign): (&mut Sums, i64),
     ) {
-        work.totals.resize_with(1 + self.ages.len(), Totals::default);
+        work.totals
+            .resize_with(1 + self.ages.len(), Totals::default);
         work.totals.iter_mut().for_each(|t| t.empty(history.width));
         self.add_covariates(history, work);
         work.before.is_in = false;
