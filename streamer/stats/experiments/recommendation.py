@@ -53,7 +53,7 @@ class Action(StrEnum):
 
 DECISIONS = (Action.SHIP, Action.STOP_HARM, Action.STOP_NO_EFFECT)
 """What ends an experiment. The first one counts: later looks may fall back behind it by chance."""
-MANY_IN_SEVERAL_ARMS = 0.05
+MAX_IN_SEVERAL_ARMS = 0.05
 """Share of users seen in several arms above which nothing is trusted."""
 
 
@@ -142,7 +142,7 @@ def recommend(decision: Decision) -> Recommendation:
     if primary.found.split.is_wrong:
         reason = primary.found.comparisons[0].verdict.reason
         return Recommendation(Action.DO_NOT_TRUST, None, reason)
-    if decision.several_arms > MANY_IN_SEVERAL_ARMS:
+    if decision.several_arms > MAX_IN_SEVERAL_ARMS:
         return Recommendation(Action.DO_NOT_TRUST_ARMS, None, _several(decision))
     sorted_in: dict[Action, list[_Arm]] = {action: [] for action in Action}
     for i, comparison in enumerate(primary.found.comparisons):
@@ -374,6 +374,6 @@ def _undecided(decision: Decision, arm: _Arm) -> str:
 def _several(decision: Decision) -> str:
     return (
         f"{decision.several_arms:.1%} of the users were seen in several arms, and at most "
-        f"{MANY_IN_SEVERAL_ARMS:.0%} may be: those who are left are not the users who were "
+        f"{MAX_IN_SEVERAL_ARMS:.0%} may be: those who are left are not the users who were "
         "assigned. Find what makes users change their arm."
     )
