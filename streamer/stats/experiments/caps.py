@@ -28,7 +28,7 @@ DENOMINATOR_EDGES = tuple(
 )
 """Of buckets of denominators: 10 and less, 13, 16, …; one more is for what is larger."""
 LARGEST_USERS = 10
-"""Users whose share of a denominator is told, unless more are in the topmost bucket."""
+"""Users whose share of a denominator is told, at most."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class Largest:
 
 
 def largest(sums: Mapping[int, Mapping[str, int]]) -> Largest | None:
-    """Those of the topmost buckets with at most LARGEST_USERS, or of the topmost one; None without
-    any denominator.
+    """Those of the topmost buckets, at most LARGEST_USERS; None where so few do not stand out, or
+    nobody has any denominator.
 
     >>> largest({0: {"y": 100, "ny": 50}, 9: {"y": 300, "ny": 2}})
     Largest(users=2, share=0.75)
@@ -142,10 +142,10 @@ def largest(sums: Mapping[int, Mapping[str, int]]) -> Largest | None:
     users = y = 0
     for bucket in sorted(sums, reverse=True):
         more = sums[bucket]["ny"]
-        if users and more and users + more > LARGEST_USERS:
+        if users + more > LARGEST_USERS:
             break
         users, y = users + more, y + sums[bucket]["y"]
-    return Largest(users, y / total)
+    return Largest(users, y / total) if users else None
 
 
 def edge_of(cap: Quantile | Denominator, bucket: int) -> int | None:

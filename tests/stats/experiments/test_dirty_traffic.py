@@ -92,6 +92,8 @@ def test_a_crawler_weighs_as_the_heaviest_of_the_others() -> None:
     most = largest(by_bucket)
     assert most is not None
     assert (most.users, round(most.share, 3)) == (1, round(60_000 / sum(y for _, y in users), 3))
+    assert largest({0: {"y": 264, "ny": 264}}) is None  # nobody stands out
+    assert largest({0: {"y": 0, "ny": 0}}) is None
 
 
 def test_no_relative_interval_of_what_cannot_be_negative_goes_below_all() -> None:
