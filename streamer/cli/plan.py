@@ -12,12 +12,11 @@ import msgspec
 
 from streamer.cli.files import replayed
 from streamer.cli.readout import experiment_of, read_sums
-from streamer.cli.readout_text import began
 from streamer.errors import StreamerError, UsageError
 from streamer.formatting import counted
 from streamer.ingest.record import of_texts
 from streamer.query.experiment_plans import Basis, basis_of, before_start
-from streamer.query.experiments import StoredExperiment, sampled
+from streamer.query.experiments import StoredExperiment, began, sampled
 from streamer.settings.experiments import DAY_MS, date_of
 from streamer.settings.limits import MAX_ARMS
 from streamer.settings.load import load

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from streamer.formatting import counted
 from streamer.query.experiment_metrics import MetricReadout
-from streamer.query.experiments import ExperimentReadout, StoredExperiment, minute
+from streamer.query.experiments import ExperimentReadout, StoredExperiment
 from streamer.query.exploration import Exploration
 from streamer.settings.experiments import Experiment
 from streamer.stats.experiments.readout import Comparison
@@ -52,11 +52,6 @@ def print_exploration(stored: StoredExperiment, found: Exploration) -> None:
         _print_metrics(console, its.experiment, its)
     if found.values:
         console.print(f"\n{_legend(found.alpha)}", markup=False)
-
-
-def began(since_ms: int) -> str:
-    """Since when something is counted."""
-    return f"Counting began at {minute(since_ms)} UTC"
 
 
 def _console() -> Console:

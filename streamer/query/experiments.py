@@ -23,7 +23,7 @@ from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.recommendation import Recommendation, first_decision
-from streamer.stats.experiments.trials import ACTIVE, USERS, Trial, cumulated
+from streamer.stats.experiments.trials import ACTIVE, Trial, cumulated, of_arms
 
 MANY_IN_SEVERAL_ARMS = 0.01
 """Share of users seen in several arms from which on that is a warning."""
@@ -98,17 +98,21 @@ class ExperimentReadout:
             *self._left_out(),
             *(f"{metric.name}: {note}" for metric in self.metrics for note in metric.notes),
             *([] if self.user_sample_ratio >= 1 else [f"{sampled(self.user_sample_ratio)}."]),
-            *([] if self.counted_since_ms is None else [_late_start(self.counted_since_ms)]),
+            *self._late_start(),
         ]
+
+    def _late_start(self) -> Iterator[str]:
+        if self.counted_since_ms is not None:
+            yield f"{began(self.counted_since_ms)}, after the start of the experiment."
 
     def _data_note(self) -> str:
         if self.data is None:
             return "No user was exposed yet."
-        began = minute(self.data.from_ms)
+        first = minute(self.data.from_ms)
         declared = self.experiment.start
-        is_late = began[:10] != declared.isoformat()
+        is_late = first[:10] != declared.isoformat()
         late = f"; its declared start is {declared}" if is_late else ""
-        return f"{self.data.words}, since {began} UTC{late}."
+        return f"{self.data.words}, since {first} UTC{late}."
 
     def _plan_note(self) -> Iterator[str]:
         if self.experiment.decide != "at_end":
@@ -157,8 +161,9 @@ def minute(at_ms: int) -> str:
     return f"{datetime.datetime.fromtimestamp(at_ms / 1000, datetime.UTC):%Y-%m-%d %H:%M}"
 
 
-def _late_start(since_ms: int) -> str:
-    return f"Counting began at {minute(since_ms)} UTC, after the start of the experiment."
+def began(since_ms: int) -> str:
+    """Since when something is counted."""
+    return f"Counting began at {minute(since_ms)} UTC"
 
 
 @dataclass(frozen=True)
@@ -307,14 +312,7 @@ class StoredExperiment:
 
 def users_of(trial: Trial, parts: Sequence[Columns], day: int) -> int:
     """Users of all arms up to the end of a day."""
-    chosen = []
-    for found in parts:
-        place, stat = np.divmod(found["key"], trial.stats)
-        at = place % len(trial.days)
-        is_asked = (stat == USERS) & (at <= day - trial.days.start) & (place >= len(trial.days))
-        rows = np.flatnonzero(is_asked)
-        chosen.append((found, rows, np.zeros_like(rows)))
-    return limbs.summed(chosen, 1)[0]
+    return sum(counts["users"] for counts in of_arms(trial, parts, day)[1:])
 
 
 def stored_experiments(

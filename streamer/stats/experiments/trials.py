@@ -39,8 +39,6 @@ AGES: dict[str, tuple[int, int]] = {
 }
 """Days since a user's first day that counts (0), by which the primary metric is read apart: name →
 [from, to)."""
-USERS = 0
-"""Statistic: users of an arm."""
 ACTIVE = 4
 """Statistic: users of an arm with an impression or an outcome on a day."""
 _COUNTS = ("users", "mixed", "early", "unexposed", "active")

@@ -25,8 +25,6 @@ from streamer.stats.experiments.verdict import Outcome
 from tests.stats.experiments.arms import HALVES, ab, clicks
 
 RATE = Rule(can_be_negative=False)
-SHARE = Rule(can_be_negative=False)
-"""Of a share of users, as `user_conversion_ratio`."""
 
 
 def per_user(users: int, nonzero: int) -> ArmSums:
@@ -125,7 +123,7 @@ def test_rare_outcomes_are_seen(
 ) -> None:
     plan = Plan("A", {"A": split[0], "B": split[1]})
     arms = {"A": per_user(*a), "B": per_user(*b)}
-    found = compare(plan, SHARE, arms).comparisons[0]
+    found = compare(plan, RATE, arms).comparisons[0]
     assert found.absolute.anytime is None
     assert found.verdict.outcome is outcome
     if outcome is not Outcome.KEEP_RUNNING:
@@ -136,7 +134,7 @@ def test_rare_outcomes_are_seen(
     harmed = outcome is Outcome.WORSE and b[1] * a[0] < 0.3 * a[1] * b[0]
     if harmed:
         assert guarded is Outcome.HARM
-    judged = Judged("share", SHARE, compare(plan, SHARE, arms))
+    judged = Judged("share", RATE, compare(plan, RATE, arms))
     advice = recommend(Decision(plan, judged, []))
     assert (advice.action is Action.STOP_HARM) == (outcome is Outcome.WORSE)
 
