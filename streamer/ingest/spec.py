@@ -348,7 +348,7 @@ def _measure(measure: Measure) -> dict[str, Any]:
     cap: Any = "none"
     if isinstance(measure.cap, Denominator):
         cap = "denominator"
-    elif isinstance(measure.cap, Quantile):
+    elif measure.percentile is not None or isinstance(measure.cap, Quantile):
         cap = "quantile"
     elif measure.cap is not None:
         cap = {"amount": measure.cap}

@@ -29,7 +29,12 @@ from streamer.metrics.ratios import (
 from streamer.metrics.slate_metrics import SlateFamily, SlateMetric
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
-from streamer.settings.experiments import DEFAULT_RATIO_CAP, Experiment, ExperimentMetric
+from streamer.settings.experiments import (
+    DEFAULT_RATIO_CAP,
+    Experiment,
+    ExperimentMetric,
+    percentile_of,
+)
 from streamer.settings.model import Settings
 from streamer.stats.experiments.caps import Cap, Denominator, Quantile
 from streamer.stats.experiments.composite import UNIT
@@ -64,6 +69,8 @@ class UserRatio:
     """Whether it may be below 0."""
     parts: tuple[WeightedRatio, ...] = ()
     """Of a composite, which has numerator and denominator of its first part for support."""
+    percentile: Fraction | None = None
+    """The share of users at which the numerator is read, in place of the mean: 0.9 of p90."""
 
     @property
     def factors(self) -> list[Fraction]:
@@ -99,10 +106,9 @@ def _of_ratio(of: Ratio) -> UserRatio:
 
 
 def _of_mean(of: PerUser) -> UserRatio:
-    form: Form = "percent" if of.is_share else "number"
     parts = (of.above.name, None, of.above.unit, of.above.high)
     signed = of.above.is_signed
-    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
+    return UserRatio(of.name, of.title, of.form, *parts, is_share=of.is_share, is_signed=signed)
 
 
 _RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}
@@ -162,12 +168,15 @@ class UserMeasures:
         below = None if ratio.below is None else self._at[ratio.below]
         high = None if ratio.high is None else self._at[ratio.high]
         parts = tuple(self.measure(part.ratio) for part in ratio.parts)
-        return Measure(ratio.name, self._at[ratio.above], below, high, parts=parts)
+        above = self._at[ratio.above]
+        return Measure(ratio.name, above, below, high, parts=parts, percentile=ratio.percentile)
 
     # Names ---------------------------------------------------------------------------------------
 
     def _parsed(self, name: str, at: str) -> UserRatio:
-        """The ratio that a name stands for: ``base[@k][.option…]``."""
+        """The ratio that a name stands for: ``base[@k][.option…]``, or ``base@p90``."""
+        if (found := percentile_of(name)) is not None:
+            return self._percentile(*found, at)
         base, _, rest = name.partition("@")
         if base == _COMPOSITE:
             return self._composite(rest, at)
@@ -194,6 +203,12 @@ class UserMeasures:
     def _require(self, condition: bool, at: str, message: str) -> None:
         if not condition:
             raise SettingsError(f"{at}: {message}")
+
+    def _percentile(self, name: str, percent: str, at: str) -> UserRatio:
+        of, share = self._parsed(name, at), Fraction(percent) / 100
+        self._require(0 < share < 1, at, f"@p{percent} is above 0 and below 100")
+        title = f"{of.title}, percentile {percent}"
+        return replace(of, name=f"{name}@p{percent}", title=title, percentile=share)
 
     def _by_label(self, of: RatioBy, value: str, at: str) -> UserRatio:
         known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
@@ -315,6 +330,8 @@ class ExperimentMeasures(UserMeasures):
 
     def _capped(self, metric: ExperimentMetric) -> Measure:
         ratio, cap = self.ratios[metric.name], metric.cap
+        if ratio.percentile is not None:
+            return self.measure(ratio)
         if ratio.parts:
             return self.measure(ratio)
         if ratio.below is not None:

@@ -12,6 +12,7 @@ from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
 from streamer.stats.experiments.forecast import Forecast, Precision
 from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.recommendation import Decision, Judged, Recommendation, recommend
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
@@ -196,6 +197,10 @@ def by_arm(
     users = [counts["users"] for counts in sums.counts[1:]]
     if age is not None:
         users = list(sums.users_by_age[age])
+    if ratio.percentile is not None:
+        both = zip(trial.arms, users, of_measure.users, strict=True)
+        unit = 1 / ratio.unit
+        return {arm: percentile_sums(n, its, ratio.percentile, unit) for arm, n, its in both}
     largest = of_measure.largest or [None] * len(users)
     return {
         arm: _arm_sums(trial, ratio, measure, n, held, its)
@@ -251,6 +256,7 @@ def rule_of(experiment: Experiment, metric: ExperimentMetric, ratio: UserRatio) 
         experiment.min_users,
         can_be_negative=ratio.is_signed,
         is_amount=not ratio.is_share,
+        is_percentile=ratio.percentile is not None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamer.errors import SettingsError
 from streamer.settings import limits
-from streamer.settings.experiments import DAY_MS, Experiment
+from streamer.settings.experiments import DAY_MS, Experiment, percentile_of
 from streamer.settings.labels import is_value
 
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ def _validate_experiment_metrics(e: Experiment, at: str) -> None:
         _require(
             metric.cap is None or not metric.name.startswith("composite@"),
             f"{metric.name}: cap = {metric.cap}: a composite cannot be capped; remove it; {at}",
+        )
+        _require(
+            metric.cap is None or percentile_of(metric.name) is None,
+            f"{metric.name}: cap = {metric.cap}: the heaviest users do not move a percentile, so "
+            f"that it has no cap; remove it; {at}",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from functools import cached_property
 
 from streamer.settings import limits
@@ -29,6 +30,19 @@ def date_of(day: int) -> datetime.date:
 
 DEFAULT_RATIO_CAP = 0.99
 """Quantile of denominators at which ratios are capped where the settings do not say."""
+
+_PERCENTILE = re.compile(r"(custom_per_user@.+|(?!custom_)\w+_per_user)@p(\d+(?:\.\d+)?)")
+
+
+def percentile_of(name: str) -> tuple[str, str] | None:
+    """The metric per user and the percent that a name such as `clicks_per_user@p90` stands for;
+    None of others.
+
+    >>> percentile_of("custom_per_user@latency@p99.9"), percentile_of("ndcg_ratio@10")
+    (('custom_per_user@latency', '99.9'), None)
+    """
+    found = _PERCENTILE.fullmatch(name)
+    return None if found is None else (found[1], found[2])
 
 
 class ExperimentMetric(Section, frozen=True):

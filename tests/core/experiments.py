@@ -67,7 +67,9 @@ EXPERIMENTS = [
         outcomes="attributed",
     ),
     experiment("own.long", "B A", 1, 8, VALUE_PER_CLICK, outcomes="attributed"),
-    experiment("days", "A B", 0, 5, *PER_DAY, covariate_days=2, explore=["surface"]),
+    experiment(
+        "days", "A B", 0, 5, *PER_DAY, "clicks_per_user@p50", covariate_days=2, explore=["surface"]
+    ),
 ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from streamer.settings.model import Settings
 
 from . import custom, items, off_policy, scores
@@ -24,6 +26,7 @@ RATIOS = {
     "views_per_session": ("views", "sessions"),
     "session_length_mean_seconds": ("length", "sessions"),
     "sessions_per_user": ("sessions", ONE),
+    "dwell_seconds_per_user": ("dwell", ONE),
     "active_days_per_user": ("active days", ONE),
     "user_hit_ratio": ("clicks", ONE),
     "user_conversion_ratio": ("conversions", ONE),
@@ -45,11 +48,20 @@ def parts_of(metric: str, settings: Settings) -> list[tuple[str, float]]:
     return [(part.metric, part.weight / total / (part.target or 1)) for part in found.parts]
 
 
+def without_percentile(metric: str) -> tuple[str, Fraction | None]:
+    """The metric per user, and the share of users that it is read at: 0.9 of `…_per_user@p90`."""
+    base, _, last = metric.rpartition("@")
+    if "_per_user" in base and last[:1] == "p" and last[1:].replace(".", "").isdecimal():
+        return base, Fraction(last[1:]) / 100
+    return metric, None
+
+
 def ratio_of(metric: str, settings: Settings) -> tuple[str, str]:
     """(numerator, denominator) of a metric of the settings: `base[@k][.option…]`.
 
     ValueError if the settings have no such metric.
     """
+    metric, _ = without_percentile(metric)
     if metric in RATIOS:
         return RATIOS[metric]
     of_rows = scores.ratios(settings) | off_policy.ratios(settings)

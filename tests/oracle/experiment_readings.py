@@ -24,9 +24,9 @@ from streamer.stats.experiments.recommendation import (
 )
 from streamer.stats.experiments.sums import ArmSums, BeforeSums
 
-from . import off_policy, scores
+from . import off_policy, percentiles, scores
 from .acceptance import Acceptance
-from .experiment_metrics import SHARES, parts_of
+from .experiment_metrics import SHARES, parts_of, without_percentile
 from .experiments import ArmTruth, ExperimentTruth, experiment_truth
 from .joining import Joins
 from .sink import Sink
@@ -145,6 +145,7 @@ def rule_of(metric: ExperimentMetric) -> Rule:
         metric.margin_absolute,
         can_be_negative=metric.name.startswith(SIGNED),
         is_amount=metric.name not in SHARES,
+        is_percentile=without_percentile(metric.name)[1] is not None,
     )
 
 
@@ -248,6 +249,10 @@ def sums_of(
 
 
 def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
+    metric, share = without_percentile(metric)
+    if share is not None:
+        nothing = (0,) * (sums.n - len(sums.values))  # of users who did nothing at an age
+        return percentiles.read((*sums.values, *nothing), share, 1 / unit_of(metric))
     before = BeforeSums(
         **{n: getattr(sums, n) for n in ("u", "v", "uu", "uv", "vv", "xu", "xv", "yu", "yv")}
     )
@@ -261,7 +266,7 @@ def as_sums(metric: str, sums: ArmTruth, has_before: bool) -> ArmSums:
 
 def unit_of(metric: str) -> int:
     """How many units of a numerator are 1."""
-    if metric in ("dwell_mean_seconds", "session_length_mean_seconds"):
+    if metric in ("dwell_mean_seconds", "dwell_seconds_per_user", "session_length_mean_seconds"):
         return 1000
     if metric.startswith(SCORES):
         return scores.unit_of(metric)

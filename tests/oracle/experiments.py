@@ -10,7 +10,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from math import prod
@@ -21,8 +21,9 @@ from streamer.settings.model import Settings
 
 from .acceptance import Acceptance, accept
 from .dimensions import Kept
-from .experiment_metrics import ONE, SHARES, parts_of, ratio_of
+from .experiment_metrics import ONE, SHARES, parts_of, ratio_of, without_percentile
 from .joining import Joins, join
+from .percentiles import two_digits
 from .shape import Record
 from .user_days import Fact, User, facts_of
 
@@ -55,6 +56,11 @@ class ArmTruth:
     """Users whose x is not 0."""
     ny: int = 0
     """Of ratios whose denominator is not the user: users whose y is not 0."""
+    edges: Any = ()
+    """Of percentiles: how many users have an x up to each integer of at most two significant
+    digits, sorted pairs of the integer and the number of users."""
+    values: Any = field(default=(), compare=False)
+    """Of percentiles: every x, sorted."""
 
 
 @dataclass
@@ -284,9 +290,17 @@ class Trial:
                     for arm, users in members.items()
                 }
                 self.cap(metric, points)
-                is_ratio = ratio[1] != ONE
-                out |= {(name, arm): summed(its, is_ratio) for arm, its in points.items()}
+                out |= {(name, arm): self.summed(metric, its) for arm, its in points.items()}
         return out
+
+    def summed(self, metric: str, points: list[dict[str, Any]]) -> ArmTruth:
+        """The sums over some users, and of a percentile their values."""
+        found = summed(points, self.ratios[metric][1] != ONE)
+        if without_percentile(metric)[1] is None:
+            return found
+        values = tuple(sorted(point["x"] for point in points))
+        edges = Counter(two_digits(value) for value in values)
+        return replace(found, values=values, edges=tuple(sorted(edges.items())))
 
     def ages_of(self, metric: str) -> dict[str, range]:
         """What is added up of a metric: all, and of the primary one the days since a user's first,
@@ -327,7 +341,7 @@ class Trial:
                     x, y = amount(its, above), amount(its, below)
                     points.append({"n": 1, "x": x, "y": y, "u": 0, "v": 0})
                 self.cap(metric, {"": points})
-                out[name] = summed(points, below != ONE)
+                out[name] = self.summed(metric, points)
         return out
 
     def moments(self, days: range) -> dict[tuple[str, str], dict[str, int]]:
@@ -410,12 +424,6 @@ def capped(points: dict[str, list[dict[str, Any]]], cap: float, unit: int) -> No
         point["x"] = min(point["x"], most)
 
 
-def two_digits(value: int) -> int:
-    """The least integer of at most two significant digits that is as large; 0 for what is less."""
-    power: int = 10 ** max(0, len(str(max(value, 0))) - 2)
-    return -(-max(value, 0) // power) * power
-
-
 def weigh(users: list[dict[str, Any]], cap: float) -> None:
     """Let users whose y is beyond the cap, an amount or a quantile over users who have any, count
     with less weight: as much less as the steps of the cap and of their y are apart."""
@@ -443,6 +451,6 @@ def summed(points: list[dict[str, Any]], is_ratio: bool = False) -> ArmTruth:
         totals["nz"] += point["x"] != 0
         totals["ny"] += is_ratio and point["y"] != 0
         for sum_of in fields(ArmTruth):
-            if sum_of.name not in ("nz", "ny"):
+            if sum_of.name not in ("nz", "ny", "edges", "values"):
                 totals[sum_of.name] += prod(point[letter] for letter in sum_of.name)
     return ArmTruth(**totals)

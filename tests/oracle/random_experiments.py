@@ -24,7 +24,13 @@ from .user_days import measures_of
 NOWHERE = ("never-0", "never-1", "never-2")
 """Arms that no log has."""
 ENGAGEMENT = (
-    *("clicks_per_user", "dwell_mean_seconds", "bounce_rate_ratio", "views_per_session"),
+    *(
+        "clicks_per_user",
+        "dwell_mean_seconds",
+        "dwell_seconds_per_user",
+        "bounce_rate_ratio",
+        "views_per_session",
+    ),
     *("session_length_mean_seconds", "sessions_per_user", "user_hit_ratio"),
 )
 """The others without options are of the family traffic."""
@@ -94,8 +100,11 @@ def some_arms(random: Random, shown: Counter[str]) -> list[str]:
 
 
 def some_metric(random: Random, name: str) -> ExperimentMetric:
-    """Metrics per user are capped in every second case."""
-    is_capped = name.partition("@")[0].endswith("_per_user") and random.random() < 0.5
+    """Metrics per user are capped in every third case, and of another third it is a percentile."""
+    chance = random.random() if name.partition("@")[0].endswith("_per_user") else 0.0
+    if chance > 2 / 3:
+        return ExperimentMetric(name=f"{name}@{random.choice(('p50', 'p90', 'p12.5', 'p99'))}")
+    is_capped = chance > 1 / 3
     cap = random.choice((1.0, 2.0, 35.5, 0.5, 0.9, 0.999)) if is_capped else None
     return ExperimentMetric(name=name, cap=cap)
 

@@ -29,7 +29,10 @@ _EXPERIMENT = {
     "split": {"variant-0": 1, "variant-1": 1},
     "start": date(2023, 11, 15),
     "covariate_days": 1,
-    "metrics": [{"name": "clicks_per_user"}, {"name": "ndcg_ratio@5"}],
+    "metrics": [
+        *({"name": "clicks_per_user"}, {"name": "ndcg_ratio@5"}),
+        {"name": "dwell_seconds_per_user@p50"},
+    ],
 }
 
 

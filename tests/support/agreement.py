@@ -72,6 +72,8 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                     {"name": "intra_list_diversity_ratio@3"},
                     {"name": "custom_mean@latency", "direction": "lower"},
                     {"name": "custom_per_user@margin", "cap": 0.9},
+                    {"name": "custom_per_user@margin@p50"},
+                    {"name": "dwell_seconds_per_user@p90", "direction": "lower"},
                     {"name": "custom_per_impression@spent"},
                     {"name": "composite@arms"},
                     {"name": "composite@varied-and-fast"},

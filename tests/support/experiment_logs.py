@@ -11,6 +11,7 @@ from streamer.metrics.per_user import ExperimentMeasures
 from streamer.settings.experiments import DAY_MS
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
+from streamer.stats.experiments.caps import EDGES
 from streamer.stats.experiments.trials import Trial, cumulated
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.oracle.experiments import ArmTruth, ExperimentTruth
@@ -82,8 +83,11 @@ def arms_of(trial: Trial, parts: Sequence[Columns], day: int) -> dict[tuple[str,
     found = {}
     sums = cumulated(trial, parts, day)
     for measure in (measure for measure in trial.measures if not measure.parts):
-        its = zip(trial.arms, sums.counts[1:], sums.measures[measure.key].arms, strict=True)
-        for arm, counts, moments in its:
+        of_measure = sums.measures[measure.key]
+        users = of_measure.users or [{} for _ in trial.arms]
+        its = zip(trial.arms, sums.counts[1:], of_measure.arms, users, strict=True)
+        for arm, counts, moments, by_bucket in its:
+            edges = tuple(sorted((EDGES[b], n) for b, n in by_bucket.items() if n))
             exact: dict[str, Any] = dict(moments)
-            found[measure.key, arm] = ArmTruth(counts["users"], **exact)
+            found[measure.key, arm] = ArmTruth(counts["users"], edges=edges, **exact)
     return found

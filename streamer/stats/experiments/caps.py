@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-EDGES = (*range(100), *(m * 10**k for k in range(1, 23) for m in range(10, 100)))
+EDGES: tuple[int, ...] = (*range(100), *(m * 10**k for k in range(1, 23) for m in range(10, 100)))
 """Of buckets of numerators: 0 and less, 1, …, 99, 100, 110, …, 9.9e23; one more is for what is
 larger."""
 DENOMINATOR_EDGES = tuple(
@@ -77,13 +77,6 @@ def _bucket_of(share: float, users: Mapping[int, int]) -> int:
     needed = Fraction(str(share)) * sum(counts.values())
     so_far = zip(counts, accumulate(counts.values()), strict=True)
     return next((bucket for bucket, n in so_far if n >= needed), len(EDGES))
-
-
-def buckets_of(cap: Cap) -> int:
-    """How many buckets sums are kept by."""
-    if isinstance(cap, Denominator):
-        return len(DENOMINATOR_EDGES) + 1
-    return len(EDGES) + 1 if isinstance(cap, Quantile) else 1
 
 
 Exact = int | Fraction

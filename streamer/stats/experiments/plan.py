@@ -61,7 +61,8 @@ class Rule:
     a hundred), ``margin_absolute`` in the unit of the metric, and at most one is set.
     Below ``min_users`` in an arm there is no interval at any time. ``can_be_negative``: the metric;
     without it no relative interval goes below -1. ``is_amount``: a value above 0 says how much, not
-    only that there is one, so that who has any decides only with the lift. Where there are sums of
+    only that there is one, so that who has any decides only with the lift. ``is_percentile``: who
+    has any says nothing of it. Where there are sums of
     the time before, the lift adjusted by them decides: the better looking one of the two would be
     found too often.
     """
@@ -72,6 +73,7 @@ class Rule:
     min_users: int = MIN_USERS
     can_be_negative: bool = True
     is_amount: bool = False
+    is_percentile: bool = False
 
     @property
     def is_guardrail(self) -> bool:

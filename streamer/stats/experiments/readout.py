@@ -141,7 +141,7 @@ def _measured(plan: Plan, rule: Rule, sums: Mapping[str, ArmSums]) -> _Measured:
     pairs = [_pair(rule, *both) for both in sums_of]
     named = [(name, *both) for name, both in zip(plan.treatments, sums_of, strict=True)]
     who: list[Converters | None] = [None] * len(named)
-    if not rule.can_be_negative:
+    if not (rule.can_be_negative or rule.is_percentile):
         who = converters(plan, named)
     if any(control.before is None for _, control in sums_of):
         return _Measured(rule, arms, pairs, who, [])

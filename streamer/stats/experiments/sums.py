@@ -33,8 +33,10 @@ class ArmSums:
     """Sums over the n users of an arm, with numerator x and denominator y of the metric each.
 
     ``x_scale`` is what one unit of x is worth (1e-6 for micros). A metric per user has y = 1 for
-    everybody. ``nonzero`` counts the users with x ≠ 0. ``denominators``: of a composite Σy and Σy²
-    of each of its parts. ``largest``: the users with most of the denominator, where that is known.
+    everybody. ``nonzero`` counts the users with x ≠ 0, of a percentile those beyond it.
+    ``denominators``: of a composite Σy and Σy² of each of its parts. ``largest``: the users with
+    most of the denominator, where that is known. ``obstacle``: why there is no interval, where that
+    follows from how the sums were made.
 
     >>> found = ArmSums.of([(1, 10), (0, 20)])  # 1 click of 10 impressions, and 0 of 20
     >>> found.x, found.y, found.yy, found.xy, found.nonzero
@@ -52,6 +54,7 @@ class ArmSums:
     before: BeforeSums | None = None
     denominators: tuple[tuple[Exact, Exact], ...] = ()
     largest: Largest | None = None
+    obstacle: str = ""
 
     @staticmethod
     def of(users: Iterable[tuple[int, ...]], x_scale: float = 1.0) -> ArmSums:

@@ -89,6 +89,12 @@ def _heavy(treatment: ArmSums, control: ArmSums, needed: float) -> str:
     return _few(what, (users, needed), heavier)
 
 
+def _obstacle(treatment: ArmSums, control: ArmSums) -> str:
+    """What is known beforehand, of the arm that has it."""
+    arms = {"treatment": treatment, "control": control}
+    return next((f"of the {name} {arm.obstacle}" for name, arm in arms.items() if arm.obstacle), "")
+
+
 def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
     users, needed = users_and_needed
     text = (
@@ -115,7 +121,7 @@ def few_before(sums: ArmSums) -> str:
 def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     """Why no interval is given, in words; empty if one is."""
     half = min(treatment.n, control.n) / 2
-    if why := _heavy(treatment, control, min(MIN_EFFECTIVE, half)):
+    if why := _obstacle(treatment, control) or _heavy(treatment, control, min(MIN_EFFECTIVE, half)):
         return why
     found = skewness(treatment, control)
     if found <= MAX_SKEWNESS:
@@ -141,7 +147,7 @@ holds at any time needs 100'
     smaller, users = min(treatment.n, control.n), treatment.n + control.n
     if smaller < min_users:
         return f"there are fewer than {min_users:,} users in an arm"
-    if why := _heavy(treatment, control, MIN_EFFECTIVE):
+    if why := _obstacle(treatment, control) or _heavy(treatment, control, MIN_EFFECTIVE):
         return why
     nonzero = treatment.nonzero + control.nonzero
     if nonzero * smaller >= ANYTIME_NONZERO * users:

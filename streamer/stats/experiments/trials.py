@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -17,12 +18,13 @@ import numpy as np
 from streamer.encoding import limbs
 from streamer.encoding.limbs import Columns
 from streamer.stats.experiments.caps import (
+    DENOMINATOR_EDGES,
+    EDGES,
     Cap,
     Denominator,
     Exact,
     Largest,
     Quantile,
-    buckets_of,
     edge_of,
     folded,
     largest,
@@ -50,7 +52,8 @@ _FIRST_MEASURE = len(_COUNTS)
 @dataclass(frozen=True)
 class Measure:
     """A ratio of two components; ``below`` None: of one to the number of users. ``high``: the high
-    limb of what is above, if it has one. ``cap``: what is above counts up to it, for each user."""
+    limb of what is above, if it has one. ``cap``: what is above counts up to it, for each user.
+    ``percentile``: the share of users at which what is above is read, in place of the mean."""
 
     name: str
     above: int
@@ -61,6 +64,7 @@ class Measure:
     """Of a composite its ratios, of which the first is this one; else nothing."""
     age: str | None = None
     """Of which age of users it is alone (``AGES``); else of all."""
+    percentile: Fraction | None = None
 
     @property
     def key(self) -> str:
@@ -69,8 +73,11 @@ class Measure:
 
     @property
     def buckets(self) -> int:
-        """How many buckets of users' numerators its sums are kept by."""
-        return buckets_of(self.cap)
+        """How many buckets of users its sums are kept by: of denominators or numerators."""
+        if isinstance(self.cap, Denominator):
+            return len(DENOMINATOR_EDGES) + 1
+        is_read = self.percentile is not None or isinstance(self.cap, Quantile)
+        return len(EDGES) + 1 if is_read else 1
 
 
 @dataclass(frozen=True)
@@ -159,11 +166,13 @@ def of_arms(trial: Trial, parts: Sequence[Columns], day: int) -> list[dict[str, 
 class MeasureSums:
     """The sums of a measure of each arm, by names of moments. ``capped_at``: what a user counts for
     at most, in units of the numerator, or of a ratio's denominator; None where nobody counts for
-    less than all. ``largest``: of each arm, where sums are kept by denominators."""
+    less than all. ``largest``: of each arm, where sums are kept by denominators. ``users``: of a
+    percentile, those of each arm by bucket."""
 
     arms: Sequence[dict[str, Exact]]
     capped_at: int | None = None
     largest: Sequence[Largest | None] = ()
+    users: Sequence[Mapping[int, int]] = ()
 
 
 @dataclass(frozen=True)
@@ -224,6 +233,9 @@ def _of_measure(trial: Trial, measure: Measure, rows: Sequence[Sequence[int]]) -
                 buckets[bucket] = dict(zip(names, sums, strict=True))
                 users[bucket] += buckets[bucket].get(counted, 0)
         found.append(buckets)
+    if measure.percentile is not None:
+        by_arm = [{bucket: its["y"] for bucket, its in buckets.items()} for buckets in found]
+        return MeasureSums([folded(buckets, len(EDGES)) for buckets in found], users=by_arm)
     if not isinstance(measure.cap, Quantile | Denominator):
         return MeasureSums([dict(buckets[0]) for buckets in found])
     last = measure.cap.bucket(users)
