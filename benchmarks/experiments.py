@@ -24,6 +24,7 @@ from benchmarks.experiment_advice import advised, families, shipped
 from benchmarks.experiment_crawlers import crawlers, dead_checkout
 from benchmarks.experiment_forecasts import forecasts_of_days
 from benchmarks.experiment_looks import few_buyers, rare_buyers
+from benchmarks.experiment_percentiles import percentiles
 from benchmarks.rates import hold, rate, table
 from streamer.stats.distributions import normal_quantile, normal_two_sided, t_two_sided
 from streamer.stats.experiments import srm
@@ -383,6 +384,7 @@ def main(runs: int) -> None:
         *((rare_buyers, runs // 2), (power, runs // 4), (splits, runs), (forecasts, 1)),
         *((forecasts_of_days, runs // 10), (crawlers, runs // 5), (dead_checkout, runs // 2)),
         *((shipped, runs), (advised, runs // 5), (families, runs // 2)),
+        (percentiles, runs // 5),
     )
     for part, its in parts:
         begun = time.perf_counter()

@@ -50,7 +50,8 @@ class ExperimentMetric(Section, frozen=True):
 
     name: str
     """A metric that is a ratio of two sums over the events or slates of users: `ctr_ratio`,
-    `clicks_per_user`, `ndcg_ratio@10`, …; docs/experiments.md lists them."""
+    `clicks_per_user`, `ndcg_ratio@10`, …, or a percentile of one per user
+    (`clicks_per_user@p90`); docs/experiments.md lists them."""
     direction: str = "higher"
     """`higher` or `lower`: which is better."""
     primary: bool = False

@@ -19,7 +19,9 @@ METRICS: dict[str, Any] = {
 }
 
 POLICIES = [{"name": "new", "propensity": "p_new"}]
-CUSTOM = [{"name": "latency", "kind": "impressions", "field": "latency_ms"}]
+CUSTOM = [
+    {"name": name, "kind": "impressions", "field": "latency_ms"} for name in ("latency", "p90")
+]
 
 
 @pytest.mark.parametrize(
@@ -39,12 +41,31 @@ CUSTOM = [{"name": "latency", "kind": "impressions", "field": "latency_ms"}]
         ("mean_weight_ratio@new", "Mean weight@new", "number"),
         ("custom_mean@latency", "Custom mean@latency", "number"),
         ("custom_per_user@latency", "Custom per user@latency", "number"),
+        ("dwell_seconds_per_user", "Dwell per user", "seconds"),
+        ("dwell_seconds_per_user@p90", "Dwell per user, percentile 90", "seconds"),
+        ("custom_per_user@p90", "Custom per user@p90", "number"),
+        ("custom_per_user@p90@p99.9", "Custom per user@p90, percentile 99.9", "number"),
     ],
 )
 def test_a_metric_has_a_title_and_a_form(name: str, title: str, form: str) -> None:
     settings = parse({"metrics": METRICS, "policies": POLICIES, "custom": CUSTOM})
     found = UserMeasures(settings, [(name, "test")]).ratios[name]
     assert (found.name, found.title, found.form) == (name, title, form)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("clicks_per_user@p0", "@p0 is above 0 and below 100"),
+        ("clicks_per_user@p100", "@p100 is above 0 and below 100"),
+        ("user_hit_ratio@p90", "none of "),
+        ("ctr_ratio@p90", "none of "),
+        ("custom_per_user@size@p90", "@custom is one of custom: latency, p90"),
+    ],
+)
+def test_percentiles_are_of_metrics_per_user(name: str, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        UserMeasures(parse({"custom": CUSTOM}), [(name, "test")])
 
 
 def test_every_declared_ratio_can_be_compared() -> None:

@@ -128,6 +128,10 @@ def customs(*tables: dict[str, Any]) -> dict[str, Any]:
         (experiment(metrics=[{"name": "ctr_ratio", "direction": "up"}]), ["'up'", "'lower'"]),
         (experiment(metrics=[{"name": "ctr_ratio", "margin": 1.5}]), ["margin = 1.5"]),
         (
+            experiment(metrics=[{"name": "clicks_per_user@p90", "cap": 0.99}]),
+            ["clicks_per_user@p90: cap = 0.99: the heaviest users do not move", "remove it"],
+        ),
+        (
             experiment(metrics=[{"name": "ctr_ratio", "margin_absolute": 0.0}]),
             ["ctr_ratio: margin_absolute = 0.0: above 0, in the unit of the metric"],
         ),

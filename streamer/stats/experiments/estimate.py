@@ -147,4 +147,6 @@ def _relative(
 
 
 def _why_none(pair: Pair, lift: Lift) -> str:
-    return lift.reason or pair.no_interval or pair.no_anytime
+    if lift.value is None:
+        return lift.reason
+    return pair.no_interval or lift.reason or pair.no_anytime

@@ -1,0 +1,58 @@
+"""Percentiles of what users have as metrics of an experiment, end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from streamer.query.experiments import document
+from streamer.settings.model import Settings
+from streamer.stats.experiments.recommendation import Action
+from streamer.stats.experiments.verdict import Outcome
+from tests.query.test_dirty_logs import Event, settings_of, stored_of
+from tests.query.test_experiments import DAY_MS, FIRST_MS
+
+USERS, DAYS = 5000, 9
+P90, MEDIAN = "dwell_seconds_per_user@p90", "dwell_seconds_per_user@p50"
+
+
+def dwells(dice: np.random.Generator, longer: float) -> Iterator[Event]:
+    """Users who come on one day and stay on an item twice; those of B who stay long anyway stay
+    ``longer`` times as long."""
+    stay = dice.lognormal(9, 0.8, USERS)
+    stay *= np.where((np.arange(USERS) % 2 == 1) & (stay > 14_000), longer, 1.0)
+    for user, ms in enumerate(stay.round().astype(int).tolist()):
+        at = FIRST_MS + user % DAYS * DAY_MS + 1000 * user
+        who = {"user_id": f"u{user}", "item_id": "i", "variant": "AB"[user % 2]}
+        yield {"type": "impression", "ts": at, **who}
+        for i, part in enumerate((ms // 2, ms - ms // 2)):
+            yield {"type": "click", "ts": at + 1 + i, "dwell_ms": part, **who}
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return settings_of(P90, metrics=[{"name": P90}, {"name": MEDIAN}])
+
+
+def test_longer_stays_of_the_longest_are_a_gain_of_their_percentile(settings: Settings) -> None:
+    stored = stored_of(dwells(np.random.default_rng(1), 1.35), settings)
+    found = stored.read()
+    top, middle = found.metrics
+    (lift,), (at_middle,) = top.found.comparisons, middle.found.comparisons
+    assert lift.verdict.outcome == Outcome.BETTER
+    assert lift.relative.value == pytest.approx(0.35, abs=0.12)
+    assert at_middle.verdict.outcome == Outcome.KEEP_RUNNING
+    stays = np.random.default_rng(1).lognormal(9, 0.8, USERS)[::2] / 1000
+    assert top.found.arms[0].value == pytest.approx(np.quantile(stays, 0.9), rel=0.05)
+    assert found.recommendation is not None
+    assert found.recommendation.action == Action.SHIP
+    shown = document(stored, found)["metrics"][0]
+    assert (shown["name"], shown["capped_at"]) == (P90, None)
+    assert top.ages["first day"].comparisons[0].verdict.outcome == Outcome.BETTER
+
+
+def test_the_same_stays_are_no_gain(settings: Settings) -> None:
+    found = stored_of(dwells(np.random.default_rng(2), 1.0), settings).read()
+    assert [m.found.comparisons[0].verdict.outcome for m in found.metrics] == ["keep running"] * 2
