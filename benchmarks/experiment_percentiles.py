@@ -77,7 +77,7 @@ def percentiles(runs: int) -> None:
     """False claims without a difference, and coverage and power of a true +20 %."""
     rows: list[tuple[str, ...]] = []
     for name, draw in VALUES:
-        for percent, users in ((50, 4000), (90, 10_000), (99, 40_000)):
+        for percent, users in ((50, 4000), (90, 10_000), (99, 60_000)):
             for treated in (0.5, 0.1):
                 sizes = round(users * (1 - treated) * 2), round(users * treated * 2)
                 what = name, f"p{percent}", f"{sizes[0]:,} : {sizes[1]:,}"

@@ -95,7 +95,7 @@ def seconds(document: dict[str, Any], log: list[list[Records]]) -> tuple[float, 
 
     def put(columns: codec.Columns) -> str:
         nonlocal written
-        written += len(codec.encode(columns))
+        written += len(codec.encode(columns, ""))
         return str(written)
 
     core = run.partition.core

@@ -30,6 +30,7 @@ from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
 from streamer.state.manifest import Manifest
+from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
 
 
@@ -82,13 +83,14 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
         about_store = [
             f async for f in store_findings(settings, store, manifests, kafka.partitions)
         ]
+        texts = await texts_of(store, manifests)
     finally:
         await store.close()
     async for finding in _kafka_findings(settings, kafka, manifests):
         yield finding
     for finding in about_store:
         yield finding
-    yield series_finding(settings, manifests)
+    yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
     for finding in alert_findings(settings):
         yield finding
     for finding in exporter_findings(settings.exporter):

@@ -108,7 +108,7 @@ async def _partition(settings: Settings, store: RedisStore, number: int) -> dict
             name: {"blobs": len(refs), "rows": sum(r.rows for r in refs)}
             for name, refs in manifest.tables.items()
         },
-        "segments": len(manifest.segments["tuples"]),
+        "segments": manifest.segments,
         "dead_letters": manifest.dead_letters,
         "dead_letters_omitted": manifest.dead_letters_omitted,
     }

@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 
 def say_series(settings: Settings) -> None:
     """Print how many series to expect, on stderr where they are too many."""
-    finding = series_finding(settings, {})
+    finding = series_finding(settings, [])
     if finding.level == WARN:
         print(f"streamer: {finding.what}: {finding.fix}", file=sys.stderr, flush=True)
     else:

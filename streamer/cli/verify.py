@@ -9,6 +9,7 @@ from streamer.settings import limits
 from streamer.state import codec
 from streamer.state.manifest import decode
 from streamer.state.store import Store
+from streamer.state.texts import decode as decode_texts
 
 _AT_ONCE = 100
 
@@ -48,7 +49,8 @@ async def _read(store: Store, number: int, found: Verified) -> None:
     if not manifest:
         return
     try:
-        names = sorted(decode(manifest).blob_names())
+        held = decode(manifest)
+        names = sorted(held.blob_names())
     except CodecError as error:
         found.damage["manifest"] = str(error)
         return
@@ -60,6 +62,7 @@ async def _read(store: Store, number: int, found: Verified) -> None:
             try:
                 if data is None:
                     raise CodecError("it is missing")
-                codec.decode(data)
+                read = decode_texts if name == held.texts else codec.decode
+                read(data, name)
             except CodecError as error:
                 found.damage[name] = str(error)

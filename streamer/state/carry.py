@@ -57,7 +57,7 @@ class Holding:
 
 
 class Carry:
-    """Maps what was stored under other settings. ``segments``: as the manifest has them;
+    """Maps what was stored under other settings. ``segments``: as ``Texts.dimensions`` has them;
     ``accepted``: events, which a new dimension has no value of."""
 
     def __init__(
@@ -78,7 +78,6 @@ class Carry:
                 nothing if at is None else segments["values"][at] for at in self._dimensions
             ],
             "tuples": list(tuples),
-            "overflowed": segments["overflowed"],
         }
 
     def _tuple(self, codes: Sequence[int]) -> tuple[int, ...]:

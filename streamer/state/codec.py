@@ -21,7 +21,7 @@ from streamer.errors import CodecError
 from streamer.settings import limits
 from streamer.state.frame import body_of, framed
 
-VERSION = 3
+VERSION = 4
 _DTYPE = re.compile(r"^[<|][iufb][1248]\Z")
 _ROWS_A_RUN = 3
 """Runs are stored where they are so long, on average."""
@@ -50,21 +50,22 @@ class _Header(msgspec.Struct, array_like=True):
     columns: list[_Column]
 
 
-def encode(columns: Columns) -> bytes:
-    """Bytes of columns of equal length (numbers and booleans, one dimension)."""
+def encode(columns: Columns, name: str) -> bytes:
+    """Bytes of the blob of that name: columns of equal length (numbers and booleans, one
+    dimension)."""
     rows = len(next(iter(columns.values())))
     header, planes = _Header(VERSION, rows, []), []
-    for name, column in columns.items():
+    for title, column in columns.items():
         form, arrays = _packed(column)
         size = len(arrays[0])
-        header.columns.append(_Column(name, column.dtype.str, form, size))
+        header.columns.append(_Column(title, column.dtype.str, form, size))
         planes += [
             np.ascontiguousarray(x).view(np.uint8).reshape(size, x.dtype.itemsize).T.tobytes()
             for x in arrays
         ]
     head = msgspec.msgpack.encode(header)
     body = bytes(cramjam.lz4.compress_block(b"".join(planes)))
-    return framed(len(head).to_bytes(4, "little") + head + body)
+    return framed(len(head).to_bytes(4, "little") + head + body, name)
 
 
 def _packed(column: _Array) -> tuple[int, list[_Array]]:
@@ -102,10 +103,10 @@ def _from_millionths(units: _Array) -> F64:
     return np.where(units == _NO_NUMBER, np.nan, units / _DECIMAL_UNITS)
 
 
-def decode(data: bytes) -> dict[str, np.ndarray[Any, Any]]:
-    """The columns that ``encode`` was given; DamagedError where they changed, CodecError for
-    anything else."""
-    data = body_of(data, "a stored blob")
+def decode(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
+    """The columns that ``encode`` was given; DamagedError where they changed or are another blob's,
+    CodecError for anything else."""
+    data = body_of(data, name)
     try:
         size = int.from_bytes(data[:4], "little")
         head = data[4 : 4 + size]

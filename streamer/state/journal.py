@@ -7,13 +7,13 @@ size class become one of the next; a blob leaves when nothing in it can matter a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from streamer.encoding.segments import OTHER, columns_of
+from streamer.encoding.segments import columns_of
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.metrics.rings import rings_of
 from streamer.settings import limits
@@ -29,6 +29,7 @@ from streamer.state.manifest import (
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
 from streamer.state.store import Commit
+from streamer.state.texts import Texts, Values
 from streamer.state.topics import TopicState
 
 
@@ -59,6 +60,8 @@ class Journal:
             s.declared.shape: PaneBlobs(partition.core, s.declared.rings, s.number)
             for s in partition.series
         }
+        self.texts: tuple[str, Texts] | None = None
+        """The blob of texts, and what it says."""
         self.users: dict[int, str] = {}
         self.experiments: dict[str, str] = {}
         self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
@@ -94,7 +97,8 @@ class Journal:
         """The blobs that the last commit refers to."""
         tables = [h.ref.name for held in self.tables.values() for h in held if h.ref.name]
         panes = [name for p in (self.panes, *self.series.values()) for name in p.names]
-        return [*tables, *panes, *self.users.values(), *self.experiments.values()]
+        texts = [] if self.texts is None else [self.texts[0]]
+        return [*tables, *panes, *texts, *self.users.values(), *self.experiments.values()]
 
     def prepare(self) -> Commit:
         """The next commit: everything that changed since the last one."""
@@ -109,16 +113,42 @@ class Journal:
         for table in self.tables:
             self._put_table(table, blobs, delete)
         self.commit_number += 1
-        manifest = self._manifest()
+        state = self.partition.state()
+        texts = self._put_texts(state["dimensions"], blobs, delete)
+        manifest = self._manifest(state, texts)
         expected, self.position = self.position, self._position(manifest)
         return Commit(self.claim, expected, self.position, manifest.encode(), blobs, delete)
 
     def _put(self, columns: codec.Columns, blobs: dict[str, bytes]) -> str:
         """Add a blob under a fresh name."""
-        self._blob_number += 1
-        name = f"{self.claim}.{self._blob_number}"
-        blobs[name] = codec.encode(columns)
+        name = self._name()
+        blobs[name] = codec.encode(columns, name)
         return name
+
+    def _name(self) -> str:
+        self._blob_number += 1
+        return f"{self.claim}.{self._blob_number}"
+
+    def _put_texts(
+        self, dimensions: Mapping[str, Any], blobs: dict[str, bytes], delete: list[str]
+    ) -> str:
+        """The blob of texts, written again where they changed."""
+        now = self._texts(dimensions)
+        if self.texts is None or self.texts[1] != now:
+            if self.texts is not None:
+                delete.append(self.texts[0])
+            self.texts = self._name(), now
+            blobs[self.texts[0]] = now.encode(self.texts[0])
+        return self.texts[0]
+
+    def _texts(self, dimensions: Mapping[str, Any]) -> Texts:
+        p = self.partition
+        return Texts(
+            [Values(v["texts"], v["kept"], v["unnamed"]) for v in dimensions["values"]],
+            dimensions["tuples"],
+            [dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()],
+            {s.declared.shape: [dict(label) for label in s.labels] for s in p.series},
+        )
 
     def _position(self, manifest: Manifest) -> bytes:
         offsets = {name: topic.next_offset for name, topic in manifest.topics.items()}
@@ -260,9 +290,8 @@ class Journal:
         self._write(fresh, table, old[0].first, old[-1].end, level, blobs)
         held[start:stop] = fresh
 
-    def _manifest(self) -> Manifest:
+    def _manifest(self, state: Mapping[str, Any], texts: str) -> Manifest:
         p = self.partition
-        state = p.state()
         return Manifest(
             version=VERSION,
             contents=self.contents,
@@ -275,13 +304,10 @@ class Journal:
             unit_ms=p.core.unit_ms,
             topics=self.other_topics
             | {name: self._topic(name, state["logs"][name]) for name in p.logs},
-            segments={
-                "values": state["dimensions"]["values"],
-                "tuples": state["dimensions"]["tuples"],
-                "overflowed": state["segments_overflowed"],
-            },
-            kept=[values["unnamed"] for values in state["dimensions"]["values"]],
-            capped=[values["events"][OTHER] for values in state["dimensions"]["values"]],
+            texts=texts,
+            events=[values["events"] for values in state["dimensions"]["values"]],
+            segments=len(state["dimensions"]["tuples"]),
+            overflowed=state["segments_overflowed"],
             unattributed=state["unattributed"],
             unsettled=state["unsettled"],
             settled_moved=state["settled_moved"],
@@ -296,9 +322,6 @@ class Journal:
             sample_bits=state["sample_bits"],
             users_behind_ms=p.users_behind_ms,
             experiments=self.experiments,
-            labels=[
-                dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()
-            ],
             counted_since_ms=p.since_ms,
             scopes=p.scopes,
             exposures_final_ms=state["exposures_final_ms"],
@@ -315,11 +338,7 @@ class Journal:
     def _series(self) -> dict[str, StoredSeries]:
         p = self.partition
         return {
-            s.declared.shape: StoredSeries(
-                since_ms,
-                [dict(label) for label in s.labels],
-                self.series[s.declared.shape].names,
-            )
+            s.declared.shape: StoredSeries(since_ms, self.series[s.declared.shape].names)
             for s, since_ms in zip(p.series, p.series_since_ms, strict=True)
         }
 

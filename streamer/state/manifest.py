@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import cramjam
 import msgspec
 
 from streamer.encoding.arrays import I64
-from streamer.encoding.segments import group_texts, segment_texts, tuples_of
+from streamer.encoding.segments import OTHER, group_texts, segment_texts, tuples_of
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey
 from streamer.state import codec
@@ -18,10 +17,13 @@ from streamer.state.carry import Holding
 from streamer.state.contents import Beside, decode_contents
 from streamer.state.frame import body_of, framed
 from streamer.state.snapshot import Header
+from streamer.state.texts import Texts
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.scopes import all_since
 
-VERSION = 11
+VERSION = 12
+_PLACE = "the manifest"
+_EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 GROUPS = 0
 """Where ``users`` names the blob of segment groups; all others are rings' sums."""
 
@@ -36,16 +38,18 @@ class BlobRef(msgspec.Struct, array_like=True):
 
 
 class StoredSeries(msgspec.Struct, array_like=True):
-    """One metric that alerts watch: since when, its labels by number, and blob → panes."""
+    """One metric that alerts watch, or counts of items: since when, and blob → panes."""
 
     since_ms: int
-    labels: list[dict[str, str]]
     panes: dict[str, list[int]]
 
 
 class Manifest(msgspec.Struct):
     """Everything of a commit that is not a blob, and the names of its blobs.
 
+    ``texts``: the blob of values, segments and labels; ``events``: of each dimension those that
+    carried each of its values, by code; ``segments``: how many there are, ``overflowed``: those
+    beyond their bound.
     ``contents``: what the rows and sums are of (``Contents``), ``beside``: what those of readers by
     shape are of; ``unit_ms``: the unit of users' times, ``newest_ms``: the newest accepted event.
     ``hash_key``: the partition is counted under it, and the prefix's key is put back from it.
@@ -62,9 +66,10 @@ class Manifest(msgspec.Struct):
     newest_ms: int
     unit_ms: int
     topics: dict[str, TopicState]
-    segments: dict[str, Any]
-    kept: list[list[tuple[str, int]]]
-    capped: list[int]
+    texts: str
+    events: list[list[int]]
+    segments: int
+    overflowed: int
     unattributed: dict[str, int]
     unsettled: dict[str, int]
     settled_moved: int
@@ -79,7 +84,6 @@ class Manifest(msgspec.Struct):
     sample_bits: int
     users_behind_ms: int
     experiments: dict[str, str]
-    labels: list[dict[str, str]]
     counted_since_ms: dict[str, int]
     scopes: dict[str, tuple[int, int, int, int]]
     exposures_final_ms: int
@@ -100,10 +104,11 @@ class Manifest(msgspec.Struct):
 
     def encode(self) -> bytes:
         """The bytes to store: msgpack, lz4, with a checksum."""
-        return framed(bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self))))
+        return framed(bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self))), _PLACE)
 
-    def header(self, groups: Mapping[str, I64] | None = None) -> Header:
+    def header(self, texts: Texts, groups: Mapping[str, I64] | None = None) -> Header:
         """What readers show; ``groups``: the columns of the blob of groups, if there is one."""
+        dimensions = texts.dimensions(self.events)
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -112,10 +117,10 @@ class Manifest(msgspec.Struct):
             unsettled=self.unsettled,
             join_gap=self.join_gap,
             dropped=self.dropped,
-            capped=tuple(self.capped),
-            kept=tuple(tuple(x) for x in self.kept),
-            segments=tuple(segment_texts(self.segments)),
-            groups=group_texts(tuples_of(groups), self.segments) if groups else (),
+            capped=tuple(events[OTHER] for events in self.events),
+            kept=tuple(tuple(values.unnamed) for values in texts.values),
+            segments=tuple(segment_texts(dimensions)),
+            groups=group_texts(tuples_of(groups), dimensions) if groups else (),
             sample_bits=self.sample_bits,
             users_behind_ms=self.users_behind_ms,
             counted_since_ms=all_since(self.counted_since_ms, self.scopes),
@@ -129,7 +134,13 @@ class Manifest(msgspec.Struct):
     def shown_blobs(self) -> list[str]:
         """The blobs that readers show."""
         of_series = [name for series in self.series.values() for name in series.panes]
-        return [*self.panes, *self.users.values(), *self.experiments.values(), *of_series]
+        return [
+            self.texts,
+            *self.panes,
+            *self.users.values(),
+            *self.experiments.values(),
+            *of_series,
+        ]
 
     def blob_names(self) -> set[str]:
         """Every blob of the commit; others of the partition are orphans."""
@@ -143,9 +154,9 @@ class _Versioned(msgspec.Struct):
 def decode(data: bytes) -> Manifest:
     """The manifest of stored bytes; CodecError for anything else, DamagedError where it was one."""
     try:
-        raw = body_of(data, "a manifest")
+        raw = body_of(data, _PLACE)
     except DamagedError:
-        _refuse_version(data)  # those before version 7 had no checksum
+        _refuse_version(data)
         raise
     try:
         packed = codec.unpacked(raw)
@@ -158,9 +169,10 @@ def decode(data: bytes) -> Manifest:
 
 
 def _refuse_version(data: bytes) -> None:
-    """CodecError where these bytes are a manifest without checksum."""
+    """CodecError where these bytes are a manifest of an earlier version: those before version 7 had
+    no checksum, those before 12 one without the place."""
     try:
-        raw = codec.unpacked(data)
+        raw = codec.unpacked(data[_EARLIER_HEAD:] if data[:4] == _EARLIER_MARK else data)
         version = msgspec.msgpack.decode(raw, type=_Versioned).version
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError):
         return

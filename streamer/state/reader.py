@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -17,14 +18,18 @@ from streamer.state.manifest import GROUPS, Manifest, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
 from streamer.state.store import Store, Stored
+from streamer.state.texts import Texts
+from streamer.state.texts import decode as decode_texts
 
 
 @dataclass(frozen=True)
 class _Blob:
-    """What a blob holds; ``panes``: of one of panes, the parts of its columns."""
+    """What a blob holds; ``panes``: of one of panes, the parts of its columns; ``texts``: of that
+    of texts what it says, and no columns."""
 
     columns: Columns
     panes: Mapping[int, Pane]
+    texts: Texts | None = None
 
 
 @dataclass
@@ -161,7 +166,8 @@ class Reader:
         for number, blobs in found.items():
             copy, manifest = self._copies[number], manifests[number]
             try:
-                fresh = dict(zip(wanted[number], map(_blob, blobs), strict=True))
+                both = zip(wanted[number], blobs, strict=True)
+                fresh = {name: _blob(manifest, name, data) for name, data in both}
                 names = manifest.shown_blobs()
                 parts = {n: fresh[n] if n in fresh else copy.blobs[n] for n in names}
                 view = _view(manifest, parts)
@@ -187,21 +193,24 @@ def _decoded(stored: Mapping[int, Stored]) -> tuple[dict[int, Manifest], dict[in
     return manifests, damage
 
 
-def _blob(data: bytes) -> _Blob:
-    columns = codec.decode(data)
+def _blob(manifest: Manifest, name: str, data: bytes) -> _Blob:
+    if name == manifest.texts:
+        return _Blob({}, {}, decode_texts(data, name))
+    columns = codec.decode(data, name)
     return _Blob(columns, split(columns) if "pane" in columns else {})
 
 
 def _view(manifest: Manifest, blobs: Mapping[str, _Blob]) -> View:
     sums = {ring: blobs[n].columns for ring, n in manifest.users.items() if ring != GROUPS}
-    groups = manifest.users.get(GROUPS)
+    groups, texts = manifest.users.get(GROUPS), blobs[manifest.texts].texts
+    assert texts is not None
     return View(
-        manifest.header(blobs[groups].columns if groups else None),
+        manifest.header(texts, blobs[groups].columns if groups else None),
         _panes(manifest.panes, blobs),
         {ring: (columns["key"], columns["value"]) for ring, columns in sums.items()},
         {shape: blobs[name].columns for shape, name in manifest.experiments.items()},
         {
-            shape: SeriesView(t.since_ms, t.labels, _panes(t.panes, blobs))
+            shape: SeriesView(t.since_ms, texts.series[shape], _panes(t.panes, blobs))
             for shape, t in manifest.series.items()
         },
     )
@@ -238,6 +247,16 @@ def other_settings(manifest: Manifest, ours: Contents) -> str:
         f"it was written with other settings than these ({found or 'in another order'}): run the "
         "workers and this with the same ones, and restart the workers first"
     )
+
+
+async def texts_of(store: Store, manifests: Mapping[int, Manifest]) -> dict[int, Texts]:
+    """The texts of those partitions of which they are there and whole."""
+    found = {}
+    for number, manifest in manifests.items():
+        (data,) = await store.blobs(number, [manifest.texts])
+        with suppress(CodecError):
+            found[number] = decode_texts(data or b"", manifest.texts)
+    return found
 
 
 async def manifests_of(store: Store, count: int) -> tuple[dict[int, Manifest], dict[int, str]]:

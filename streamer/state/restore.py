@@ -20,12 +20,15 @@ from streamer.state.began import began_after
 from streamer.state.carry import TABLES as TABLES_TO_CARRY
 from streamer.state.carry import Carry, CarryItems, Holding
 from streamer.state.changes import require_continuable
+from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.journal import Held, Journal
 from streamer.state.manifest import BlobRef, Manifest, decode, require_key
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition, Series
 from streamer.state.store import Store, Stored
+from streamer.state.texts import Texts
+from streamer.state.texts import decode as decode_texts
 
 
 async def load_partition(
@@ -41,13 +44,16 @@ async def load_partition(
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
     require_key({number: manifest}, partition.key)
-    journal, carried = _continued(partition, manifest, claim)
+    (data,) = await _blobs(store, number, [manifest.texts])
+    texts = decode_texts(data, manifest.texts)
+    journal, carried = _continued(partition, manifest, texts, claim)
+    journal.texts = manifest.texts, texts
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted
     journal.dead_letters = manifest.dead_letters
     journal.dead_letters_omitted = manifest.dead_letters_omitted
     with _damage():
-        _restore_counters(partition, journal, manifest, carried)
+        _restore_counters(partition, journal, manifest, texts, carried)
     await _load_panes(store, number, partition, journal, manifest, carried)
     for name in partition.core.tables():
         refs = manifest.tables.get(name, [])
@@ -66,7 +72,7 @@ async def load_partition(
 
 
 def _continued(
-    partition: Partition, manifest: Manifest, claim: str
+    partition: Partition, manifest: Manifest, texts: Texts, claim: str
 ) -> tuple[Journal, Carry | None]:
     """The partition goes on where the manifest stands; how to map what other settings wrote."""
     partition.ranks = {name: topic.rank for name, topic in manifest.topics.items()}
@@ -89,7 +95,7 @@ def _continued(
     if not is_other and old.unit_ms == ours.unit_ms:
         return journal, None
     accepted = sum(topic.accepted for topic in manifest.topics.values())
-    return journal, Carry(old, ours, manifest.segments, accepted)
+    return journal, Carry(old, ours, texts.dimensions(manifest.events), accepted)
 
 
 @contextmanager
@@ -121,7 +127,7 @@ def _load_table(
     found: Sequence[bytes],
     carried: Carry | None,
 ) -> None:
-    blobs = [codec.decode(data) for data in found]
+    blobs = [codec.decode(data, ref.name) for data, ref in zip(found, refs, strict=True)]
     with _damage():
         if carried is not None and name in TABLES_TO_CARRY:
             blobs = [dict(carried.table(name, columns)) for columns in blobs]
@@ -132,9 +138,13 @@ def _load_table(
 
 
 def _restore_counters(
-    partition: Partition, journal: Journal, manifest: Manifest, carried: Carry | None
+    partition: Partition,
+    journal: Journal,
+    manifest: Manifest,
+    texts: Texts,
+    carried: Carry | None,
 ) -> None:
-    restore_segments(partition, carried.segments if carried else manifest.segments)
+    restore_segments(partition, carried.segments if carried else texts.dimensions(manifest.events))
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
@@ -147,11 +157,11 @@ def _restore_counters(
             "unattributed": manifest.unattributed,
             "settled_moved": manifest.settled_moved,
             "evicted_early": manifest.evicted_early,
-            "segments_overflowed": manifest.segments["overflowed"],
+            "segments_overflowed": manifest.overflowed,
             "sample_bits": manifest.sample_bits,
         }
     )
-    restore_labels(partition, manifest)
+    restore_labels(partition, manifest, texts)
     for name, topic in manifest.topics.items():
         if name not in partition.logs:
             journal.other_topics[name] = topic
@@ -166,10 +176,10 @@ def restore_segments(partition: Partition, segments: Mapping[str, Any]) -> None:
     partition.core.restore_dimensions(values, segments["tuples"])
 
 
-def restore_labels(partition: Partition, manifest: Manifest) -> None:
+def restore_labels(partition: Partition, manifest: Manifest, texts: Texts) -> None:
     """Take over what is stored of experiments beside rows."""
     names = partition.label_names
-    labels = [[label.get(name, "") for name in names] for label in manifest.labels]
+    labels = [[label.get(name, "") for name in names] for label in texts.labels]
     final_ms, bits = manifest.exposures_final_ms, manifest.day_sample_bits
     partition.core.restore_experiments(labels, final_ms, bits)
 
@@ -195,9 +205,8 @@ async def _load_panes(
         await _load_some(store, number, journal.panes, panes)
         partition.core.take_changed_panes(None)
     else:
-        found = await _blobs(store, number, list(manifest.panes))
+        blobs = await _columns(store, number, list(manifest.panes))
         with _damage():
-            blobs = [codec.decode(data) for data in found]
             journal.panes.load_other(manifest.panes, blobs, carried.pane)
         journal.replaced += manifest.panes
     for series in partition.series:
@@ -220,7 +229,9 @@ async def _load_series(
         since_ms = await _load_items(store, number, journal, manifest, series, old)
     elif stored is not None and _means_the_same(partition, manifest, series.declared):
         since_ms = stored.since_ms
-        labels = [[label[name] for name in series.names] for label in stored.labels]
+        labels = [
+            [label[name] for name in series.names] for label in _series_labels(journal, shape)
+        ]
         partition.core.restore_series_labels(series.number, labels)
         await _load_some(store, number, journal.series[shape], stored.panes)
     partition.series_since_ms[series.number] = since_ms
@@ -250,12 +261,11 @@ async def _load_items(
     """Take over counts of items that other settings stored; returns since when they are counted."""
     assert journal.beside.items is not None
     stored = manifest.series[old.shape]
-    carried = CarryItems(old, journal.beside.items, stored.labels)
+    carried = CarryItems(old, journal.beside.items, _series_labels(journal, old.shape))
     partition = journal.partition
     partition.core.restore_series_labels(series.number, carried.labels)
-    found = await _blobs(store, number, list(stored.panes))
+    blobs = await _columns(store, number, list(stored.panes))
     with _damage():
-        blobs = [codec.decode(data) for data in found]
         journal.series[series.declared.shape].load_other(stored.panes, blobs, carried.pane)
     journal.replaced += stored.panes
     return stored.since_ms
@@ -264,9 +274,21 @@ async def _load_items(
 async def _load_some(
     store: Store, number: int, panes: PaneBlobs, names: dict[str, list[int]]
 ) -> None:
-    found = await _blobs(store, number, list(names))
+    blobs = await _columns(store, number, list(names))
     with _damage():
-        panes.load(names, [codec.decode(data) for data in found])
+        panes.load(names, blobs)
+
+
+def _series_labels(journal: Journal, shape: str) -> list[dict[str, str]]:
+    """What is stored of them."""
+    assert journal.texts is not None
+    return journal.texts[1].series[shape]
+
+
+async def _columns(store: Store, number: int, names: list[str]) -> list[Columns]:
+    found = await _blobs(store, number, names)
+    with _damage():
+        return [codec.decode(data, name) for data, name in zip(found, names, strict=True)]
 
 
 async def _blobs(store: Store, number: int, names: list[str]) -> list[bytes]:

@@ -21,9 +21,11 @@ from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
+from streamer.state.texts import decode as decode_texts
 from streamer.stats.experiments.scopes import all_since
 from streamer.stats.experiments.trials import Trial
 
+_TEXTS = "texts"
 SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""
 
@@ -107,6 +109,7 @@ async def _blobs(
             table: [ref.name for ref in manifest.tables.get(table, [])]
             for table in EXPERIMENT_TABLES
         }
+        names[_TEXTS] = [manifest.texts]
         blobs = {table: await store.blobs(number, of) for table, of in names.items()}
         if not any(None in found for found in blobs.values()):
             return manifest, blobs
@@ -140,8 +143,11 @@ def _restored(
     """A partition with nothing but what experiments keep of users."""
     partition = Partition(settings, catalogue, manifest.hash_key)
     partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
-    restore_segments(partition, manifest.segments)
-    restore_labels(partition, manifest)
-    for table, found in blobs.items():
-        partition.core.load(table, [codec.decode(data or b"") for data in found])
+    texts = decode_texts(blobs[_TEXTS][0] or b"", manifest.texts)
+    restore_segments(partition, texts.dimensions(manifest.events))
+    restore_labels(partition, manifest, texts)
+    for table in EXPERIMENT_TABLES:
+        names = [ref.name for ref in manifest.tables.get(table, [])]
+        both = zip(blobs[table], names, strict=True)
+        partition.core.load(table, [codec.decode(data or b"", name) for data, name in both])
     return partition

@@ -74,14 +74,14 @@ def test_values_that_a_custom_metric_names_are_not_all() -> None:
 
 
 def test_a_warning_above_the_bound_of_the_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    finding = series_finding(named(), {})
+    finding = series_finding(named(), [])
     assert finding.level == OK
     assert f"at most {expected_series(named()):,} on /metrics" in finding.what
     say_series(named())
     assert "streamer: series: at most" in capsys.readouterr().out
     low = named(exporter={"series_warning": 1000})
-    assert series_finding(low, {}).level == WARN
-    assert "more than exporter.series_warning = 1,000" in series_finding(low, {}).what
+    assert series_finding(low, []).level == WARN
+    assert "more than exporter.series_warning = 1,000" in series_finding(low, []).what
     say_series(low)
     out, err = capsys.readouterr()
     assert out == ""

@@ -30,7 +30,7 @@ VALUES = [
     {"texts": ["unknown", "other", "A", "B"], "events": [0, 0, 2, 3], "kept": ["A", "B"]},
     {"texts": ["unknown", "other", "tv"], "events": [4, 0, 1], "kept": ["tv"]},
 ]
-SEGMENTS = {"values": VALUES, "tuples": [[2, 0], [3, 2], [2, 2]], "overflowed": 7}
+SEGMENTS = {"values": VALUES, "tuples": [[2, 0], [3, 2], [2, 2]]}
 
 
 def holding(document: dict[str, Any], unit_ms: int) -> Holding:
@@ -50,7 +50,6 @@ def lists(columns: Any) -> dict[str, list[Any]]:
 def test_segments_that_differ_in_a_removed_dimension_are_one() -> None:
     carried = carry()
     assert carried.segments["tuples"] == [(0, 2), (0, 3)]
-    assert carried.segments["overflowed"] == 7
     new, variant = carried.segments["values"]
     assert (new["events"], new["kept"]) == ([5, 0], [])
     assert variant is VALUES[0]

@@ -78,12 +78,13 @@ class Blobs:
 
     def _put(self, columns: codec.Columns) -> str:
         self.written += 1
-        self.held[str(self.written)] = codec.encode(columns)
+        name = str(self.written)
+        self.held[name] = codec.encode(columns, name)
         return str(self.written)
 
     def loaded(self) -> dict[int, Sums]:
         fresh, names = Held(), self.panes.names
-        blobs_of(fresh).load(names, [codec.decode(self.held[name]) for name in names])
+        blobs_of(fresh).load(names, [codec.decode(self.held[name], name) for name in names])
         return fresh.panes
 
     def count(self, times_ms: list[int], stream_ms: int) -> None:
@@ -107,7 +108,7 @@ def test_blobs_hold_what_the_core_holds(
         before = blobs.written
         blobs.commit(stream_ms)
         assert blobs.loaded() == blobs.of_core.panes
-        decoded = [split(codec.decode(data)) for data in blobs.held.values()]
+        decoded = [split(codec.decode(data, name)) for name, data in blobs.held.items()]
         assert blobs.held.keys() == blobs.panes.names.keys()
         stored = sum(len(codes) for panes in decoded for codes, _ in panes.values())
         in_use = sum(map(len, blobs.of_core.panes.values()))
@@ -122,7 +123,7 @@ def test_a_pane_that_its_blob_lacks_is_refused() -> None:
     blobs.count([1000, 2000], 2000)
     blobs.commit(2000)
     ((name, panes),) = blobs.panes.names.items()
-    columns = codec.decode(blobs.held[name])
+    columns = codec.decode(blobs.held[name], name)
     with pytest.raises(CodecError, match=f"blob '{name}' has no pane 77, which its manifest lists"):
         blobs_of(Held()).load({name: [*panes, 77]}, [columns])
     with pytest.raises(CodecError, match="a blob of panes has no column 'pane'"):

@@ -31,6 +31,7 @@ from streamer.settings.model import Exporter, Kafka, Redis, Settings, Topics
 from streamer.state import codec
 from streamer.state.manifest import decode
 from streamer.state.redis.store import RedisStore
+from streamer.state.texts import decode as decode_texts
 from streamer.testing.embedded import HOST, EmbeddedRedis, create_topics, free_port
 from tests.server.test_access import basic
 from tests.support.fixtures import COMMAND_SECONDS, LEAVES_OPEN, PASSWORD, USER
@@ -167,7 +168,10 @@ class System:
             names = sorted(manifest.blob_names())
             for name, data in zip(names, await store.blobs(number, names), strict=True):
                 assert data is not None
-                columns = codec.decode(data)
+                if name == manifest.texts:
+                    self.output[f"blob {name}"] = repr(decode_texts(data, name))
+                    continue
+                columns = codec.decode(data, name)
                 self.output[f"blob {name}"] = repr({k: v.tobytes() for k, v in columns.items()})
 
 

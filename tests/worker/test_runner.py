@@ -189,12 +189,12 @@ async def test_a_commit_in_the_making_is_not_another_state(monkeypatch: pytest.M
             await asyncio.sleep(0.001)
         return found
 
-    def meanwhile(journal: Journal) -> Manifest:
+    def meanwhile(journal: Journal, *made: Any) -> Manifest:
         asyncio.run_coroutine_threadsafe(
             bench.runner.store_watch.ask(bench.runner.partitions), loop
         )
         time.sleep(0.05)
-        return written(journal)
+        return written(journal, *made)
 
     monkeypatch.setattr(Journal, "_manifest", meanwhile)
     monkeypatch.setattr(bench.store, "standing", late)
