@@ -84,7 +84,8 @@ def percentiles(runs: int) -> None:
                 false, given, covered, found = _counted(draw, Fraction(percent, 100), sizes, runs)
                 if draw is not with_a_gap:
                     hold(f"percentiles, {', '.join(what)}", false, runs, 0.05)
-                shares = rate(false, runs), rate(covered, given), rate(found, runs)
+                coverage = rate(covered, given) if given else "no interval"
+                shares = rate(false, runs), coverage, rate(found, runs)
                 rows.append((*what, *shares))
     head = ("values", "percentile", "users", "false, 20 looks", "one look covers +20 %", "found")
     table(f"Percentiles, {runs} experiments each", head, rows)

@@ -195,8 +195,9 @@ COMMIT_ROWS = 200_000
 """Rows applied after which a commit is due whatever the time; none more while one is under way."""
 MAX_DEAD_LETTERS = 50_000
 """Dead letters of a partition held until the commit that counts them."""
-MAX_MANIFEST_BYTES = 1_000_000
-"""One commit script handles at most this much: longer ones block Redis."""
+MAX_MANIFEST_BYTES = 16_000_000
+"""One commit script writes at most this much: longer ones block Redis. With the largest settings and
+every bound filled a manifest has less than half a megabyte, and a kilobyte more for each topic."""
 MAX_SCRIPT_KEYS = 1000
 """Keys one commit script deletes at most (Lua's unpack fails at 8000)."""
 BLOB_FAN_IN = 16
