@@ -82,9 +82,10 @@ def percentiles(runs: int) -> None:
                 sizes = round(users * (1 - treated) * 2), round(users * treated * 2)
                 what = name, f"p{percent}", f"{sizes[0]:,} : {sizes[1]:,}"
                 false, given, covered, found = _counted(draw, Fraction(percent, 100), sizes, runs)
-                if draw is not with_a_gap:
-                    hold(f"percentiles, {', '.join(what)}", false, runs, 0.05)
+                hold(f"percentiles, {', '.join(what)}", false, runs, 0.05)
                 coverage = rate(covered, given) if given else "no interval"
+                if draw is counts:
+                    coverage = ""  # a fifth more is no integer
                 shares = rate(false, runs), coverage, rate(found, runs)
                 rows.append((*what, *shares))
     head = ("values", "percentile", "users", "false, 20 looks", "one look covers +20 %", "found")

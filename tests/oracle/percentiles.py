@@ -56,5 +56,8 @@ def read(values: Sequence[int], share: Fraction, x_scale: float) -> ArmSums:
     ]
     q, stderr = value_at(values, rank), (ends[1] - ends[0]) / (2 * REACH)
     squares = n * q**2 + n * (n - 1) * stderr**2
+    sides = sorted([ends[1] - q, q - ends[0]])
     obstacle = "few" if beyond < 100 or rank - zeros < 5 * error else ""
+    if sides[1] > 3 * sides[0]:
+        obstacle = obstacle or "gap"
     return ArmSums(n, n * q, squares, n, n, n * q, beyond, x_scale, obstacle=obstacle)

@@ -34,6 +34,11 @@ LEAST_USERS = 100
 FROM_ZERO = 5
 """Standard errors of the share that a percentile must be away from the users with nothing."""
 
+MAX_LOPSIDED = 3
+"""How many times as far one end of Woodruff's interval may be from the percentile as the other one:
+beyond it there is a gap in the values, over which the percentile jumps. Of values without a gap it
+is 1 to 2.5."""
+
 
 def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: float) -> ArmSums:
     """The sums of z over the n users of an arm, of those of each bucket; who is in none has
@@ -61,6 +66,8 @@ def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: 
     obstacle = ""
     if beyond < LEAST_USERS or rank - zeros < FROM_ZERO * error:
         obstacle = _few(beyond, rank, zeros)
+    elif max(high - value, value - low) > MAX_LOPSIDED * min(high - value, value - low):
+        obstacle = "the values have a gap at the percentile, over which it may jump"
     return ArmSums(n, x, squares, n, n, x, beyond, x_scale, obstacle=obstacle)
 
 

@@ -141,3 +141,12 @@ def test_there_is_no_interval_where_few_users_tell(
     (found,) = compare(PLAN, RULE, {"A": its, "B": its}).comparisons
     assert (found.relative.anytime, found.absolute.fixed) == (None, None)
     assert message in found.verdict.reason or message in found.relative.reason
+
+
+def test_there_is_no_interval_over_a_gap() -> None:
+    """One in ten users has a thousand times as much as the others."""
+    dice = np.random.default_rng(4)
+    values = np.where(dice.random(9000) < 0.1, 1000, 1) * dice.lognormal(9, 0.3, 9000)
+    assert "the values have a gap at the percentile" in of(np.rint(values), P90).obstacle
+    assert not of(np.rint(values), P50).obstacle
+    assert not of(np.rint(values), P99 - Fraction(1, 100)).obstacle
