@@ -8,6 +8,7 @@ mod bounded;
 mod builtin;
 mod protobuf;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -133,6 +134,15 @@ impl Values {
             Format::JsonSchema => split(value).map_or(&[], |(_, text)| text),
             Format::Avro | Format::Protobuf => &[],
         }
+    }
+}
+
+/// Bytes as the text that they hold, or where that is none, or has control characters, as
+/// hexadecimal digits: ids are often 16 bytes.
+fn bytes_as_text(value: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(value) {
+        Ok(text) if !text.contains(char::is_control) => Cow::Borrowed(text),
+        _ => Cow::Owned(value.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
 }
 

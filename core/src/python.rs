@@ -98,9 +98,17 @@ impl Core {
     }
 
     /// Makes a schema of a log known, or its records rejected. ValueError: it cannot be used.
-    fn set_schema(&mut self, log: &str, id: u32, schema: Option<SchemaText>) -> PyResult<()> {
+    /// Other threads go on meanwhile.
+    fn set_schema(
+        &mut self,
+        py: Python<'_>,
+        log: &str,
+        id: u32,
+        schema: Option<SchemaText>,
+    ) -> PyResult<()> {
         let source = self.partition.logs[log_of(&self.partition, log)?].source;
-        let set = self.decoder.format(source).set(id, schema.as_ref());
+        let values = self.decoder.format(source);
+        let set = py.detach(move || values.set(id, schema.as_ref()));
         set.map_err(PyValueError::new_err)
     }
 

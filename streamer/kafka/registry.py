@@ -6,17 +6,19 @@ https://docs.confluent.io/platform/current/schema-registry/develop/api.html
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import functools
-import http.client
+import http
+import os
 import ssl
 import threading
-import urllib.error
-import urllib.request
+from collections import defaultdict
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote, urlsplit
 
+import aiohttp
 import msgspec
 
 from streamer.errors import RegistryError
@@ -45,12 +47,12 @@ class _Schema(msgspec.Struct):
 
 
 class SchemaRegistry:
-    """Asks a registry. Several threads may."""
+    """Asks a registry. Several threads may: those that want other schemas do not wait."""
 
     def __init__(self, settings: Registry, expected: str) -> None:
         self._settings, self._expected = settings, expected
         self._known: dict[int, SchemaText] = {}
-        self._lock = threading.Lock()
+        self._asking: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
     @property
     def place(self) -> str:
@@ -60,7 +62,7 @@ class SchemaRegistry:
     def schema(self, number: int) -> SchemaText | None:
         """The schema with an id; None where the registry has none, and records of it are to be
         rejected. RegistryError where it cannot be asked, or it has none and we are to wait."""
-        with self._lock:
+        with self._asking[number]:
             if number not in self._known:
                 found = self._ask(f"/schemas/ids/{number}")
                 if found is None or found.schemaType.lower() != self._expected:
@@ -69,6 +71,7 @@ class SchemaRegistry:
                     raise RegistryError(self._lack(number, found))
                 others: dict[str, str] = {}
                 self._follow(found, others)
+                self._require_small(found, others)
                 self._known[number] = found.schema, list(others.items())
             return self._known[number]
 
@@ -108,26 +111,28 @@ class SchemaRegistry:
             found[each.name] = other.schema
             self._follow(other, found)
 
+    def _require_small(self, schema: _Schema, others: dict[str, str]) -> None:
+        if len(schema.schema) + sum(map(len, others.values())) > limits.MAX_SCHEMA_BYTES:
+            raise RegistryError(
+                f"a schema has more than {limits.MAX_SCHEMA_BYTES:,} bytes with those that it "
+                f"refers to; at {self.place}"
+            )
+
     def _ask(self, path: str) -> _Schema | None:
         """What the registry has at a path; None where that is nothing."""
         url = self._settings.url.rstrip("/") + path
-        request = urllib.request.Request(url, headers=self._headers())  # noqa: S310 — http or https
-        options: dict[str, Any] = {"timeout": limits.REGISTRY_SECONDS, "context": self._context}
         try:
-            with urllib.request.urlopen(request, **options) as answer:  # noqa: S310 — likewise
-                text = answer.read(limits.MAX_SCHEMA_BYTES + 1)
-        except urllib.error.HTTPError as error:
-            if error.code == http.client.NOT_FOUND and _is_of_registry(error):
-                return None
-            hint = ": look at its credentials" if error.code in (401, 403) else ""
+            with ThreadPoolExecutor(1) as thread:  # where no event loop runs already
+                status, text = thread.submit(lambda: asyncio.run(self._get(url))).result()
+        except (OSError, aiohttp.ClientError) as error:
             raise RegistryError(
-                f"the schema registry answers {error.code} {error.reason}{hint}; at {self.place}"
-            ) from None
-        except (OSError, http.client.HTTPException) as error:
-            reason = getattr(error, "reason", None) or error
-            raise RegistryError(
-                f"cannot reach the schema registry: {reason}; at {self.place}"
+                f"cannot reach the schema registry: {_reason(error)}; at {self.place}"
             ) from error
+        if status == http.HTTPStatus.NOT_FOUND and _is_of_registry(text):
+            return None
+        if status != http.HTTPStatus.OK:
+            said = f"{status} {_phrase(status)}{_hint(status)}"
+            raise RegistryError(f"the schema registry answers {said}; at {self.place}")
         if len(text) > limits.MAX_SCHEMA_BYTES:
             raise RegistryError(
                 f"a schema has more than {limits.MAX_SCHEMA_BYTES:,} bytes; at {self.place}"
@@ -138,6 +143,20 @@ class SchemaRegistry:
             raise RegistryError(
                 f"what answers is no schema registry: {error}; at {self.place}"
             ) from None
+
+    async def _get(self, url: str) -> tuple[int, bytes]:
+        """Status and body, of which no more is read than there may be. No redirect is followed: it
+        would take the credentials elsewhere."""
+        timeout = aiohttp.ClientTimeout(total=limits.REGISTRY_SECONDS)
+        context = True if self._context is None else self._context
+        async with (
+            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
+            session.get(url, headers=self._headers(), ssl=context, allow_redirects=False) as answer,
+        ):
+            text = b""
+            while len(text) <= limits.MAX_SCHEMA_BYTES and (more := await answer.content.readany()):
+                text += more
+            return answer.status, text
 
     def _headers(self) -> dict[str, str]:
         settings, headers = self._settings, {"Accept": _ACCEPT}
@@ -169,14 +188,41 @@ class SchemaRegistry:
         return context
 
 
-def _is_of_registry(error: urllib.error.HTTPError) -> bool:
+_MOVED = ": its address is another one; correct registry.url, for no redirect is followed"
+_DENIED = ": look at its credentials"
+
+
+def _hint(status: int) -> str:
+    if 300 <= status < 400:
+        return _MOVED
+    return _DENIED if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN) else ""
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _reason(error: Exception) -> str:
+    """What a person is to read of it."""
+    if isinstance(error, TimeoutError):
+        return f"no whole answer within {limits.REGISTRY_SECONDS:g} s"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
+        return os.strerror(cause.errno)
+    return str(cause)
+
+
+def _is_of_registry(text: bytes) -> bool:
     """Whether something was looked for and not found, and not the API itself: then the answer says
     so by a code of five digits."""
     try:
-        code = msgspec.json.decode(error.read(limits.MAX_SCHEMA_BYTES)).get("error_code", 0)
-    except (msgspec.DecodeError, AttributeError, OSError):
+        code = msgspec.json.decode(text).get("error_code", 0)
+    except (msgspec.DecodeError, AttributeError):
         return False
-    return isinstance(code, int) and code // 100 == http.client.NOT_FOUND
+    return isinstance(code, int) and code // 100 == http.HTTPStatus.NOT_FOUND
 
 
 @functools.lru_cache(maxsize=limits.MAX_SOURCES)

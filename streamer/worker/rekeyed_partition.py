@@ -120,7 +120,7 @@ class RekeyedPartition:
             logger.warning("%s, partition %d, waits: %s", *self.tp, error)
             return False
         try:
-            self._rekeyer.set_schema(self.tp.topic, number, schema)
+            await asyncio.to_thread(self._rekeyer.set_schema, self.tp.topic, number, schema)
         except ValueError as error:
             logger.error("%s: records of schema %d are rejected: %s", self.tp.topic, number, error)
         self._unknown_schema = None

@@ -53,7 +53,7 @@ class SchemaFinder:
                 continue
             async with task.lock:
                 if task.partition is partition:
-                    _make_known(partition, *wanted, schema)
+                    await asyncio.to_thread(_make_known, partition, *wanted, schema)
                     task.unknown_schema = None
             break
         if said and problems.get(task.number) == said:

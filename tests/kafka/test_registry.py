@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import ssl
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from streamer.errors import RegistryError, SettingsError
 from streamer.kafka.registry import SchemaRegistry
+from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.registry import Registry
 from tests.support.registries import PlainRegistry, register
@@ -67,6 +73,81 @@ def test_answers_of_others_are_errors() -> None:
             client.schema(1)
     with pytest.raises(RegistryError, match=r"cannot reach the schema registry: .*refused"):
         client.schema(1)
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """Sends whoever asks to another place, which it keeps what it is told of; the schema 2 comes
+    byte by byte, for ever."""
+
+    told: ClassVar[list[str | None]] = []
+
+    def do_GET(self) -> None:
+        if self.path.endswith("/2"):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                while True:
+                    self.wfile.write(b" ")
+                    time.sleep(0.05)
+        if self.path.startswith("/other"):
+            self.told.append(self.headers.get("Authorization"))
+        self.send_response(302)
+        self.send_header("Location", f"/other{self.path}")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_no_redirect_takes_the_credentials_elsewhere(elsewhere: str) -> None:
+    client = SchemaRegistry(Registry(url=elsewhere, username="me", password="s3cret"), "avro")
+    with pytest.raises(RegistryError, match=r"answers 302 Found: .* no redirect is followed; at"):
+        client.schema(1)
+    assert Elsewhere.told == []
+
+
+def test_an_answer_has_one_deadline_and_holds_up_no_other(
+    elsewhere: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "REGISTRY_SECONDS", 1.0)
+    client = SchemaRegistry(Registry(url=elsewhere), "avro")
+
+    def ask_slowly() -> None:
+        with contextlib.suppress(RegistryError):
+            client.schema(2)
+
+    slow = threading.Thread(target=ask_slowly)
+    slow.start()
+    begun = time.monotonic()
+    with pytest.raises(RegistryError, match="answers 302"):
+        client.schema(1)
+    assert slow.is_alive(), "the other one is still under way"
+    with pytest.raises(RegistryError, match="no whole answer within 1 s"):
+        client.schema(2)
+    assert time.monotonic() - begun < 5
+    slow.join()
+
+
+def test_a_schema_is_bounded_with_what_it_refers_to() -> None:
+    with PlainRegistry() as made:
+        long = json.dumps("x" * (limits.MAX_SCHEMA_BYTES // 2))
+        for name in ("a", "b"):
+            register(made.url, name, long, "AVRO")
+        both = [{"name": name, "subject": name, "version": 1} for name in ("a", "b")]
+        number = register(made.url, "event", '"a"', "AVRO", both)
+        client = SchemaRegistry(Registry(url=made.url), "avro")
+        with pytest.raises(RegistryError, match="more than 1,048,576 bytes with those that it"):
+            client.schema(number)
 
 
 def test_credentials_are_sent(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::io::Write;
 
 use serde_avro_fast::de::DeserializerState;
-use serde_json::Value;
-use serde_json::ser::{CompactFormatter, Formatter};
+use serde_json::ser::Formatter;
+
+use super::bytes_as_text;
+use serde_json::{Map, Value};
 
 /// A schema of the registry.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ impl Schema {
             [] => text.to_owned(),
             _ => with_references(text, references)?,
         };
+        require_small(&text)?;
         let schema = text.parse::<serde_avro_fast::Schema>();
         schema.map(Self).map_err(|error| error.to_string())
     }
@@ -35,7 +38,7 @@ impl Schema {
     }
 }
 
-/// Bytes are the text that they hold, or nothing.
+/// Writes bytes as ``bytes_as_text`` has them.
 struct BytesAsText;
 
 impl Formatter for BytesAsText {
@@ -44,10 +47,63 @@ impl Formatter for BytesAsText {
         writer: &mut W,
         value: &[u8],
     ) -> std::io::Result<()> {
-        match std::str::from_utf8(value) {
-            Ok(text) => Ok(serde_json::to_writer(writer, text)?),
-            Err(_) => CompactFormatter.write_null(writer),
+        Ok(serde_json::to_writer(writer, &bytes_as_text(value))?)
+    }
+}
+
+/// Types of a schema, where each stands as often as it is named, at most: so often the parser looks
+/// at them, a million in about 20 ms.
+const MAX_UNFOLDED: u64 = 1_000_000;
+
+/// An error where a schema is none, or names its records within each other so often that to read it
+/// would take hours: twice in each of forty is 2^40.
+fn require_small(text: &str) -> Result<(), String> {
+    let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let unfolded = Unfolding::default().size(&schema, "");
+    if unfolded > MAX_UNFOLDED {
+        return Err(format!(
+            "it names its types within each other so often that there are more than {MAX_UNFOLDED}"
+        ));
+    }
+    Ok(())
+}
+
+/// How many types there are in each named one, itself included; 1 in those that are not closed yet.
+#[derive(Default)]
+struct Unfolding(HashMap<String, u64>);
+
+impl Unfolding {
+    fn size(&mut self, schema: &Value, namespace: &str) -> u64 {
+        match schema {
+            Value::String(name) => {
+                let known = self.0.get(&full_name(name, namespace));
+                known.or_else(|| self.0.get(name)).copied().unwrap_or(1)
+            }
+            Value::Array(variants) => self.sum(variants.iter(), namespace),
+            Value::Object(fields) => {
+                let (own, name) = (namespace_of(fields, namespace), name_of(fields));
+                let name = name.map(|name| full_name(name, &own));
+                if let Some(name) = &name {
+                    self.0.insert(name.clone(), 1);
+                }
+                let of_fields = fields.get("fields").and_then(Value::as_array);
+                let inner = ["type", "items", "values"].map(|key| fields.get(key));
+                let types = of_fields.into_iter().flatten();
+                let types = types.filter_map(|field| field.get("type"));
+                let size = self.sum(inner.into_iter().flatten().chain(types), &own);
+                if let Some(name) = name {
+                    self.0.insert(name, size);
+                }
+                size
+            }
+            _ => 1,
         }
+    }
+
+    fn sum<'a>(&mut self, schemas: impl Iterator<Item = &'a Value>, namespace: &str) -> u64 {
+        schemas.fold(1, |sum, schema| {
+            sum.saturating_add(self.size(schema, namespace))
+        })
     }
 }
 
@@ -86,14 +142,7 @@ impl Inlining {
                 }
             }
             Value::Object(fields) => {
-                let text = |key: &str| fields.get(key).and_then(Value::as_str);
-                let name = text("name").unwrap_or_default();
-                let own = match (name.rsplit_once('.'), text("namespace")) {
-                    (Some((own, _)), _) => own,
-                    (None, Some(own)) => own,
-                    (None, None) => namespace,
-                };
-                let own = own.to_owned();
+                let own = namespace_of(fields, namespace);
                 for key in ["type", "items", "values"] {
                     if let Some(inner) = fields.get_mut(key) {
                         self.walk(inner, &own);
@@ -111,6 +160,20 @@ impl Inlining {
     }
 }
 
+fn name_of(fields: &Map<String, Value>) -> Option<&str> {
+    fields.get("name").and_then(Value::as_str)
+}
+
+/// The namespace of a schema that stands within another one.
+fn namespace_of(fields: &Map<String, Value>, outer: &str) -> String {
+    let own = fields.get("namespace").and_then(Value::as_str);
+    match name_of(fields).and_then(|name| name.rsplit_once('.')) {
+        Some((of_name, _)) => of_name,
+        None => own.unwrap_or(outer),
+    }
+    .to_owned()
+}
+
 fn full_name(name: &str, namespace: &str) -> String {
     match name.contains('.') || namespace.is_empty() {
         true => name.to_owned(),
@@ -122,13 +185,50 @@ fn full_name(name: &str, namespace: &str) -> String {
 fn placed(mut schema: Value) -> Value {
     if let Value::Object(fields) = &mut schema {
         let has_own = fields.contains_key("namespace")
-            || fields
-                .get("name")
-                .and_then(Value::as_str)
-                .is_some_and(|name| name.contains('.'));
+            || name_of(fields).is_some_and(|name| name.contains('.'));
         if !has_own {
             fields.insert("namespace".to_owned(), Value::String(String::new()));
         }
     }
     schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of so many records has the one before twice.
+    fn doubling(levels: usize) -> String {
+        let mut inner =
+            r#"{"type": "record", "name": "L0", "fields": [{"name": "x", "type": "int"}]}"#
+                .to_owned();
+        for level in 1..levels {
+            let before = level - 1;
+            inner = format!(
+                r#"{{"type": "record", "name": "L{level}", "namespace": "a", "fields": [
+                {{"name": "a", "type": {inner}}}, {{"name": "b", "type": "L{before}"}}]}}"#
+            );
+        }
+        inner
+    }
+
+    #[test]
+    fn a_schema_that_names_its_records_too_often_is_refused() {
+        assert!(Schema::new(&doubling(15), &[]).is_ok());
+        let said = Schema::new(&doubling(40), &[]).unwrap_err();
+        assert!(said.contains("more than 1000000"), "{said}");
+        let (of, text) = ("L39".to_owned(), doubling(40));
+        assert!(Schema::new(r#"{"type": "array", "items": "L39"}"#, &[(of, text)]).is_err());
+    }
+
+    #[test]
+    fn a_record_may_name_another_one_often_and_itself() {
+        let mut fields =
+            r#"{"name": "x", "type": {"type": "record", "name": "P", "fields": []}}"#.to_owned();
+        for i in 0..2000 {
+            fields += &format!(r#", {{"name": "x{i}", "type": ["null", "P", "R"]}}"#);
+        }
+        let text = format!(r#"{{"type": "record", "name": "R", "fields": [{fields}]}}"#);
+        assert!(Schema::new(&text, &[]).is_ok());
+    }
 }

@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FileDescriptor, MessageDescriptor, SerializeOptions,
+    DescriptorPool, DynamicMessage, FileDescriptor, Kind, MapKey, MessageDescriptor,
+    ReflectMessage, SerializeOptions, Value,
 };
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use protox::{Compiler, Error};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::builtin;
+use super::{builtin, bytes_as_text};
 
 /// What the file of a schema is called: no import has such a name.
 const MAIN: &str = "streamer/schema.proto";
@@ -42,18 +44,14 @@ impl Schema {
     }
 
     /// Writes a value as JSON by Protobuf's own mapping, but with the names of the schema, integers
-    /// as numbers, and fields that are at their defaults where they are always there.
+    /// as numbers, and bytes as ``bytes_as_text`` has them. A field without presence that is at its
+    /// default is missing, for nobody can tell whether it was set; of an enum it has a name that
+    /// says what it is.
     pub fn write(&self, payload: &[u8], to: &mut impl Write) -> Result<(), ()> {
         let (message, payload) = self.message(payload).ok_or(())?;
         let value = DynamicMessage::decode(message, payload).map_err(|_| ())?;
-        let options = SerializeOptions::new()
-            .stringify_64_bit_integers(false)
-            .use_proto_field_name(true)
-            .skip_default_fields(false);
         let mut json = serde_json::Serializer::new(to);
-        value
-            .serialize_with_options(&mut json, &options)
-            .map_err(|_| ())
+        Told(&value).serialize(&mut json).map_err(|_| ())
     }
 
     /// Which message a value is, and its bytes.
@@ -76,6 +74,93 @@ impl Schema {
             message.as_ref()?;
         }
         Some((message?, rest))
+    }
+}
+
+/// A message, as it is written.
+struct Told<'a>(&'a DynamicMessage);
+
+impl Serialize for Told<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(message) = self;
+        let descriptor = message.descriptor();
+        if descriptor.package_name() == "google.protobuf" {
+            let options = SerializeOptions::new().stringify_64_bit_integers(false);
+            return message.serialize_with_options(to, &options);
+        }
+        let mut map = to.serialize_map(None)?;
+        for field in descriptor.fields() {
+            let is_enum = matches!(field.kind(), Kind::Enum(_)) && !field.is_list();
+            if message.has_field(&field) || (is_enum && !field.supports_presence()) {
+                let (value, kind) = (message.get_field(&field), field.kind());
+                map.serialize_entry(field.name(), &ToldValue(&value, &kind))?;
+            }
+        }
+        map.end()
+    }
+}
+
+/// A value of a field of such a kind.
+struct ToldValue<'a>(&'a Value, &'a Kind);
+
+impl Serialize for ToldValue<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self(value, kind) = self;
+        match value {
+            Value::Bool(value) => to.serialize_bool(*value),
+            Value::I32(value) => to.serialize_i32(*value),
+            Value::I64(value) => to.serialize_i64(*value),
+            Value::U32(value) => to.serialize_u32(*value),
+            Value::U64(value) => to.serialize_u64(*value),
+            Value::F32(value) if value.is_finite() => to.serialize_f32(*value),
+            Value::F64(value) if value.is_finite() => to.serialize_f64(*value),
+            Value::F32(value) => to.serialize_str(name_of(f64::from(*value))),
+            Value::F64(value) => to.serialize_str(name_of(*value)),
+            Value::String(value) => to.serialize_str(value),
+            Value::Bytes(value) => to.serialize_str(&bytes_as_text(value)),
+            Value::Message(message) => Told(message).serialize(to),
+            Value::List(values) => to.collect_seq(values.iter().map(|each| ToldValue(each, kind))),
+            Value::EnumNumber(number) => match kind {
+                Kind::Enum(names) => match names.get_value(*number) {
+                    Some(value) => to.serialize_str(value.name()),
+                    None => to.serialize_i32(*number),
+                },
+                _ => to.serialize_i32(*number),
+            },
+            Value::Map(values) => {
+                let Kind::Message(entry) = kind else {
+                    return to.serialize_none();
+                };
+                let kind = entry.map_entry_value_field().kind();
+                let pairs = values.iter().map(|(key, each)| (key_of(key), each));
+                let pairs: std::collections::BTreeMap<String, &Value> = pairs.collect();
+                to.collect_map(
+                    pairs
+                        .iter()
+                        .map(|(key, each)| (key, ToldValue(each, &kind))),
+                )
+            }
+        }
+    }
+}
+
+/// What is no number, as Protobuf's mapping calls it.
+fn name_of(value: f64) -> &'static str {
+    match value {
+        f64::INFINITY => "Infinity",
+        f64::NEG_INFINITY => "-Infinity",
+        _ => "NaN",
+    }
+}
+
+fn key_of(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(key) => key.to_string(),
+        MapKey::I32(key) => key.to_string(),
+        MapKey::I64(key) => key.to_string(),
+        MapKey::U32(key) => key.to_string(),
+        MapKey::U64(key) => key.to_string(),
+        MapKey::String(key) => key.clone(),
     }
 }
 

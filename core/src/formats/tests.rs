@@ -72,6 +72,13 @@ fn avro_becomes_plain_json() {
                 .to_owned()
         )
     );
+    // Bytes of no text are told in hexadecimal digits.
+    let with_id = payload
+        .iter()
+        .copied()
+        .map(|byte| if byte == b'k' { 0x1f } else { byte });
+    let told = text_of(&values, &wire(7, &with_id.collect::<Vec<u8>>())).unwrap();
+    assert!(told.contains(r#""raw":"6f1f""#), "{told}");
     for end in 0..payload.len() {
         let cut = text_of(&values, &wire(7, &payload[..end]));
         assert_eq!(cut, Err(Reason::Schema), "{end}");
@@ -138,7 +145,7 @@ fn protobuf_becomes_plain_json() {
     assert_eq!(
         text_of(&values, &wire(7, event)),
         Ok(
-            r#"{"kind":"SHOWN","user_id":17,"items":[{"id":"a","position":0}],"at":"1970-01-01T00:00:01.500Z"}"#
+            r#"{"kind":"SHOWN","user_id":17,"items":[{"id":"a"}],"at":"1970-01-01T00:00:01.500Z"}"#
                 .to_owned()
         )
     );

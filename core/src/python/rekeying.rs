@@ -76,9 +76,16 @@ impl Rekeyer {
     }
 
     /// Makes a schema of a log known: see `Core.set_schema`.
-    fn set_schema(&mut self, log: &str, id: u32, schema: Option<SchemaText>) -> PyResult<()> {
+    fn set_schema(
+        &mut self,
+        py: Python<'_>,
+        log: &str,
+        id: u32,
+        schema: Option<SchemaText>,
+    ) -> PyResult<()> {
         let source = self.logs.source_of(log)?;
-        let set = self.logs.decoder.format(source).set(id, schema.as_ref());
+        let values = self.logs.decoder.format(source);
+        let set = py.detach(move || values.set(id, schema.as_ref()));
         set.map_err(PyValueError::new_err)
     }
 
