@@ -1,27 +1,31 @@
-"""When experiments are decided, and when it was forecast on an early day: four kinds of traffic.
+"""When experiments are decided, and when it was forecast on an early day, or planned from a log:
+four kinds of traffic.
 
 Users come, some of them again, and what they do on a day is drawn for each; the rest is done by
 streamer.stats.experiments. Among experiments that are open on the day of the forecast, a share of
-80 % should be found by the day that was forecast.
+80 % should be found by the day that was forecast; of those that are planned likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.rates import rate, table
-from streamer.stats.experiments.anytime import p_value
-from streamer.stats.experiments.forecast import Forecast, Precision
+from streamer.stats.distributions import normal_quantile
+from streamer.stats.experiments.anytime import p_value, rho_squared
+from streamer.stats.experiments.duration import HalfTime, durations
+from streamer.stats.experiments.forecast import Forecast, Precision, Sought
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.lift import Lift, Pair, contrast
 from streamer.stats.experiments.plan import Plan
 from streamer.stats.experiments.power import anytime
 from streamer.stats.experiments.ratio import ratio
+from streamer.stats.experiments.sizing import Goal
 from streamer.stats.experiments.sums import ArmSums
 
 Bools = NDArray[np.bool_]
@@ -101,33 +105,48 @@ def precision(a: ArmSums, lift: Lift) -> Precision:
     return Precision(lift.stderr, float(a.x / a.y))
 
 
+def lifts_of(a: Sequence[ArmSums], b: Sequence[ArmSums]) -> list[Lift]:
+    """At the end of each day."""
+    return [contrast(Pair(ratio(t), ratio(c))) for t, c in zip(b, a, strict=True)]
+
+
+def first_found(a: Sequence[ArmSums], b: Sequence[ArmSums], rho2: float) -> float:
+    """The first day on which a lift is found, looking at any time; infinite where on none."""
+    return min(
+        (
+            day
+            for day, (lift, t, c) in enumerate(zip(lifts_of(a, b), b, a, strict=True), 1)
+            if min(t.n, c.n) >= 100
+            and t.nonzero + c.nonzero >= 200
+            and lift.t is not None
+            and lift.t > 0
+            and p_value(lift.t, t.n + c.n, rho2) <= PLAN.alpha
+        ),
+        default=inf,
+    )
+
+
 def of_one(
     dice: np.random.Generator, traffic: Traffic, today: int
 ) -> tuple[float, list[float]] | None:
-    """The day it is found, and the days that are forecast: by Forecast, and by users alone. None
-    where it is found before; infinite where it is not within DAYS, or not in sight."""
+    """The day it is found, and the days that are forecast: by Forecast, by the same as if the lift
+    of today was not known, and by users alone. None where it is found before; infinite where it is
+    not within DAYS, or not in sight."""
     a, b = traffic.arm(dice, 1.0), traffic.arm(dice, 1 + traffic.lift)
-    lifts = [contrast(Pair(ratio(t), ratio(c))) for t, c in zip(b, a, strict=True)]
+    lifts = lifts_of(a, b)
     users = [t.n + c.n for t, c in zip(b, a, strict=True)]
-    found = [
-        day
-        for day, (lift, n, t, c) in enumerate(zip(lifts, users, b, a, strict=True), 1)
-        if min(t.n, c.n) >= 100
-        and t.nonzero + c.nonzero >= 200
-        and lift.t is not None
-        and lift.t > 0
-        and p_value(lift.t, n, PLAN.rho2) <= PLAN.alpha
-    ]
-    day = min(found, default=inf)
+    day = first_found(a, b, PLAN.rho2)
     if day <= today:
         return None
     half = today // 2
     growth = Growth(half, users[half - 1], today, users[today - 1])
     then, now = (precision(a[at - 1], lifts[at - 1]) for at in (half, today))
     effect, by = traffic.lift * (now.control or 0.0), anytime(PLAN.alpha, PLAN.rho2)
+    unseen = Sought(effect, users[today - 1], by, PLAN.power)
     waits = [
-        each.days_until(effect, users[today - 1], by, PLAN.power)
-        for each in (Forecast(growth, then, now), users_alone(growth, then, now))
+        Forecast(growth, then, now).days_until(replace(unseen, so_far=lifts[today - 1].value)),
+        Forecast(growth, then, now).days_until(unseen),
+        users_alone(growth, then, now).days_until(unseen),
     ]
     return day, [inf if wait is None else today + max(1, wait) for wait in waits]
 
@@ -141,16 +160,65 @@ def forecasts_of_days(runs: int) -> None:
             made = [of_one(dice, traffic, today) for _ in range(runs)]
             still = [each for each in made if each is not None]
             days = np.array([day for day, _ in still])
-            ours, alone = (np.array([each[i] for _, each in still]) for i in (0, 1))
-            by_then = int((days <= ours).sum())
+            ours, *others = (np.array([each[i] for _, each in still]) for i in range(3))
+            by_then = (int((days <= each).sum()) for each in (ours, others[0]))
+            cells = (f"{np.median(each):.0f}" for each in (ours, *others, days))
+            shares = (rate(count, len(still)) for count in by_then)
             lost = int(np.isinf(ours).sum())
-            cells = (f"{np.median(each):.0f}" for each in (ours, alone, days))
-            rows.append((traffic.name, today, len(still), *cells, rate(by_then, len(still)), lost))
+            rows.append((traffic.name, today, len(still), *cells, *shares, lost))
     table(
         f"Days forecast of experiments that are open on a day, of {runs} each; found within {DAYS}",
         (
-            *("users", "on day", "open", "median forecast", "by users alone", "median found"),
-            *("found by the forecast day", "not in sight"),
+            *("users", "on day", "open", "median forecast", "the lift of today not known"),
+            *("by users alone", "median found", "found by the forecast day"),
+            *("the lift of today not known", "not in sight"),
+        ),
+        rows,
+    )
+
+
+LOGGED = 7
+"""Days of the log that is planned from."""
+
+
+def days_of_plans(runs: int) -> None:
+    """The days that ``streamer plan`` says from a log, and whether experiments on such users find
+    the lift by then: at a single look, and looking daily at any time."""
+    rows = []
+    for traffic in TRAFFIC:
+        dice = np.random.default_rng(12)
+        found = {"fixed": 0, "anytime": 0}
+        said: dict[str, list[int]] = {"fixed": [], "anytime": []}
+        for _ in range(runs):
+            log, a = traffic.arm(dice, 1.0), traffic.arm(dice, 1.0)
+            b, half = traffic.arm(dice, 1 + traffic.lift), LOGGED // 2
+            then, now = log[half - 1], log[LOGGED - 1]
+            growth = Growth(half, 2 * then.n, LOGGED, 2 * now.n)
+            plan = durations(now, HalfTime(growth, then), Goal(traffic.lift, PLAN.power))
+            assert plan is not None
+            if plan.fixed is not None and plan.fixed.days <= DAYS:
+                said["fixed"].append(plan.fixed.days)
+                lift = lifts_of(a, b)[plan.fixed.days - 1]
+                is_found = lift.t is not None and lift.t > normal_quantile(PLAN.alpha / 2)
+                found["fixed"] += is_found
+            if plan.anytime is not None and plan.anytime.days <= DAYS:
+                said["anytime"].append(plan.anytime.days)
+                rho2 = rho_squared(PLAN.alpha, plan.anytime.users)
+                found["anytime"] += first_found(a, b, rho2) <= plan.anytime.days
+        cells = [
+            (
+                f"{np.median(said[look]):.0f}",
+                rate(found[look], len(said[look])),
+                runs - len(said[look]),
+            )
+            for look in ("fixed", "anytime")
+        ]
+        rows.append((traffic.name, *cells[0], *cells[1]))
+    table(
+        f"Days planned from the control's first {LOGGED}, of {runs} experiments each",
+        (
+            *("users", "single look: median day", "found on it", f"beyond {DAYS}"),
+            *("at any time: median day", "found by it", f"beyond {DAYS}"),
         ),
         rows,
     )

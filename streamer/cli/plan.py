@@ -23,6 +23,7 @@ from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.sources.every_user import NAME, lines_of, over_all_users
 from streamer.state.user_days import DaysBefore
+from streamer.stats.experiments.duration import Duration, durations
 from streamer.stats.experiments.sizing import Goal, needed
 
 
@@ -106,14 +107,19 @@ def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
     found = needed(basis.users, goal)
     if isinstance(found, str):
         raise StreamerError(f"no plan by {metric} of {whose}: {found}")
-    users = basis.users
-    looks = {}
-    for look, in_two in (("fixed", found.fixed), ("anytime", found.anytime)):
-        total = None if in_two is None else -(-in_two * goal.arms // 2)
-        days = None
-        if total is not None and basis.growth is not None:
-            days = basis.growth.day_of(total)
-        looks[look] = {"users": total, "days": days}
+    users, days = basis.users, None
+    if basis.half is not None:
+        days = durations(users, basis.half, goal)
+    looks, expected = {}, found.anytime
+    for look, compared in (("fixed", found.fixed), ("anytime", found.anytime)):
+        duration = None if days is None else getattr(days, look)
+        looks[look] = {
+            "users": None if compared is None else -(-compared * goal.arms // 2),
+            "days": None if duration is None else duration.days,
+            "forecast": None if duration is None else _forecast(duration),
+        }
+    if days is not None and days.anytime is not None:
+        expected = round(days.anytime.users * 2 / goal.arms)
     return {
         "metric": metric,
         **msgspec.to_builtins(goal),
@@ -123,10 +129,21 @@ def _plan(metric: str, basis: Basis, whose: str, goal: Goal) -> dict[str, Any]:
         "users": users.n,
         "value": users.x / users.y * users.x_scale,
         "needed": looks,
-        "expected_users": found.anytime,
-        "days_known": basis.growth is not None,
+        "expected_users": expected,
+        "days_known": days is not None,
         "user_sample_ratio": basis.user_sample_ratio,
         "counted_since_ms": basis.counted_since_ms,
+    }
+
+
+def _forecast(duration: Duration) -> dict[str, Any]:
+    """Who there is by then, in all arms, and of whom what is known then comes."""
+    return {
+        "users": duration.users,
+        "new_users": duration.new_users,
+        "new_users_ratio": duration.new_ratio,
+        "told_by_user": duration.told,
+        "returning_ratio": duration.returning_ratio,
     }
 
 
@@ -139,10 +156,14 @@ def _text(plan: dict[str, Any]) -> str:
         f"  at a single look  {_said(plan, 'fixed')}",
         f"  at any time       {_said(plan, 'anytime')}",
     ]
+    lines += _of_whom(plan)
     if plan["expected_users"] is not None:
         lines.append(f"For looks at any time set expected_users = {plan['expected_users']}.")
     if not plan["days_known"]:
-        lines.append("A forecast of days needs events of two days.")
+        lines.append(
+            "A forecast of days needs events of two days, with some of what the metric counts in "
+            "the first half."
+        )
     if plan["user_sample_ratio"] < 1:
         lines.append(f"{sampled(plan['user_sample_ratio'])}, and so are the needed ones.")
     if plan["counted_since_ms"] is not None:
@@ -153,8 +174,36 @@ def _text(plan: dict[str, Any]) -> str:
 
 def _said(plan: dict[str, Any], look: str) -> str:
     its = plan["needed"][look]
+    if its["days"] is not None:
+        today = "more" if its["users"] is None else f"{its['users']:,}"
+        users = counted(its["forecast"]["users"], "user")
+        return f"{counted(its['days'], 'day')}, {users} by then ({today} at what one tells today)"
     if its["users"] is None:
         return "not with any number of users"
-    if its["days"] is None:
-        return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
-    return f"{counted(its['users'], 'user')}, {counted(its['days'], 'day')}"
+    return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
+
+
+def _of_whom(plan: dict[str, Any]) -> list[str]:
+    """How many users of the forecast are new, and how much those tell who return."""
+    needed = plan["needed"]
+    look = needed["anytime"] if needed["anytime"]["days"] is not None else needed["fixed"]
+    if look["days"] is None:
+        return []
+    its = look["forecast"]
+    users, new, told = its["users"], its["new_users"], its["told_by_user"]
+    who, known = f"On day {look['days']} there are {counted(users, 'user')}", "what is known then"
+    if new:
+        who += (
+            f": {users - new:,} as in these events and {new:,} new, who tell "
+            f"{its['new_users_ratio']:.0%} of {known}"
+        )
+    else:
+        who += ", no more than in these events"
+    if f"{told:.1f}" == "1.0":
+        return [f"{who}. Each tells what one tells today: returning users add nothing."]
+    if told < 1:
+        return [f"{who}. Each tells {told:.1f} times what one tells in all of them."]
+    return [
+        f"{who}. Each tells {told:.1f} times what one tells today, as users return: "
+        f"{its['returning_ratio']:.0%} of {known}."
+    ]

@@ -10,7 +10,7 @@ from streamer.settings.experiments import Experiment, ExperimentMetric
 from streamer.stats.experiments import power, readout
 from streamer.stats.experiments.caps import Exact, Largest
 from streamer.stats.experiments.composite import composite_sums
-from streamer.stats.experiments.forecast import Forecast, Precision
+from streamer.stats.experiments.forecast import Forecast, Precision, Sought
 from streamer.stats.experiments.growth import Growth
 from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
@@ -302,6 +302,6 @@ def _waits(
         return []
     by, users = power.anytime(lift.anytime.alpha, plan.rho2), comparison.users
     return [
-        Wait(effect, forecast.days_until(effect * control, users, by, plan.power))
+        Wait(effect, forecast.days_until(Sought(effect * control, users, by, plan.power)))
         for effect in EFFECTS
     ]

@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
-from collections import defaultdict
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from statistics import NormalDist
@@ -19,7 +19,6 @@ from streamer.cli.main import main
 from streamer.settings.load import parse
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
-from streamer.stats.experiments.growth import Growth
 from streamer.testing import chunks_of
 from tests.oracle.files import records_of_log
 from tests.support.agreement import to_log
@@ -98,6 +97,78 @@ def test_sources_have_all_users_too(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert plan["needed"]["fixed"]["days"] > 3
 
 
+def shoppers(new_a_day: int, at_first: int) -> list[Event]:
+    """Of a week, and of every day new users who are seen once, one in ten of whom buys; or of the
+    first days users who come and buy on one day in twenty, whoever they are."""
+    dice, events, week = random.Random(4), [], range(7)
+    first = [0] * at_first + [day for day in week for _ in range(new_a_day)]
+    for user, begins in enumerate(first):
+        who = {"user_id": f"u{user}", "item_id": "i"}
+        for day in range(begins, 7 if at_first else begins + 1):
+            ts = FIRST_MS + day * DAY_MS + dice.randrange(DAY_MS // 2)
+            if day == begins:
+                events.append({"type": "impression", "ts": ts, **who})
+            if dice.random() < (0.05 if at_first else 0.1):
+                events.append({"type": "conversion", "ts": ts + 1000, **who})
+    last = {"type": "click", "ts": FIRST_MS + 7 * DAY_MS - 1, "user_id": "last", "item_id": "i"}
+    return sorted([*events, last], key=lambda event: event["ts"])
+
+
+def planned_of(
+    events: Sequence[Event], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> tuple[dict[str, Any], str]:
+    """The plan for a lift of 20 % of the conversions per user, and its text."""
+    log = folder / "events.ndjson"
+    log.write_text(lines(events))
+    words = ["--file", str(log)]
+    plan = planned(capsys, "conversions_per_user", *words, lift="20%")
+    _, out, _ = said(capsys, ["conversions_per_user", "--lift", "20%", *words])
+    return plan, out
+
+
+def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """300 a day: 4 · 0.9 / 0.1 · (2.80 / 0.2)² = 7,064 of them at one look, 24 days."""
+    plan, out = planned_of(shoppers(300, 0), tmp_path, capsys)
+    fixed, anytime = plan["needed"]["fixed"], plan["needed"]["anytime"]
+    assert fixed["days"] == pytest.approx(24, rel=0.15)
+    assert anytime["days"] == pytest.approx(24 * (3.88 / 2.80) ** 2, rel=0.15)
+    for look in (fixed, anytime):
+        its = look["forecast"]
+        assert its["users"] == 300 * look["days"]
+        assert its["new_users"] == its["users"] - 2100
+        assert its["told_by_user"] == pytest.approx(1, abs=0.1)
+        today = 2100 / its["users"] / its["told_by_user"]
+        told = its["new_users_ratio"] + its["returning_ratio"]
+        assert told + today == pytest.approx(1, abs=0.05)
+    assert plan["expected_users"] == anytime["forecast"]["users"]
+    who = f"{anytime['forecast']['users']:,} users: 2,100 as in these events and "
+    assert f"\nOn day {anytime['days']} there are {who}" in out
+
+
+def test_days_of_the_same_users_who_return(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """3,000 users, and nobody new: 4 · 0.95 / 0.05 · (2.80 / 0.2)² / 3,000 is 5 days, and at any
+    time 10, though no 3,000 of today's find it."""
+    plan, out = planned_of(shoppers(0, 3000), tmp_path, capsys)
+    anytime = plan["needed"]["anytime"]
+    assert plan["needed"]["fixed"]["days"] in (4, 5, 6)
+    assert anytime["days"] == pytest.approx(9.5, rel=0.2)
+    assert anytime["users"] > 3300
+    its = anytime["forecast"]
+    assert (its["users"], its["new_users"], its["new_users_ratio"]) == (3000, 0, 0.0)
+    assert its["told_by_user"] == pytest.approx(anytime["days"] / 7, rel=0.1)
+    assert plan["expected_users"] == 3000
+    told, share = its["told_by_user"], its["returning_ratio"]
+    said_of_it = (
+        f"Each tells {told:.1f} times what one tells today, as users return: {share:.0%} of"
+    )
+    assert (
+        f"\nOn day {anytime['days']} there are 3,000 users, no more than in these events. " in out
+    )
+    assert f"{said_of_it} what is known then.\n" in out
+
+
 def test_the_control_of_an_experiment(
     site: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,7 +244,7 @@ def planned(
 def recomputed(events: Sequence[Event], metric: str, lift: float) -> dict[str, Any]:
     """What a plan has to say, by the events of each user from the first day with an impression."""
     began: dict[str, int] = {}
-    sums: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    sums: dict[int, dict[str, tuple[int, int]]] = {day: {} for day in DAYS_BEFORE}
     for event in events:
         day, user = event["ts"] // DAY_MS, event["user_id"]
         if event["type"] == "impression" and day in DAYS_BEFORE:
@@ -181,22 +252,43 @@ def recomputed(events: Sequence[Event], metric: str, lift: float) -> dict[str, A
     for event in events:
         day, user = event["ts"] // DAY_MS, event["user_id"]
         if day in DAYS_BEFORE and user in began and day >= began[user]:
-            sums[user][0] += event["type"] == "click"
-            sums[user][1] += len(event.get("items", "i")) * (event["type"] == "impression")
-    points = [(x, y if metric == "ctr_ratio" else 1) for x, y in sums.values()]
-    n, value = len(points), sum(x for x, _ in points) / sum(y for _, y in points)
-    mean_y = sum(y for _, y in points) / n
-    variance = sum((x - value * y) ** 2 for x, y in points) / (n - 1) / mean_y**2  # delta method
-    both = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
-    fixed = ceil(4 * variance * (both / (lift * value)) ** 2)
+            x = event["type"] == "click"
+            y = len(event.get("items", "i")) * (event["type"] == "impression")
+            for until in range(day, DAYS_BEFORE.stop):
+                had = sums[until].get(user, (0, 0))
+                sums[until][user] = had[0] + x, had[1] + y
     first, days = min(began.values()), events[-1]["ts"] / DAY_MS - min(began.values())
     half = int(days) // 2
-    then = sum(day < first + half for day in began.values())
+    then, now = (
+        _variance([(x, y if metric == "ctr_ratio" else 1) for x, y in its.values()])
+        for its in (sums[first + half - 1], sums[DAYS_BEFORE[-1]])
+    )
+    both = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
+    fixed = 4 * now[2] * (both / lift) ** 2
+    told = then[2] / now[2]
+    users, tells = through(half, then[0], days, now[0]), through(half, 1 / told, days, 1.0)
+    found = [day for day in range(1, 3651) if users(day) * tells(day) >= fixed]
     return {
-        "users": n,
-        "value": pytest.approx(value, rel=1e-12),
-        "fixed": {"users": fixed, "days": Growth(half, then, days, n).day_of(fixed)},
+        "users": now[0],
+        "value": pytest.approx(now[1], rel=1e-12),
+        "fixed": ceil(fixed),
+        "days": found[0] if found else None,
+        "by_then": round(users(found[0])) if found else None,
     }
+
+
+def _variance(points: Sequence[tuple[int, int]]) -> tuple[int, float, float]:
+    """Users, their ratio, and its variance by the delta method, times users, relative to it."""
+    n, value = len(points), sum(x for x, _ in points) / sum(y for _, y in points)
+    mean_y = sum(y for _, y in points) / n
+    part = sum((x - value * y) ** 2 for x, y in points) / (n - 1) / mean_y**2
+    return n, value, part / value**2
+
+
+def through(t: float, v: float, later: float, last: float) -> Callable[[float], float]:
+    """The curve t / (b + a t) through two points, a and b at least 0."""
+    a = min(max(0.0, (later / last - t / v) / (later - t)), 1 / last)
+    return lambda day: day / (later / last - a * later + a * day)
 
 
 @pytest.fixture(scope="module")
@@ -217,9 +309,11 @@ def test_all_users_of_the_days_before_the_start(
     plan = planned(capsys, metric, *words)
     events = [json.loads(line) for line in Path(log).read_text().splitlines()]
     expected = recomputed(events, metric, 0.05)
-    found = {"users": plan["users"], "value": plan["value"], "fixed": plan["needed"]["fixed"]}
-    assert found == expected
-    assert expected["fixed"]["days"] is not None or expected["fixed"]["users"] > 1000
+    fixed = plan["needed"]["fixed"]
+    found = {"users": plan["users"], "value": plan["value"], "fixed": fixed["users"]}
+    by_then = fixed["forecast"] and fixed["forecast"]["users"]
+    assert found | {"days": fixed["days"], "by_then": by_then} == expected
+    assert expected["days"] is not None or expected["fixed"] > 1000
     code, out, _ = said(capsys, [metric, "--lift", "5%", *words])
     assert code == 0
     whose = "all users of the 3 days before ranker starts, 2025-05-30 to 2025-06-01: "

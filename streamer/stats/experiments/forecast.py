@@ -11,8 +11,17 @@ of a user's sum is a + b / t, a = var(λ) / λ², b = 1 / λ, so that
     w(t) = t / (b + a t),    a, b ≥ 0,
 
 a constant where everybody comes once. Standard errors are relative to the control's value where the
-effect is: the value of a metric per user grows with time, too. The forecast is the first whole day
-on which ``power`` is reached by one look; docs/experiments_statistics.md has measured it.
+effect is: the value of a metric per user grows with time, too.
+
+The forecast is the first whole day on which ``power`` is reached by one look. With information I₁
+now and I then, what comes is independent of what there is: I times the lift then is I₁ times the
+lift of now, plus a normal with mean (I - I₁) δ and variance I - I₁ if the true lift is δ. So given
+the lift of now it is found with that power where
+
+    I₁ lift + (I - I₁) δ - z_power √(I - I₁) ≥ c √I,
+
+the conditional power of Lan, Simon and Halperin 1982; with I₁ = 0 that of a plan.
+docs/experiments_statistics.md has measured it.
 """
 
 from __future__ import annotations
@@ -21,8 +30,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 
-from streamer.stats.experiments.growth import MAX_DAYS, Growth
-from streamer.stats.experiments.power import Critical, detectable
+from streamer.stats.distributions import normal_quantile
+from streamer.stats.experiments.growth import Growth
+from streamer.stats.experiments.power import Critical
+
+MAX_DAYS = 3650
+"""What takes longer is not in sight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +49,21 @@ class Precision:
     def relative(self) -> float | None:
         """The standard error as a share of the control's value."""
         return self.stderr / self.control if self.control and self.control > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A true lift that is waited for, above 0 and as it would be now, in the unit of the metric,
+    between two arms of ``users`` now; with which power, by which critical value. ``so_far``: the
+    lift as it is, above 0 on the side of ``effect``; None: by a plan, nothing is known of it.
+    ``is_relative``: it keeps its share of the control's value, not its size."""
+
+    effect: float
+    users: float
+    by: Critical
+    power: float
+    so_far: float | None = None
+    is_relative: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +82,29 @@ class Forecast:
     earlier: Precision
     latest: Precision
 
-    def shrunk(self, day: float, *, is_relative: bool) -> float:
+    def shrunk(self, day: float, *, is_relative: bool = True) -> float:
         """The standard error on a day (from the start), as a multiple of the one of now."""
-        growth = self.growth
-        users = growth.users_at(day) / growth.users
+        users = self.growth.users_at(day) / self.growth.users
+        return 1 / sqrt(users * self.told(day, is_relative=is_relative))
+
+    def told(self, day: float, *, is_relative: bool = True) -> float:
+        """What one user has told by a day, as a multiple of now."""
         start, fall = self._of_a_user(is_relative)
-        tells = day / (start + fall * day) * (start / growth.days + fall)
-        return 1 / sqrt(users * tells)
+        return day / (start + fall * day) * (start / self.growth.days + fall)
 
-    def day_of(self, is_enough: Callable[[float], bool]) -> int | None:
-        """The first whole number of days from now on after which it is enough, by the day from the
-        start; 0 if it is, None if it takes more than MAX_DAYS."""
-        if is_enough(self.growth.days):
-            return 0
-        low, high = 0, 1
-        while not is_enough(self.growth.days + high):
-            low, high = high, 2 * high
-            if low >= MAX_DAYS:
-                return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            is_late = is_enough(self.growth.days + middle)
-            low, high = (low, middle) if is_late else (middle, high)
-        return high if high <= MAX_DAYS else None
+    def finds(self, lift: Sought, day: float) -> bool:
+        """Whether it is found with its power by a look on a day (from the start)."""
+        told = self.shrunk(day, is_relative=lift.is_relative) ** -2
+        users = round(lift.users * self.growth.users_at(day) / self.growth.users)
+        known = 0.0 if lift.so_far is None else 1.0
+        more = max(0.0, told - known)
+        sum_then = (known * (lift.so_far or 0.0) + more * lift.effect) / self.latest.stderr
+        spread = normal_quantile(1 - lift.power) * sqrt(more)
+        return sum_then - spread >= lift.by(users) * sqrt(told)
 
-    def days_until(
-        self, effect: float, users: int, by: Critical, power: float, *, is_relative: bool = True
-    ) -> int | None:
-        """Whole days from now until a lift of ``effect`` (as it would be now) is found between two
-        arms of ``users`` now; None where that is not in sight."""
-
-        def finds(day: float) -> bool:
-            stderr = self.latest.stderr * self.shrunk(day, is_relative=is_relative)
-            grown = users * self.growth.users_at(day) / self.growth.users
-            return detectable(stderr, round(grown), by, power) <= abs(effect)
-
-        return self.day_of(finds) if effect else None
+    def days_until(self, lift: Sought) -> int | None:
+        """Whole days from now until it is found; 0 if it is, None where that is not in sight."""
+        return first_day(lambda day: self.finds(lift, day), self.growth.days)
 
     def _of_a_user(self, is_relative: bool) -> tuple[float, float]:
         """b and a of one user, in units of what one tells now."""
@@ -100,3 +115,19 @@ class Forecast:
         fall = (growth.days - growth.earlier_days * before) / (growth.days - growth.earlier_days)
         fall = min(1.0, max(0.0, fall))
         return (1 - fall) * growth.days, fall
+
+
+def first_day(is_enough: Callable[[float], bool], after: float = 0.0) -> int | None:
+    """The least whole number of days after ``after`` (from the start) by which it is enough; 0 if
+    it is at once, None if it takes more than MAX_DAYS."""
+    if is_enough(after):
+        return 0
+    low, high = 0, 1
+    while not is_enough(after + high):
+        low, high = high, 2 * high
+        if low >= MAX_DAYS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(after + middle) else (middle, high)
+    return high if high <= MAX_DAYS else None

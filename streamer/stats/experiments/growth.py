@@ -14,21 +14,16 @@ two points of the past; the errors seen are in docs/experiments_statistics.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
-
-MAX_DAYS = 3650
-"""What takes longer is not in sight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
     """Distinct users after ``days``, and after ``earlier_days`` of them; days above 0, in order.
 
-    >>> returning = Growth(earlier_days=3, earlier_users=3000, days=6, users=4500)
-    >>> round(returning.users_at(12)), returning.days_to(5600), returning.days_to(9000)
-    (6000, 4, None)
-    >>> Growth(1, 1000, 2, 2000).days_to(5000)  # everybody is new
-    3
+    >>> round(Growth(earlier_days=3, earlier_users=3000, days=6, users=4500).users_at(12))
+    6000
+    >>> round(Growth(1, 1000, 2, 2000).users_at(5))  # everybody is new
+    5000
     """
 
     earlier_days: float
@@ -40,31 +35,6 @@ class Growth:
         """Distinct users after so many days."""
         start, fall = self._fitted()
         return day / (start + fall * day)
-
-    def days_to(self, needed: int) -> int | None:
-        """Whole days from now to so many users; 0 if they are there, None if it takes more than
-        MAX_DAYS."""
-        if needed <= self.users:
-            return 0
-        more = self._more(needed)
-        return None if more is None else max(0, ceil(more - 1e-9))
-
-    def day_of(self, needed: int) -> int | None:
-        """Whole days from the start to so many users, likewise.
-
-        >>> Growth(1, 1000, 2, 2000).day_of(5000)
-        5
-        """
-        more = self._more(needed)
-        return None if more is None else max(1, ceil(more + self.days - 1e-9))
-
-    def _more(self, needed: int) -> float | None:
-        """Days from now to so many users, below 0 in the past; None beyond MAX_DAYS."""
-        start, fall = self._fitted()
-        if needed * fall >= 1:
-            return None
-        more = needed * start / (1 - needed * fall) - self.days
-        return more if more <= MAX_DAYS else None
 
     def _fitted(self) -> tuple[float, float]:
         """β / N and 1 / N, for d / U(d) = β / N + d / N is a straight line."""

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from streamer.formatting import counted
-from streamer.stats.experiments.forecast import Forecast
+from streamer.stats.experiments.forecast import Forecast, Sought
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.power import anytime
 from streamer.stats.experiments.readout import Comparison, Readout
@@ -152,7 +152,7 @@ def recommend(decision: Decision) -> Recommendation:
     harmful, idle = sorted_in[Action.STOP_HARM], sorted_in[Action.STOP_NO_EFFECT]
     to_ship, still_open = sorted_in[Action.SHIP], sorted_in[Action.KEEP_RUNNING]
     if to_ship:
-        best = max(to_ship, key=lambda arm: _gain(primary.rule, arm))
+        best = max(to_ship, key=lambda arm: _gain(primary.rule, arm.primary))
         return _decided(decision, Action.SHIP, best.name, _shipped(decision, best, still_open))
     if still_open:
         return _waiting(decision, still_open, harmful)
@@ -231,9 +231,9 @@ def _is_idle(decision: Decision, arm: _Arm) -> bool:
     return most < decision.min_lift
 
 
-def _gain(rule: Rule, arm: _Arm) -> float:
-    """The lift by the primary metric as a gain, in its own unit: the control is the same."""
-    value = arm.primary.deciding.absolute.value or 0.0
+def _gain(rule: Rule, comparison: Comparison) -> float:
+    """The lift as a gain, in the metric's own unit: the control is the same for all arms."""
+    value = comparison.deciding.absolute.value or 0.0
     return value if rule.higher_is_better else -value
 
 
@@ -244,7 +244,7 @@ def _waiting(
     decision: Decision, still_open: Sequence[_Arm], harmful: Sequence[_Arm]
 ) -> Recommendation:
     """For the open arm that is furthest ahead."""
-    arm = max(still_open, key=lambda arm: _gain(decision.primary.rule, arm))
+    arm = max(still_open, key=lambda arm: _gain(decision.primary.rule, arm.primary))
     why = [_undecided(decision, arm), *(_harm(decision, each) for each in harmful)]
     if decision.is_over:
         return Recommendation(Action.UNDECIDED, None, _sentences(*why, "Its last day is over."))
@@ -261,18 +261,18 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     waits: list[int | None] = []
     said = []
     if arm.primary.verdict.outcome is not Outcome.BETTER:
-        effect, if_so = _hoped(decision, arm)
-        waits.append(_until(decision, decision.primary, arm.primary, effect))
+        effect, so_far, if_so = _hoped(decision, arm)
+        waits.append(_until(decision, decision.primary, arm.primary, effect, so_far))
         said.append(if_so)
     for judged, comparison in arm.open_guardrails:
-        margin = judged.rule.tolerated(judged.found.arms[0].value)
-        waits.append(_until(decision, judged, comparison, margin))
+        margin = judged.rule.tolerated(judged.found.arms[0].value) or 0.0
+        so_far = margin + _gain(judged.rule, comparison)
+        waits.append(_until(decision, judged, comparison, margin, so_far))
         said.append(f"{judged.name} is not changed")
     if not waits:
         return None, ""
     if None in waits:
         return None, f"No end is in sight if {' and '.join(said)}."
-    # What would have been found by now with the power of the plan may be found any day.
     days = max(1, decision.days_left, *(wait or 0 for wait in waits))
     power = f"{decision.plan.power:.0%}"
     return days, (
@@ -281,25 +281,26 @@ def _days(decision: Decision, arm: _Arm) -> tuple[int | None, str]:
     )
 
 
-def _hoped(decision: Decision, arm: _Arm) -> tuple[float | None, str]:
-    """The absolute lift that is waited for, and how it is said."""
-    name, control = decision.primary.name, decision.primary.found.arms[0].value
+def _hoped(decision: Decision, arm: _Arm) -> tuple[float, float, str]:
+    """The absolute lift that is waited for, what there is of it, and how it is said."""
+    primary, so_far = decision.primary, _gain(decision.primary.rule, arm.primary)
     if decision.min_lift is None:
-        return arm.primary.deciding.absolute.value, f"the lift of {name} stays what it is"
-    effect = None if control is None else decision.min_lift * control
-    return effect, f"the lift of {name} is {decision.min_lift:.2%}"
+        return abs(so_far), abs(so_far), f"the lift of {primary.name} stays what it is"
+    effect = decision.min_lift * (primary.found.arms[0].value or 0.0)
+    return effect, so_far, f"the lift of {primary.name} is {decision.min_lift:.2%}"
 
 
 def _until(
-    decision: Decision, judged: Judged, comparison: Comparison, effect: float | None
+    decision: Decision, judged: Judged, comparison: Comparison, effect: float, so_far: float
 ) -> int | None:
     lift, forecast = comparison.deciding.absolute, judged.forecasts.get(comparison.arm)
-    if lift.anytime is None or effect is None or forecast is None:
+    if lift.anytime is None or forecast is None or effect <= 0:
         return None
-    by = anytime(lift.anytime.alpha, decision.plan.rho2)
+    by, power = anytime(lift.anytime.alpha, decision.plan.rho2), decision.plan.power
     is_relative = judged.rule.margin_absolute is None
-    power = decision.plan.power
-    return forecast.days_until(effect, comparison.users, by, power, is_relative=is_relative)
+    return forecast.days_until(
+        Sought(effect, comparison.users, by, power, so_far, is_relative=is_relative)
+    )
 
 
 # Words -----------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""How many users an experiment takes, before it starts: from what users of today do.
+"""How many users an experiment takes, before it starts: from what users of today do, and as if
+each went on telling as much as today (duration.py has the days, and what returning users add).
 
 With v = n var(R) the variance of one user's part in the metric (ratio.py), two arms of N / 2 users
 each give the lift a variance of 4 v / N. ``power.users_needed`` says which N finds it. The interval
@@ -12,7 +13,7 @@ from math import ceil, sqrt
 
 from streamer.stats.experiments.anytime import critical, rho_squared
 from streamer.stats.experiments.plan import Rule
-from streamer.stats.experiments.power import fixed, users_needed
+from streamer.stats.experiments.power import Critical, fixed, users_needed
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.support import ANYTIME_NONZERO
@@ -36,7 +37,7 @@ class Goal:
 @dataclass(frozen=True, slots=True)
 class Needed:
     """Users of two arms that find a lift: at one look when they are there, and looking at any time,
-    by then. None: more than there are people."""
+    by then, at what one user tells today. None: more than there are people."""
 
     fixed: int | None
     anytime: int | None
@@ -58,13 +59,14 @@ def needed(users: ArmSums, goal: Goal) -> Needed | str:
         return "all users have the same value"
     effect = goal.lift * float(its.value)
     stderr = sqrt(4 * its.variance)  # with as many users in both arms as there are now
-
-    def by(n: float) -> float:
-        return critical(goal.level, n, rho_squared(goal.alpha, n))
-
-    always = users_needed(effect, stderr, users.n, by, goal.power)
+    always = users_needed(effect, stderr, users.n, tuned(goal), goal.power)
     least = max(Rule().min_users, ceil(ANYTIME_NONZERO * users.n / max(1, users.nonzero)))
     return Needed(
         users_needed(effect, stderr, users.n, fixed(goal.level), goal.power),
         None if always is None else max(always, 2 * least),
     )
+
+
+def tuned(goal: Goal) -> Critical:
+    """That of an interval at any time which is tuned to the very number of users."""
+    return lambda users: critical(goal.level, users, rho_squared(goal.alpha, users))

@@ -74,19 +74,19 @@ def advice(
         (advice((110, 100), rule=Rule(higher_is_better=False)), "ship B", "(lower is better)"),
         (
             advice((100, 140), (100, 101), users=5000),
-            "keep running, about 157 days more at today's traffic",
+            "keep running, about 153 days more at today's traffic",
             "B is better by primary, but harm beyond the margin is not excluded: first. It is "
-            "decided in about 157 days with a probability of 80%, if first is not changed.",
+            "decided in about 153 days with a probability of 80%, if first is not changed.",
         ),
         (
             advice((100, 104), users=5000, min_lift=0.05),
-            "keep running, about 159 days more at today's traffic",
-            "It is decided in about 159 days with a probability of 80%, if the lift of primary is "
+            "keep running, about 160 days more at today's traffic",
+            "It is decided in about 160 days with a probability of 80%, if the lift of primary is "
             "5.00%.",
         ),
         (
             advice((100, 110), users=5000),
-            "keep running, about 33 days more at today's traffic",
+            "keep running, about 31 days more at today's traffic",
             "if the lift of primary stays what it is.",
         ),
         (advice((100, 100)), "keep running", "No end is in sight if the lift of primary"),
@@ -134,11 +134,23 @@ def test_a_wrong_split_comes_first() -> None:
     assert found.reason.startswith("The split is not the planned one: A has 53.06% of the users")
 
 
-def test_what_may_be_found_any_day_takes_one_more() -> None:
+def test_what_was_not_found_in_time_takes_longer() -> None:
     """The lift would have been found by now with a probability of 80 %, and was not."""
-    found = advice((100, 106), users=25_000, min_lift=0.13)
-    assert found.days == 1
-    assert found.words == "keep running, about 1 day more at today's traffic"
+    (now, closer) = (advice((100, lift), users=25_000, min_lift=0.13) for lift in (106, 107))
+    assert now.words == "keep running, about 4 days more at today's traffic"
+    assert closer.days is not None
+    assert 1 <= closer.days < 4
+
+
+def test_forecasts_go_by_the_good_side() -> None:
+    """As far from the lift that is hoped for, where lower is better and where higher is."""
+    higher = advice((100, 104), users=5000, min_lift=0.06)
+    lower = advice((100, 96), users=5000, min_lift=0.06, rule=Rule(higher_is_better=False))
+    wrong = advice((100, 104), users=5000, min_lift=0.06, rule=Rule(higher_is_better=False))
+    assert higher.days is not None
+    assert lower.days == pytest.approx(higher.days, rel=0.1)
+    assert wrong.days is not None
+    assert wrong.days > 1.1 * higher.days
 
 
 # By simulation -----------------------------------------------------------------------------------
