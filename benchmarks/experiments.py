@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.experiment_advice import advised, families, shipped
 from benchmarks.experiment_crawlers import crawlers, dead_checkout
+from benchmarks.experiment_decisions import decisions
 from benchmarks.experiment_forecasts import days_of_plans, forecasts_of_days
 from benchmarks.experiment_looks import few_buyers, rare_buyers
 from benchmarks.experiment_percentiles import percentiles
@@ -383,6 +384,7 @@ def main(runs: int) -> None:
         *((looking_again, runs), (coverage, runs), (few_buyers, runs // 2)),
         *((rare_buyers, runs // 2), (power, runs // 4), (splits, runs), (forecasts, 1)),
         *((forecasts_of_days, runs // 10), (days_of_plans, runs // 10)),
+        (decisions, runs // 4),
         *((crawlers, runs // 5), (dead_checkout, runs // 2)),
         *((shipped, runs), (advised, runs // 5), (families, runs // 2)),
         (percentiles, runs // 5),
