@@ -29,6 +29,7 @@ from streamer.stats.experiments.sizing import Goal
 from streamer.stats.experiments.sums import ArmSums
 
 Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 PLAN = Plan("A", {"A": 1, "B": 1})
 DAYS = 56
@@ -127,12 +128,11 @@ def first_found(a: Sequence[ArmSums], b: Sequence[ArmSums], rho2: float) -> floa
 
 
 def of_one(
-    dice: np.random.Generator, traffic: Traffic, today: int
+    effect: float, a: Sequence[ArmSums], b: Sequence[ArmSums], today: int
 ) -> tuple[float, list[float]] | None:
-    """The day it is found, and the days that are forecast: by Forecast, by the same as if the lift
-    of today was not known, and by users alone. None where it is found before; infinite where it is
-    not within DAYS, or not in sight."""
-    a, b = traffic.arm(dice, 1.0), traffic.arm(dice, 1 + traffic.lift)
+    """The day a relative lift is found, and the days that are forecast: by Forecast, by the same as
+    if the lift of today was not known, and by users alone. None where it is found before; infinite
+    where it is not within DAYS, or not in sight."""
     lifts = lifts_of(a, b)
     users = [t.n + c.n for t, c in zip(b, a, strict=True)]
     day = first_found(a, b, PLAN.rho2)
@@ -141,8 +141,8 @@ def of_one(
     half = today // 2
     growth = Growth(half, users[half - 1], today, users[today - 1])
     then, now = (precision(a[at - 1], lifts[at - 1]) for at in (half, today))
-    effect, by = traffic.lift * (now.control or 0.0), anytime(PLAN.alpha, PLAN.rho2)
-    unseen = Sought(effect, users[today - 1], by, PLAN.power)
+    by = anytime(PLAN.alpha, PLAN.rho2)
+    unseen = Sought(effect * (now.control or 0.0), users[today - 1], by, PLAN.power)
     waits = [
         Forecast(growth, then, now).days_until(replace(unseen, so_far=lifts[today - 1].value)),
         Forecast(growth, then, now).days_until(unseen),
@@ -155,26 +155,34 @@ def forecasts_of_days(runs: int) -> None:
     """The days forecast on day 7, on day 14, and those on which lifts are found."""
     rows = []
     for traffic in TRAFFIC:
+        dice = np.random.default_rng(11)
+        arms = [(traffic.arm(dice, 1.0), traffic.arm(dice, 1 + traffic.lift)) for _ in range(runs)]
         for today in (7, 14):
-            dice = np.random.default_rng(11)
-            made = [of_one(dice, traffic, today) for _ in range(runs)]
+            made = [of_one(traffic.lift, *both, today) for both in arms]
             still = [each for each in made if each is not None]
             days = np.array([day for day, _ in still])
             ours, *others = (np.array([each[i] for _, each in still]) for i in range(3))
-            by_then = (int((days <= each).sum()) for each in (ours, others[0]))
             cells = (f"{np.median(each):.0f}" for each in (ours, *others, days))
-            shares = (rate(count, len(still)) for count in by_then)
-            lost = int(np.isinf(ours).sum())
-            rows.append((traffic.name, today, len(still), *cells, *shares, lost))
+            shares = (_by_then(days, each) for each in (ours, others[0]))
+            lost = days[np.isinf(ours)]
+            found = f"{int(np.isfinite(lost).sum())} of {len(lost)}"
+            rows.append((traffic.name, today, len(still), *cells, *shares, found))
     table(
         f"Days forecast of experiments that are open on a day, of {runs} each; found within {DAYS}",
         (
-            *("users", "on day", "open", "median forecast", "the lift of today not known"),
+            *("users", "on day", "open", "median forecast", "the lift so far not known"),
             *("by users alone", "median found", "found by the forecast day"),
-            *("the lift of today not known", "not in sight"),
+            *("by that without the lift so far", "found with no end in sight"),
         ),
         rows,
     )
+
+
+def _by_then(days: Floats, forecast: Floats) -> str:
+    """The share found by the day that was forecast, of those with one."""
+    has_one = np.isfinite(forecast)
+    found = days[has_one] <= np.minimum(forecast[has_one], DAYS)
+    return rate(int(found.sum()), len(found)) if len(found) else ""
 
 
 LOGGED = 7

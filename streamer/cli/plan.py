@@ -141,9 +141,9 @@ def _forecast(duration: Duration) -> dict[str, Any]:
     return {
         "users": duration.users,
         "new_users": duration.new_users,
-        "new_users_ratio": duration.new_ratio,
+        "told_by_new_ratio": duration.new_ratio,
         "told_by_user": duration.told,
-        "returning_ratio": duration.returning_ratio,
+        "told_by_returning_ratio": duration.returning_ratio,
     }
 
 
@@ -195,7 +195,7 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
     if new:
         who += (
             f": {users - new:,} as in these events and {new:,} new, who tell "
-            f"{its['new_users_ratio']:.0%} of {known}"
+            f"{its['told_by_new_ratio']:.0%} of {known}"
         )
     else:
         who += ", no more than in these events"
@@ -205,5 +205,5 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
         return [f"{who}. Each tells {told:.1f} times what one tells in all of them."]
     return [
         f"{who}. Each tells {told:.1f} times what one tells today, as users return: "
-        f"{its['returning_ratio']:.0%} of {known}."
+        f"{its['told_by_returning_ratio']:.0%} of {known}."
     ]

@@ -138,7 +138,7 @@ def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         assert its["new_users"] == its["users"] - 2100
         assert its["told_by_user"] == pytest.approx(1, abs=0.1)
         today = 2100 / its["users"] / its["told_by_user"]
-        told = its["new_users_ratio"] + its["returning_ratio"]
+        told = its["told_by_new_ratio"] + its["told_by_returning_ratio"]
         assert told + today == pytest.approx(1, abs=0.05)
     assert plan["expected_users"] == anytime["forecast"]["users"]
     who = f"{anytime['forecast']['users']:,} users: 2,100 as in these events and "
@@ -156,10 +156,10 @@ def test_days_of_the_same_users_who_return(
     assert anytime["days"] == pytest.approx(9.5, rel=0.2)
     assert anytime["users"] > 3300
     its = anytime["forecast"]
-    assert (its["users"], its["new_users"], its["new_users_ratio"]) == (3000, 0, 0.0)
+    assert (its["users"], its["new_users"], its["told_by_new_ratio"]) == (3000, 0, 0.0)
     assert its["told_by_user"] == pytest.approx(anytime["days"] / 7, rel=0.1)
     assert plan["expected_users"] == 3000
-    told, share = its["told_by_user"], its["returning_ratio"]
+    told, share = its["told_by_user"], its["told_by_returning_ratio"]
     said_of_it = (
         f"Each tells {told:.1f} times what one tells today, as users return: {share:.0%} of"
     )
@@ -167,6 +167,20 @@ def test_days_of_the_same_users_who_return(
         f"\nOn day {anytime['days']} there are 3,000 users, no more than in these events. " in out
     )
     assert f"{said_of_it} what is known then.\n" in out
+
+
+def test_a_log_of_less_than_two_days_has_no_days(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = [e for e in shoppers(300, 0) if e["ts"] < FIRST_MS + 1.5 * DAY_MS]
+    plan, out = planned_of(events, tmp_path, capsys)
+    assert not plan["days_known"]
+    assert plan["expected_users"] == plan["needed"]["anytime"]["users"]
+    for look in plan["needed"].values():
+        assert look["users"] > 2000
+        assert (look["days"], look["forecast"]) == (None, None)
+    assert "\nA forecast of days needs events of two days, " in out
+    assert "On day" not in out
 
 
 def test_the_control_of_an_experiment(
