@@ -28,7 +28,7 @@ EFFECTS = (0.01, 0.02, 0.05, 0.1)
 @dataclass(frozen=True, slots=True)
 class Wait:
     """Whole days from now until a relative lift would be found with the plan's power, looking at
-    any time; None: not in sight."""
+    any time, whatever the lift is so far; None: not in sight."""
 
     effect: float
     days: int | None

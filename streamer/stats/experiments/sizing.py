@@ -3,7 +3,8 @@ each went on telling as much as today (duration.py has the days, and what return
 
 With v = n var(R) the variance of one user's part in the metric (ratio.py), two arms of N / 2 users
 each give the lift a variance of 4 v / N. ``power.users_needed`` says which N finds it. The interval
-at any time is tuned to that N, as ``expected_users`` should be; looking before it costs nothing.
+at any time is tuned to that N, as ``expected_users`` should be where no days are known; looking
+before it costs nothing.
 """
 
 from __future__ import annotations
