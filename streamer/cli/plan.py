@@ -177,7 +177,7 @@ def _said(plan: dict[str, Any], look: str) -> str:
     if its["days"] is not None:
         today = "more" if its["users"] is None else f"{its['users']:,}"
         users = counted(its["forecast"]["users"], "user")
-        return f"{counted(its['days'], 'day')}, {users} by then ({today} at what one tells today)"
+        return f"{counted(its['days'], 'day')}, {users} ({today} if each told no more than today)"
     if its["users"] is None:
         return "not with any number of users"
     return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
@@ -191,19 +191,15 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
         return []
     its = look["forecast"]
     users, new, told = its["users"], its["new_users"], its["told_by_user"]
-    who, known = f"On day {look['days']} there are {counted(users, 'user')}", "what is known then"
+    who = f"On day {look['days']} there are {counted(users, 'user')}"
     if new:
-        who += (
-            f": {users - new:,} as in these events and {new:,} new, who tell "
-            f"{its['told_by_new_ratio']:.0%} of {known}"
-        )
+        share = f"{its['told_by_new_ratio']:.0%}"
+        who += f": {users - new:,} of now and {new:,} new, who bring {share} of the information"
     else:
-        who += ", no more than in these events"
+        who += ", none of them new"
     if f"{told:.1f}" == "1.0":
-        return [f"{who}. Each tells what one tells today: returning users add nothing."]
+        return [f"{who}. Users who return add nothing."]
     if told < 1:
-        return [f"{who}. Each tells {told:.1f} times what one tells in all of them."]
-    return [
-        f"{who}. Each tells {told:.1f} times what one tells today, as users return: "
-        f"{its['told_by_returning_ratio']:.0%} of {known}."
-    ]
+        return [f"{who}. Each brings {told:.1f} times as much as in these events."]
+    share = f"{its['told_by_returning_ratio']:.0%}"
+    return [f"{who}. Each brings {told:.1f} times as much as now by returning: {share} of it."]

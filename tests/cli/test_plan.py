@@ -141,7 +141,7 @@ def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         told = its["told_by_new_ratio"] + its["told_by_returning_ratio"]
         assert told + today == pytest.approx(1, abs=0.05)
     assert plan["expected_users"] == anytime["forecast"]["users"]
-    who = f"{anytime['forecast']['users']:,} users: 2,100 as in these events and "
+    who = f"{anytime['forecast']['users']:,} users: 2,100 of now and "
     assert f"\nOn day {anytime['days']} there are {who}" in out
 
 
@@ -160,13 +160,8 @@ def test_days_of_the_same_users_who_return(
     assert its["told_by_user"] == pytest.approx(anytime["days"] / 7, rel=0.1)
     assert plan["expected_users"] == 3000
     told, share = its["told_by_user"], its["told_by_returning_ratio"]
-    said_of_it = (
-        f"Each tells {told:.1f} times what one tells today, as users return: {share:.0%} of"
-    )
-    assert (
-        f"\nOn day {anytime['days']} there are 3,000 users, no more than in these events. " in out
-    )
-    assert f"{said_of_it} what is known then.\n" in out
+    assert f"\nOn day {anytime['days']} there are 3,000 users, none of them new. " in out
+    assert f"Each brings {told:.1f} times as much as now by returning: {share:.0%} of it.\n" in out
 
 
 def test_a_log_of_less_than_two_days_has_no_days(

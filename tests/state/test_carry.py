@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -50,7 +50,8 @@ def lists(columns: Any) -> dict[str, list[Any]]:
 def test_segments_that_differ_in_a_removed_dimension_are_one() -> None:
     carried = carry()
     assert carried.segments["tuples"] == [(0, 2), (0, 3)]
-    new, variant = carried.segments["values"]
+    values = cast(list[Any], carried.segments["values"])
+    new, variant = values
     assert (new["events"], new["kept"]) == ([5, 0], [])
     assert variant is VALUES[0]
     rows = carried.table("sessions", {"segment": np.array([0, 1, 2], np.int16)})
