@@ -95,9 +95,9 @@ TRAFFIC = (
 
 
 def users_alone(growth: Growth, then: Precision, now: Precision) -> Forecast:
-    """As if one user always told as much."""
-    told = (growth.users / growth.earlier_users) ** 0.5
-    return Forecast(growth, Precision(now.stderr * told), Precision(now.stderr))
+    """As if the information of one user were always the same."""
+    information = (growth.users / growth.earlier_users) ** 0.5
+    return Forecast(growth, Precision(now.stderr * information), Precision(now.stderr))
 
 
 def precision(a: ArmSums, lift: Lift) -> Precision:

@@ -141,9 +141,9 @@ def _forecast(duration: Duration) -> dict[str, Any]:
     return {
         "users": duration.users,
         "new_users": duration.new_users,
-        "told_by_new_ratio": duration.new_ratio,
-        "told_by_user": duration.told,
-        "told_by_returning_ratio": duration.returning_ratio,
+        "new_information_ratio": duration.new_ratio,
+        "information_by_user": duration.information,
+        "returning_information_ratio": duration.returning_ratio,
     }
 
 
@@ -177,7 +177,9 @@ def _said(plan: dict[str, Any], look: str) -> str:
     if its["days"] is not None:
         today = "more" if its["users"] is None else f"{its['users']:,}"
         users = counted(its["forecast"]["users"], "user")
-        return f"{counted(its['days'], 'day')}, {users} ({today} if each told no more than today)"
+        return (
+            f"{counted(its['days'], 'day')}, {users} ({today} if each brought no more than today)"
+        )
     if its["users"] is None:
         return "not with any number of users"
     return counted(its["users"], "user") + (", not in sight" if plan["days_known"] else "")
@@ -190,16 +192,18 @@ def _of_whom(plan: dict[str, Any]) -> list[str]:
     if look["days"] is None:
         return []
     its = look["forecast"]
-    users, new, told = its["users"], its["new_users"], its["told_by_user"]
+    users, new, information = its["users"], its["new_users"], its["information_by_user"]
     who = f"On day {look['days']} there are {counted(users, 'user')}"
     if new:
-        share = f"{its['told_by_new_ratio']:.0%}"
+        share = f"{its['new_information_ratio']:.0%}"
         who += f": {users - new:,} of now and {new:,} new, who bring {share} of the information"
     else:
         who += ", none of them new"
-    if f"{told:.1f}" == "1.0":
+    if f"{information:.1f}" == "1.0":
         return [f"{who}. Users who return add nothing."]
-    if told < 1:
-        return [f"{who}. Each brings {told:.1f} times as much as in these events."]
-    share = f"{its['told_by_returning_ratio']:.0%}"
-    return [f"{who}. Each brings {told:.1f} times as much as now by returning: {share} of it."]
+    if information < 1:
+        return [f"{who}. Each brings {information:.1f} times as much as in these events."]
+    share = f"{its['returning_information_ratio']:.0%}"
+    return [
+        f"{who}. Each brings {information:.1f} times as much as now by returning: {share} of it."
+    ]

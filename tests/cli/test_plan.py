@@ -136,10 +136,10 @@ def test_days_of_new_users(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         its = look["forecast"]
         assert its["users"] == 300 * look["days"]
         assert its["new_users"] == its["users"] - 2100
-        assert its["told_by_user"] == pytest.approx(1, abs=0.1)
-        today = 2100 / its["users"] / its["told_by_user"]
-        told = its["told_by_new_ratio"] + its["told_by_returning_ratio"]
-        assert told + today == pytest.approx(1, abs=0.05)
+        assert its["information_by_user"] == pytest.approx(1, abs=0.1)
+        today = 2100 / its["users"] / its["information_by_user"]
+        information = its["new_information_ratio"] + its["returning_information_ratio"]
+        assert information + today == pytest.approx(1, abs=0.05)
     assert plan["expected_users"] == anytime["forecast"]["users"]
     who = f"{anytime['forecast']['users']:,} users: 2,100 of now and "
     assert f"\nOn day {anytime['days']} there are {who}" in out
@@ -156,12 +156,15 @@ def test_days_of_the_same_users_who_return(
     assert anytime["days"] == pytest.approx(9.5, rel=0.2)
     assert anytime["users"] > 3300
     its = anytime["forecast"]
-    assert (its["users"], its["new_users"], its["told_by_new_ratio"]) == (3000, 0, 0.0)
-    assert its["told_by_user"] == pytest.approx(anytime["days"] / 7, rel=0.1)
+    assert (its["users"], its["new_users"], its["new_information_ratio"]) == (3000, 0, 0.0)
+    assert its["information_by_user"] == pytest.approx(anytime["days"] / 7, rel=0.1)
     assert plan["expected_users"] == 3000
-    told, share = its["told_by_user"], its["told_by_returning_ratio"]
+    information, share = its["information_by_user"], its["returning_information_ratio"]
     assert f"\nOn day {anytime['days']} there are 3,000 users, none of them new. " in out
-    assert f"Each brings {told:.1f} times as much as now by returning: {share:.0%} of it.\n" in out
+    assert (
+        f"Each brings {information:.1f} times as much as now by returning: {share:.0%} of it.\n"
+        in out
+    )
 
 
 def test_a_log_of_less_than_two_days_has_no_days(
@@ -274,8 +277,8 @@ def recomputed(events: Sequence[Event], metric: str, lift: float) -> dict[str, A
     )
     both = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)
     fixed = 4 * now[2] * (both / lift) ** 2
-    told = then[2] / now[2]
-    users, tells = through(half, then[0], days, now[0]), through(half, 1 / told, days, 1.0)
+    information = then[2] / now[2]
+    users, tells = through(half, then[0], days, now[0]), through(half, 1 / information, days, 1.0)
     found = [day for day in range(1, 3651) if users(day) * tells(day) >= fixed]
     return {
         "users": now[0],

@@ -51,7 +51,7 @@ impl Schema {
         let (message, payload) = self.message(payload).ok_or(())?;
         let value = DynamicMessage::decode(message, payload).map_err(|_| ())?;
         let mut json = serde_json::Serializer::new(to);
-        Told(&value).serialize(&mut json).map_err(|_| ())
+        JsonMessage(&value).serialize(&mut json).map_err(|_| ())
     }
 
     /// Which message a value is, and its bytes.
@@ -78,9 +78,9 @@ impl Schema {
 }
 
 /// A message, as it is written.
-struct Told<'a>(&'a DynamicMessage);
+struct JsonMessage<'a>(&'a DynamicMessage);
 
-impl Serialize for Told<'_> {
+impl Serialize for JsonMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self(message) = self;
         let descriptor = message.descriptor();
@@ -93,7 +93,7 @@ impl Serialize for Told<'_> {
             let is_enum = matches!(field.kind(), Kind::Enum(_)) && !field.is_list();
             if message.has_field(&field) || (is_enum && !field.supports_presence()) {
                 let (value, kind) = (message.get_field(&field), field.kind());
-                map.serialize_entry(field.name(), &ToldValue(&value, &kind))?;
+                map.serialize_entry(field.name(), &JsonValue(&value, &kind))?;
             }
         }
         map.end()
@@ -101,9 +101,9 @@ impl Serialize for Told<'_> {
 }
 
 /// A value of a field of such a kind.
-struct ToldValue<'a>(&'a Value, &'a Kind);
+struct JsonValue<'a>(&'a Value, &'a Kind);
 
-impl Serialize for ToldValue<'_> {
+impl Serialize for JsonValue<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Self(value, kind) = self;
         match value {
@@ -118,8 +118,8 @@ impl Serialize for ToldValue<'_> {
             Value::F64(value) => to.serialize_str(name_of(*value)),
             Value::String(value) => to.serialize_str(value),
             Value::Bytes(value) => to.serialize_str(&bytes_as_text(value)),
-            Value::Message(message) => Told(message).serialize(to),
-            Value::List(values) => to.collect_seq(values.iter().map(|each| ToldValue(each, kind))),
+            Value::Message(message) => JsonMessage(message).serialize(to),
+            Value::List(values) => to.collect_seq(values.iter().map(|each| JsonValue(each, kind))),
             Value::EnumNumber(number) => match kind {
                 Kind::Enum(names) => match names.get_value(*number) {
                     Some(value) => to.serialize_str(value.name()),
@@ -137,7 +137,7 @@ impl Serialize for ToldValue<'_> {
                 to.collect_map(
                     pairs
                         .iter()
-                        .map(|(key, each)| (key, ToldValue(each, &kind))),
+                        .map(|(key, each)| (key, JsonValue(each, &kind))),
                 )
             }
         }

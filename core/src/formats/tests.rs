@@ -72,13 +72,13 @@ fn avro_becomes_plain_json() {
                 .to_owned()
         )
     );
-    // Bytes of no text are told in hexadecimal digits.
+    // Bytes of no text are hexadecimal digits.
     let with_id = payload
         .iter()
         .copied()
         .map(|byte| if byte == b'k' { 0x1f } else { byte });
-    let told = text_of(&values, &wire(7, &with_id.collect::<Vec<u8>>())).unwrap();
-    assert!(told.contains(r#""raw":"6f1f""#), "{told}");
+    let text = text_of(&values, &wire(7, &with_id.collect::<Vec<u8>>())).unwrap();
+    assert!(text.contains(r#""raw":"6f1f""#), "{text}");
     for end in 0..payload.len() {
         let cut = text_of(&values, &wire(7, &payload[..end]));
         assert_eq!(cut, Err(Reason::Schema), "{end}");

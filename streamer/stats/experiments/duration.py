@@ -35,22 +35,22 @@ class HalfTime:
 @dataclass(frozen=True, slots=True)
 class Duration:
     """The whole days after which a lift is found. ``users``: in all arms by then; ``new_users``:
-    how many more than there are now; ``told``: what one of them tells, as a multiple of now."""
+    how many more than there are now; ``information``: that of one of them, as a multiple of now."""
 
     days: int
     users: int
     new_users: int
-    told: float
+    information: float
 
     @property
     def new_ratio(self) -> float:
         """Share of what is known by then that new users tell, each as much as one does now."""
-        return self.new_users / (self.users * self.told)
+        return self.new_users / (self.users * self.information)
 
     @property
     def returning_ratio(self) -> float:
         """Share of it that users tell by coming again after today."""
-        return max(0.0, 1 - 1 / self.told)
+        return max(0.0, 1 - 1 / self.information)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def durations(users: ArmSums, half: HalfTime, goal: Goal) -> Durations | None:
         if days is None:
             return None
         by_then = round(growth.users_at(days))
-        return Duration(days, by_then, max(0, by_then - growth.users), forecast.told(days))
+        return Duration(days, by_then, max(0, by_then - growth.users), forecast.information(days))
 
     return Durations(
         first(lambda day: forecast.finds(once, day)),

@@ -85,22 +85,22 @@ class Forecast:
     def shrunk(self, day: float, *, is_relative: bool = True) -> float:
         """The standard error on a day (from the start), as a multiple of the one of now."""
         users = self.growth.users_at(day) / self.growth.users
-        return 1 / sqrt(users * self.told(day, is_relative=is_relative))
+        return 1 / sqrt(users * self.information(day, is_relative=is_relative))
 
-    def told(self, day: float, *, is_relative: bool = True) -> float:
-        """What one user has told by a day, as a multiple of now."""
+    def information(self, day: float, *, is_relative: bool = True) -> float:
+        """The information of one user by a day, as a multiple of now."""
         start, fall = self._of_a_user(is_relative)
         return day / (start + fall * day) * (start / self.growth.days + fall)
 
     def finds(self, lift: Sought, day: float) -> bool:
         """Whether it is found with its power by a look on a day (from the start)."""
-        told = self.shrunk(day, is_relative=lift.is_relative) ** -2
+        information = self.shrunk(day, is_relative=lift.is_relative) ** -2
         users = round(lift.users * self.growth.users_at(day) / self.growth.users)
         known = 0.0 if lift.so_far is None else 1.0
-        more = max(0.0, told - known)
+        more = max(0.0, information - known)
         sum_then = (known * (lift.so_far or 0.0) + more * lift.effect) / self.latest.stderr
         spread = normal_quantile(1 - lift.power) * sqrt(more)
-        return sum_then - spread >= lift.by(users) * sqrt(told)
+        return sum_then - spread >= lift.by(users) * sqrt(information)
 
     def days_until(self, lift: Sought) -> int | None:
         """Whole days from now until it is found; 0 if it is, None where that is not in sight."""

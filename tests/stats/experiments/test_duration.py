@@ -42,7 +42,7 @@ def test_where_everybody_is_new_it_is_by_the_number_of_users(arms: int) -> None:
         assert total <= day.users + 1 < total + 1003
         assert day.users == 1000 * day.days
         assert day.new_users == day.users - 4000
-        assert day.told == pytest.approx(1, abs=1e-3)
+        assert day.information == pytest.approx(1, abs=1e-3)
         assert day.new_ratio == pytest.approx(1 - 4000 / day.users, abs=1e-3)
         assert day.returning_ratio == pytest.approx(0, abs=1e-3)
 
@@ -55,8 +55,8 @@ def test_the_same_users_who_return_tell_more_from_day_to_day() -> None:
         asked = 4 * (seen / 0.1) ** 2 / 0.1 / 2000  # 0.1 of a day, with the variance of its mean
         assert 0.99 * asked <= day.days < 1.02 * asked + 1
         assert (day.users, day.new_users, day.new_ratio) == (2000, 0, 0.0)
-        assert day.told == pytest.approx(day.days / 6, rel=0.02)
-        assert day.returning_ratio == pytest.approx(1 - 1 / day.told)
+        assert day.information == pytest.approx(day.days / 6, rel=0.02)
+        assert day.returning_ratio == pytest.approx(1 - 1 / day.information)
 
 
 def test_a_day_before_the_last_that_is_known() -> None:
