@@ -289,14 +289,15 @@ impl Flat {
 }
 
 impl Source {
-    /// Fills a draft; returns the kind of the event, and the text of the record.
+    /// Fills a draft; returns the kind of the event, and the text of the record. A record without a
+    /// value is ignored: a topic that is compacted, or follows a table, has one for what is deleted.
     fn read<'a>(
         &self,
         rules: &Rules,
         draft: &mut Draft,
         record: &Record<'a>,
     ) -> Result<(EventKind, &'a str), Reason> {
-        let (value, max_bytes) = (record.value.ok_or(Reason::Json)?, rules.limits.max_bytes);
+        let (value, max_bytes) = (record.value.ok_or(Reason::Ignored)?, rules.limits.max_bytes);
         if value.len() > max_bytes {
             return Err(Reason::TooLarge);
         }

@@ -27,6 +27,8 @@ class Acceptance:
     late: list[Place] = field(default_factory=list)
     duplicates: list[Place] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    ignored: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    """Records without a value."""
     arrival_ms: dict[tuple[str, int], int] = field(default_factory=dict)
 
     def stream_time_ms(self) -> int | None:
@@ -71,6 +73,9 @@ def judge(
         for kind in KINDS_OF[record.topic]:
             out.arrival_ms[kind, record.partition] = arrival_ms
             out.seen[kind] += 1
+            out.ignored[kind] += record.raw is None
+        if record.raw is None:
+            continue
         try:
             lines = decode(record.topic, record.raw, settings)
             event = lines[0]

@@ -115,7 +115,7 @@ def _unreadable(random: Random, settings: Settings, reason: str, payload: Payloa
     if reason == "too_large":
         return good[:-1] + b',"padding":"' + b"x" * 1_100_000 + b'"}'
     if reason == "too_deep":
-        levels = random.choice((8, 20, 200))
+        levels = random.choice((64, 80, 200))
         return good[:-1] + b',"deep":' + b"[" * levels + b"]" * levels + b"}"
     return random.choice(
         (

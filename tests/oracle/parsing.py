@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 MAX_RECORD_BYTES = 1_000_000
-MAX_DEPTH = 8
+MAX_DEPTH = 64
 
 
 class BrokenError(Exception):
@@ -21,7 +21,7 @@ def broken(reason: str) -> NoReturn:
 def parse(raw: bytes | None) -> Object:
     """The JSON object of a record."""
     if raw is None:
-        broken("json")
+        broken("ignored")
     if len(raw) > MAX_RECORD_BYTES:
         broken("too_large")
     try:

@@ -125,7 +125,7 @@ def read_counters(
         out.put("accepted_total", labels, accepted[topic])
         out.put("duplicates_total", labels, duplicates[topic])
         out.put("late_total", labels, late[topic])
-        out.put("ignored_total", labels, 0)
+        out.put("ignored_total", labels, verdict.ignored[topic])
         out.put("anonymous_total", labels, anonymous[topic])
         out.put("cut_values_total", labels, cut[topic])
     for (topic, reason), n in Counter((r[0], r[3]) for r in verdict.rejects).items():

@@ -19,6 +19,11 @@ from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
 from .times import moment_ms
 
+def nested(levels: int) -> list[Any]:
+    """Lists in lists."""
+    return [nested(levels - 1)] if levels > 1 else []
+
+
 # Acceptance ----------------------------------------------------------------------------------
 
 
@@ -34,6 +39,14 @@ def test_arrival_clock_counts_the_record_itself_and_broken_ones() -> None:
     assert value(result, "late_total", topic="impressions") == 1
     assert value(result, "rejected_total", topic="impressions", reason="json") == 1
     assert value(result, "events_total", topic="sessions") == 0
+
+
+def test_a_record_without_a_value_is_ignored() -> None:
+    """A compacted topic has one for each key that was deleted."""
+    result = Log().shown(0).raw("impressions", None, 65 * M).shown(5 * M - 1, 10 * M).run()
+    assert (result.rejects, len(result.accepted)) == ([], 1)
+    assert result.late == [("impressions", 0, 2)], "it counts for the arrival clock"
+    assert value(result, "ignored_total", topic="impressions") == 1
 
 
 def test_future_is_beyond_the_skew_of_the_own_arrival() -> None:
@@ -99,12 +112,12 @@ def test_dead_letters_are_rejects_and_late_ones() -> None:
         ("sessions", {"session_id": None}, "session_id"),
         ("sessions", {"action": "stop"}, "action"),
         ("sessions", {"action": "dwell", "item_id": None}, "item_id"),
-        ("clicks", {"x": [[[[[[[[]]]]]]]]}, "too_deep"),
+        ("clicks", {"x": nested(64)}, "too_deep"),
     ],
 )
 def test_reasons(topic: str, change: Payload, reason: str) -> None:
     good = {"ts": T0, "user_id": "u", "item_id": "x", "session_id": "s", "action": "view"}
-    decode(topic, json.dumps(good | {"x": [[[[[[[]]]]]]]}).encode(), VARIANT)
+    decode(topic, json.dumps(good | {"x": nested(63)}).encode(), VARIANT)
     with pytest.raises(BrokenError, match=f"^{reason}$"):
         decode(topic, json.dumps(good | change).encode(), VARIANT)
 

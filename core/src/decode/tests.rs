@@ -227,7 +227,7 @@ fn reasons() {
     }
     assert_eq!(
         decoder().decode(1, &Record::default()).err(),
-        Some(Reason::Json)
+        Some(Reason::Ignored)
     );
     assert_eq!(
         decoder().decode(1, &of(b"{\"\xff\":1}")).err(),
