@@ -1,12 +1,12 @@
-"""Alerts by simulation where they were blind or wrong: a relapse, small segments, weekends."""
+"""Alerts by simulation where they were blind or wrong: a relapse, weekends, small segments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.alert_segments import episodes, small_segments
 from benchmarks.alert_traffic import PANES, Ints, World
 from benchmarks.alert_weeks import WINDOW
 from benchmarks.rates import table
@@ -16,8 +16,6 @@ from streamer.stats.random_groups import GroupSums
 WEEKS = 2
 """Weeks before the first look."""
 REPEATS = 20
-SEGMENTS = 10
-"""Segments of each size."""
 MINUTES = PANES
 """Looks at what has fallen: a day of them."""
 
@@ -38,48 +36,6 @@ def look(windows: Sequence[GroupSums], t: int, rule: Rule, day: int = 0) -> Chan
     weekend = [(day + (t // PANES) - ago) % 7 >= 5 for ago in range(8)]
     past = [windows[t - ago * PANES] for ago in range(1, 8)]
     return compare(windows[t], past, rule, alike=[each == weekend[0] for each in weekend[1:]])
-
-
-def episodes(true: NDArray[np.bool_]) -> int:
-    """Alarms: two looks in a row, ended by an hour of silence."""
-    when = np.flatnonzero(true & np.concatenate(([False], true[:-1])))
-    return 0 if len(when) == 0 else 1 + int((np.diff(when) > WINDOW).sum())
-
-
-# Small segments -----------------------------------------------------------------------------------
-
-
-def small_segments() -> None:
-    """False falls and rises in a month of a hundred segments, each of its own traffic."""
-    rows = []
-    for an_hour in (50, 150, 300, 600, 2000):
-        found = np.zeros((2, 2), int)
-        judged = 0.0
-        for seed in range(SEGMENTS):
-            world = World(an_hour / 3600, days=7 * WEEKS + 30, seed=1000 + seed)
-            counts, share = _false_alarms(windows_of(*world.traffic))
-            found += counts
-            judged += share / SEGMENTS
-        hundred = found * 100 / SEGMENTS
-        if found.max() > 1:
-            raise AssertionError(f"{an_hour} an hour: {hundred} a month and hundred segments")
-        pairs = (f"{falls:.1f} / {rises:.1f}" for falls, rises in hundred)
-        rows.append((f"{an_hour} an hour", *pairs, f"{judged:.0%}"))
-    head = ("impressions", "tolerates 20%: falls / rises", "50%", "rises are judged")
-    table(f"Small segments, CTR 5 %: false alarms a month and 100 ({SEGMENTS} each)", head, rows)
-
-
-def _false_alarms(windows: Sequence[GroupSums]) -> tuple[NDArray[np.int64], float]:
-    """(tolerated, falls and rises), and the share of looks at which rises are judged."""
-    counts, judged = [], 0.0
-    looks = range(7 * WEEKS * PANES, len(windows))
-    for drop in (0.2, 0.5):
-        falls = [look(windows, t, Rule(drop)).status is Status.DROPPED for t in looks]
-        lower = [look(windows, t, Rule(drop, higher_is_better=False)) for t in looks]
-        rises = [change.status is Status.RISEN for change in lower]
-        judged = float(np.mean([change.change is not None for change in lower]))
-        counts.append([episodes(np.array(falls)), episodes(np.array(rises))])
-    return np.array(counts), judged
 
 
 # A fall that begins at some time ------------------------------------------------------------------
@@ -165,4 +121,4 @@ def _on(clicks: Ints, shown: Ints, weekday: int, fall: float) -> str:
 
 
 CASES: tuple[Callable[[], None], ...] = (relapse, weekends, small_segments)
-"""Each a few minutes at most."""
+"""Each a few minutes, the last one twenty."""

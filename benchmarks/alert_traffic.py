@@ -35,6 +35,8 @@ VISITS = 20
 TABLE = 1 << 20
 """Sessions are given to people by a table of so many entries, each person as often as it comes:
 beyond 1,000 impressions a second there are no more people, who come more often."""
+ENTRIES = 64
+"""Entries of a person in the mean, where they are fewer."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class World:
         people = max(1000, int(self.per_second * 86_400 / VISITS))
         weight = np.exp(1.5 * dice.standard_normal(min(people, 4 * TABLE)))
         likes = dice.beta(0.5, 0.5 * (1 - self.ctr) / self.ctr, len(weight)).astype(np.float32)
-        table = dice.choice(len(weight), TABLE, p=weight / weight.sum())
+        entries = min(TABLE, ENTRIES * len(weight))
+        table = dice.choice(len(weight), entries, p=weight / weight.sum())
         volume, rate = self._course(dice)
         days = []
         for day in range(self.days):

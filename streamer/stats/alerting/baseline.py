@@ -1,10 +1,11 @@
 """One window against its baseline: the change with its interval, and what is to be said of it.
 
-A rule fires when the whole interval is beyond what is tolerated, not when the point is. A window
-that is worse than each of seven past days by more than is tolerated and its own noise fires however
-much they differ: its interval ends relative to the worst of them. Where an interval shows neither
-that a change is within the tolerance nor that there is one, it says whether more traffic would help
-or past days differ too much.
+A rule fires when the whole interval is beyond what is tolerated, not when the point is, and no
+change at all would be too rare among the looks of a month. A window that is worse than each of
+seven past days by more than is tolerated and its own noise fires however much they differ: its
+interval ends relative to the worst of them. Where an interval shows neither that a change is within
+the tolerance nor that there is one, it says whether more traffic would help or past days differ too
+much.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from fractions import Fraction
 from math import inf, isfinite
 from statistics import median
 
@@ -23,15 +25,19 @@ from streamer.stats.random_groups import GroupSums, critical
 
 LEAST_DAYS = 3
 """With two days, how much days differ is known from one difference."""
-LEAST_EVENTS = {True: 10, False: 50}
-"""Independent events in a usual window below which nothing is said of a fall (where higher is
-better), or of a rise: the noise of few events is skewed upwards."""
+LEAST_EVENTS = 5
+"""Independent events in a usual window below which nothing is said of a change: with 3, rises were
+false more than once a month and hundred segments (benchmarks/alert_segments.py)."""
+SURE = 4.0
+"""Standard errors by which a window has to differ from its baseline before a rule fires (one look
+in 30,000 by chance). A hundred segments have 72,000 windows of an hour a month; with 3, and with
+none, changes were false more than once (benchmarks/alert_segments.py)."""
 
 
 class Status(StrEnum):
     """What is said of a window: its interval is ``WITHIN`` the tolerance; it is worse, but the
-    interval is not all beyond (``PERHAPS``); or all of it is beyond, which is a regression:
-    ``DROPPED``, or ``RISEN`` where lower is better."""
+    interval is not all beyond, or chance may have done it in a month (``PERHAPS``); or all of it is
+    beyond, which is a regression: ``DROPPED``, or ``RISEN`` where lower is better."""
 
     WITHIN = "within the tolerance"
     PERHAPS = "perhaps beyond the tolerance"
@@ -41,6 +47,9 @@ class Status(StrEnum):
     DAYS_DIFFER = "days differ"
     NO_TRAFFIC = "no traffic"
     NO_BASELINE = "no baseline"
+
+
+_BEYOND = (Status.DROPPED, Status.RISEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +137,7 @@ def compare(
         kept=past.kept,
     )
     if (
-        obstacle := _obstacle(now, windows, past, least_days) or _few(now, windows, past, rule)
+        obstacle := _obstacle(now, windows, past, least_days) or _few(now, windows, past)
     ) is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
@@ -136,30 +145,61 @@ def compare(
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
     if isinstance(then, GroupSums):
-        return found
+        return _if_sure(found, noise, past.value, rule, unit)
+    found = _if_sure(found, noise, _nearest(past.value, windows, rule), rule, unit)
     known = [(sum(w.x), w.support) for w in windows]
     return _beyond_all(
-        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, rule
+        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, (rule, unit)
     )
 
 
+def _nearest(baseline: Fraction, windows: Sequence[GroupSums], rule: Rule) -> Fraction:
+    """The baseline, or that of all past days as one kind where it is for the better: of the two
+    days of a weekend both may be far off by chance."""
+    every = Past.of(windows).value
+    assert every is not None
+    return min(baseline, every) if rule.higher_is_better else max(baseline, every)
+
+
+def _if_sure(found: Change, noise: Noise, baseline: Fraction, rule: Rule, unit: float) -> Change:
+    """A regression only where there is a change beyond doubt, of how many looks ever are made."""
+    if found.status not in _BEYOND or _is_sure(found, noise, float(baseline), rule, unit):
+        return found
+    return replace(found, status=Status.PERHAPS, reason=_reason(Status.PERHAPS, rule, found))
+
+
+def _is_sure(found: Change, noise: Noise, baseline: float, rule: Rule, unit: float) -> bool:
+    assert found.value is not None
+    if not baseline:
+        return False
+    score = noise.score(found.value / unit, baseline)
+    return (-score if rule.higher_is_better else score) > SURE
+
+
 def _beyond_all(
-    found: Change, known: Sequence[Totals], past: Past, noise: Noise, rule: Rule
+    found: Change,
+    known: Sequence[Totals],
+    past: Past,
+    noise: Noise,
+    how: tuple[Rule, float],
 ) -> Change:
     """A regression wherever the window is worse than each of at least seven ``known`` days by more
     than is tolerated and its own noise."""
+    rule, unit = how
     values = [x / y for x, y in known if y]
-    if len(values) < limits.BASELINE_DAYS or found.status in (Status.DROPPED, Status.RISEN):
+    if len(values) < limits.BASELINE_DAYS or found.status in _BEYOND:
         return found
     assert past.value is not None
     assert found.change is not None
-    base = float(past.value)
+    base, worst = float(past.value), min(values) if rule.higher_is_better else max(values)
     own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
+    if not _is_sure(found, own, worst, rule, unit):
+        return found
     low, high = (u * base for u in own.factors((1 + found.change) * base, base))
-    if rule.higher_is_better and high < (1 - rule.drop) * min(values):
-        found = replace(found, change_high=high / min(values) - 1, status=Status.DROPPED)
-    elif not rule.higher_is_better and low > (1 + rule.drop) * max(values):
-        found = replace(found, change_low=low / max(values) - 1, status=Status.RISEN)
+    if rule.higher_is_better and high < (1 - rule.drop) * worst:
+        found = replace(found, change_high=high / worst - 1, status=Status.DROPPED)
+    elif not rule.higher_is_better and low > (1 + rule.drop) * worst:
+        found = replace(found, change_low=low / worst - 1, status=Status.RISEN)
     else:
         return found
     return replace(found, reason=_reason(found.status, rule, found))
@@ -227,27 +267,30 @@ def _obstacle(
     return None
 
 
-def _few(
-    now: GroupSums, windows: Sequence[GroupSums], past: Past, rule: Rule
-) -> tuple[Status, str] | None:
+def _few(now: GroupSums, windows: Sequence[GroupSums], past: Past) -> tuple[Status, str] | None:
     """Why nothing is said of a change: too few independent events are usual among such a support,
     (R y)² / var(R y) = R² y / v, R being the baseline, or that of all ``windows`` if it is lower:
     two days may have many by chance. They are at most the independent users of a usual window."""
-    least = LEAST_EVENTS[rule.higher_is_better]
     events = median(arrivals(window) for window in windows if window.support)
     if past.unit_variance:
         rate = float(min(past.value or 0, pooled(windows) or 0))
         events = min(events, rate**2 * now.support / past.unit_variance)
-    if events >= least:
+    if events >= LEAST_EVENTS:
         return None
-    what = "fall" if rule.higher_is_better else "rise"
-    why = f"only {events:.1f} independent events are usual, too few to show a {what}: {least} do"
-    return Status.TOO_LITTLE, why
+    why = f"only {events:.1f} independent events are usual, too few to show a change"
+    return Status.TOO_LITTLE, f"{why}: {LEAST_EVENTS} do"
 
 
 def _is_inside(rule: Rule, low: float, high: float) -> bool:
     """Whether the end of the interval that is worse is within the tolerance."""
     return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
+
+
+def _is_beyond(rule: Rule, found: Change) -> bool:
+    """Whether the whole interval is beyond the tolerance."""
+    assert found.change_low is not None
+    assert found.change_high is not None
+    return found.change_high < -rule.drop if rule.higher_is_better else found.change_low > rule.drop
 
 
 def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
@@ -273,10 +316,8 @@ def _is_worse(rule: Rule, found: Change, noise: Noise, baseline: float) -> bool:
 def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
-    if rule.higher_is_better and found.change_high < -rule.drop:
-        return Status.DROPPED
-    if not rule.higher_is_better and found.change_low > rule.drop:
-        return Status.RISEN
+    if _is_beyond(rule, found):
+        return Status.DROPPED if rule.higher_is_better else Status.RISEN
     if _is_inside(rule, found.change_low, found.change_high):
         return Status.WITHIN
     if _is_worse(rule, found, noise, baseline):
@@ -308,7 +349,7 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
         f"{found.value:.4g} is {abs(found.change):.1%} {side} the baseline of "
         f"{found.baseline:.4g} ({versus})"
     )
-    if status in (Status.DROPPED, Status.RISEN):
+    if status in _BEYOND:
         least = min(abs(found.change_low), abs(found.change_high))
         return f"{text}: by at least {least:.1%}, beyond {rule.drop:.1%}"
     highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"
@@ -316,6 +357,8 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     if status is Status.WITHIN:
         return text
     if status is Status.PERHAPS:
+        if _is_beyond(rule, found):
+            return f"{text}: worse, but chance does as much among a month's looks"
         return f"{text}: worse, but not proved beyond the tolerated {rule.drop:.1%}"
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE

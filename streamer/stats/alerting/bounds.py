@@ -16,7 +16,7 @@ past knew, as when somebody new is a tenth of all traffic: u belongs to the inte
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor, inf, sqrt
+from math import copysign, floor, inf, sqrt
 
 from streamer.stats.alerting.past import Past
 from streamer.stats.random_groups import GroupSums, critical
@@ -76,6 +76,21 @@ class Noise:
         low, high = self._roots(value, baseline, self.sampling, 0.0)
         its_low, its_high = self._roots(value, baseline, 0.0, self.own)
         return min(low, its_low), max(high, its_high)
+
+    def score(self, value: float, baseline: float) -> float:
+        """By how many standard errors the square root of the value is above that of the baseline
+        (Bartlett 1936): the noise of counts does not grow with them there, and is hardly skewed. A
+        value below 0 counts as 0; infinite where there is a difference and no noise.
+
+        >>> one = Noise(sampling=0.01, own=0.0, common=0.0, t=2.0)
+        >>> [round(one.score(value, 1.0), 2) for value in (0.0, 0.81, 1.0, 1.44)]
+        [-20.0, -2.0, 0.0, 4.0]
+        """
+        ratio = max(0.0, value / baseline)
+        own = self.own / ratio if ratio else 0.0
+        moved = 2 * baseline * (sqrt(ratio) - 1)
+        error = sqrt(max(self.sampling, own) + self.common)
+        return moved / error if error else copysign(inf, moved) if moved else 0.0
 
     def _roots(
         self, value: float, baseline: float, growing: float, fixed: float
