@@ -36,8 +36,8 @@ none, changes were false more than once (benchmarks/alert_segments.py)."""
 
 class Status(StrEnum):
     """What is said of a window: its interval is ``WITHIN`` the tolerance; it is worse, but the
-    interval is not all beyond, or chance may have done it in a month (``PERHAPS``); or all of it is
-    beyond, which is a regression: ``DROPPED``, or ``RISEN`` where lower is better."""
+    interval is not all beyond (``PERHAPS``); or all of it is beyond, which is a regression:
+    ``DROPPED``, or ``RISEN`` where lower is better."""
 
     WITHIN = "within the tolerance"
     PERHAPS = "perhaps beyond the tolerance"
@@ -144,58 +144,56 @@ def compare(
     assert past.value is not None
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
+    if found.status in _BEYOND and not _is_sure(
+        rule, noise, float(now.value or 0), _nearest(past.value, windows, rule)
+    ):
+        found = _with_no_change(found, rule)
     if isinstance(then, GroupSums):
-        return _if_sure(found, noise, past.value, rule, unit)
-    found = _if_sure(found, noise, _nearest(past.value, windows, rule), rule, unit)
+        return found
     known = [(sum(w.x), w.support) for w in windows]
     return _beyond_all(
-        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, (rule, unit)
+        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, rule
     )
 
 
-def _nearest(baseline: Fraction, windows: Sequence[GroupSums], rule: Rule) -> Fraction:
-    """The baseline, or that of all past days as one kind where it is for the better: of the two
-    days of a weekend both may be far off by chance."""
-    every = Past.of(windows).value
-    assert every is not None
-    return min(baseline, every) if rule.higher_is_better else max(baseline, every)
+def _nearest(baseline: Fraction, windows: Sequence[GroupSums], rule: Rule) -> float:
+    """The baseline, or that of all past windows as one kind where a change is less from there: the
+    two days of a weekend may both be far off by chance."""
+    every = Past.of(windows).value or 0
+    return float(min(baseline, every) if rule.higher_is_better else max(baseline, every))
 
 
-def _if_sure(found: Change, noise: Noise, baseline: Fraction, rule: Rule, unit: float) -> Change:
-    """A regression only where there is a change beyond doubt, of how many looks ever are made."""
-    if found.status not in _BEYOND or _is_sure(found, noise, float(baseline), rule, unit):
-        return found
-    return replace(found, status=Status.PERHAPS, reason=_reason(Status.PERHAPS, rule, found))
-
-
-def _is_sure(found: Change, noise: Noise, baseline: float, rule: Rule, unit: float) -> bool:
-    assert found.value is not None
-    if not baseline:
-        return False
-    score = noise.score(found.value / unit, baseline)
+def _is_sure(rule: Rule, noise: Noise, value: float, baseline: float) -> bool:
+    """Whether a value is so much worse than a baseline that chance hardly ever does it."""
+    score = noise.score(value, baseline) if baseline > 0 else 0.0
     return (-score if rule.higher_is_better else score) > SURE
 
 
+def _with_no_change(found: Change, rule: Rule) -> Change:
+    """With an interval that ends at none."""
+    if rule.higher_is_better:
+        found = replace(found, change_high=0.0, status=Status.PERHAPS)
+    else:
+        found = replace(found, change_low=0.0, status=Status.PERHAPS)
+    return replace(found, reason=_reason(Status.PERHAPS, rule, found))
+
+
 def _beyond_all(
-    found: Change,
-    known: Sequence[Totals],
-    past: Past,
-    noise: Noise,
-    how: tuple[Rule, float],
+    found: Change, known: Sequence[Totals], past: Past, noise: Noise, rule: Rule
 ) -> Change:
     """A regression wherever the window is worse than each of at least seven ``known`` days by more
     than is tolerated and its own noise."""
-    rule, unit = how
     values = [x / y for x, y in known if y]
     if len(values) < limits.BASELINE_DAYS or found.status in _BEYOND:
         return found
     assert past.value is not None
     assert found.change is not None
     base, worst = float(past.value), min(values) if rule.higher_is_better else max(values)
+    value = (1 + found.change) * base
     own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
-    if not _is_sure(found, own, worst, rule, unit):
+    if not _is_sure(rule, own, value, worst):
         return found
-    low, high = (u * base for u in own.factors((1 + found.change) * base, base))
+    low, high = (u * base for u in own.factors(value, base))
     if rule.higher_is_better and high < (1 - rule.drop) * worst:
         found = replace(found, change_high=high / worst - 1, status=Status.DROPPED)
     elif not rule.higher_is_better and low > (1 + rule.drop) * worst:
@@ -286,13 +284,6 @@ def _is_inside(rule: Rule, low: float, high: float) -> bool:
     return low >= -rule.drop if rule.higher_is_better else high <= rule.drop
 
 
-def _is_beyond(rule: Rule, found: Change) -> bool:
-    """Whether the whole interval is beyond the tolerance."""
-    assert found.change_low is not None
-    assert found.change_high is not None
-    return found.change_high < -rule.drop if rule.higher_is_better else found.change_low > rule.drop
-
-
 def _would_show(rule: Rule, noise: Noise, baseline: float) -> bool:
     """Whether a change twice the tolerated one would be a regression beyond doubt."""
     if rule.higher_is_better:
@@ -316,8 +307,10 @@ def _is_worse(rule: Rule, found: Change, noise: Noise, baseline: float) -> bool:
 def _status(rule: Rule, found: Change, noise: Noise, baseline: float) -> Status:
     assert found.change_low is not None
     assert found.change_high is not None
-    if _is_beyond(rule, found):
-        return Status.DROPPED if rule.higher_is_better else Status.RISEN
+    if rule.higher_is_better and found.change_high < -rule.drop:
+        return Status.DROPPED
+    if not rule.higher_is_better and found.change_low > rule.drop:
+        return Status.RISEN
     if _is_inside(rule, found.change_low, found.change_high):
         return Status.WITHIN
     if _is_worse(rule, found, noise, baseline):
@@ -357,8 +350,6 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
     if status is Status.WITHIN:
         return text
     if status is Status.PERHAPS:
-        if _is_beyond(rule, found):
-            return f"{text}: worse, but chance does as much among a month's looks"
         return f"{text}: worse, but not proved beyond the tolerated {rule.drop:.1%}"
     what = "fall" if rule.higher_is_better else "rise"
     is_little = status is Status.TOO_LITTLE
