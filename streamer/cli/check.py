@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field, replace
 
-from streamer.cli.check_alerts import alert_findings
+from streamer.cli.check_alerts import alert_findings, stored_views
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
     partitioner_findings,
@@ -84,6 +84,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
             f async for f in store_findings(settings, store, manifests, kafka.partitions)
         ]
         texts = await texts_of(store, manifests)
+        views = await stored_views(settings, store) if manifests else []
     finally:
         await store.close()
     async for finding in _kafka_findings(settings, kafka, manifests):
@@ -91,7 +92,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     for finding in about_store:
         yield finding
     yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
-    for finding in alert_findings(settings):
+    for finding in alert_findings(settings, views):
         yield finding
     for finding in exporter_findings(settings.exporter):
         yield finding

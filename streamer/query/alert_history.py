@@ -104,6 +104,20 @@ class AlertHistory:
             for segment, of in panes.items()
         ]
 
+    def smallest_changes(self) -> list[float | None]:
+        """The smallest change of everything together that would have been beyond the tolerance at
+        each look of the past day, an hour apart at least; None where none would. Without looks at
+        which there is no baseline, or nothing but 0."""
+        everything = self._ranked[0]
+        panes = self._windows.panes.of_segments([everything])[everything]
+        step, found = step_ms(self._pane_ms, _LOOK_AHEAD_MS) // self.step_ms, list[float | None]()
+        for look_ms in self.looks_ms[::-step]:
+            look = self._at(panes, look_ms - 1)
+            said = look.change(everything) if look.is_known else None
+            if said is not None and said.status != Status.NO_BASELINE and said.value:
+                found.append(look.smallest_change(everything))
+        return found
+
     def _at(self, panes: WindowPanes, at_ms: int) -> Verdicts:
         return Verdicts(self._alert, panes, self._windows.unit, at_ms)
 

@@ -3,7 +3,7 @@ against the usual."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from statistics import median
 
@@ -13,7 +13,8 @@ from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
 from streamer.stats.alerting.baseline import Change, Rule, Status, compare
-from streamer.stats.alerting.past import arrivals
+from streamer.stats.alerting.past import Totals, arrivals
+from streamer.stats.alerting.smallest import smallest_change
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
 from streamer.stats.random_groups import GroupSums
 
@@ -156,13 +157,25 @@ class Verdicts:
 
     def change(self, segment: Segment) -> Change:
         """The metric against its baseline."""
+        now, then, past, alike = self._compared_by(segment)
+        return compare(now, then, self.rule, self.unit, past, alike)
+
+    def smallest_change(self, segment: Segment) -> float | None:
+        """The smallest relative change for the worse that would be beyond the tolerance here; None
+        where none would."""
+        now, then, past, alike = self._compared_by(segment)
+        return smallest_change(now, then, self.rule, past, alike)
+
+    def _compared_by(
+        self, segment: Segment
+    ) -> tuple[GroupSums, Sequence[GroupSums] | GroupSums, list[list[Totals]], list[bool]]:
+        """The window, what it is compared with, totals by weekday, and which days are alike."""
         now = self._windows.grouped(self.present, segment)
         if self.alert.baseline == "before":
-            base = self._windows.grouped(self.base_window(segment), segment)
-            return compare(now, base, self.rule, self.unit)
+            return now, self._windows.grouped(self.base_window(segment), segment), [], []
         total_of = self._windows.total_of
         past = [[total_of(window, segment) for window in weeks] for weeks in self.weekdays]
-        return compare(now, self.days_of(segment), self.rule, self.unit, past, self.alike)
+        return now, self.days_of(segment), past, self.alike
 
     def traffic(self, segment: Segment) -> Traffic | None:
         """The last complete panes against the usual; None where the alert has no such rule."""
