@@ -13,7 +13,6 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from streamer.cli import main
-from streamer.cli.check_alerts import alert_findings
 from streamer.cli.check_store import redis_findings
 from streamer.cli.check_topics import topic_findings
 from streamer.cli.finding import ERROR, OK, WARN, Finding
@@ -207,19 +206,3 @@ def test_redis_rules() -> None:
 def test_a_finding_is_one_line_with_its_fix() -> None:
     assert str(Finding(OK, "it works")) == "ok     it works"
     assert str(Finding(ERROR, "it broke", "fix it")) == "error  it broke  — fix it"
-
-
-def test_what_alerts_can_find_is_told() -> None:
-    """A metric of slates waits for feedback: half an hour of clicks, and an hour of lateness."""
-    alerts = [
-        {"name": "fast", "metric": "ctr_ratio", "window": "10m", "drop": 0.3, "for": "5m"},
-        {"name": "slow", "metric": "mrr", "window": "24h", "drop": 0.1},
-        {"name": "dwell", "metric": "dwell_mean_seconds", "direction": "lower", "drop": 0.5},
-    ]
-    fast, slow, dwell = alert_findings(parse({"alerts": alerts}))
-    assert {fast.level, slow.level, dwell.level} == {OK}
-    assert (
-        "a lasting fall of more than 30% fires after 15 min, a total loss after 8 min" in fast.what
-    )
-    assert "a lasting fall of more than 10% fires after 1540 min" in slow.what
-    assert "a lasting rise of more than 50% fires after 70 min; noise" in dwell.what

@@ -204,6 +204,27 @@ def test_what_is_expected_comes_true_where_days_are_alike(home_from: int) -> Non
         assert (then.status in UNDECIDED) == (look_ms < expected_ms), look_ms
 
 
+def test_the_smallest_change_of_stored_windows_fires_and_smaller_ones_do_not() -> None:
+    """Of the clicks of the last three hours some are lost: the alert compares two."""
+    alert, log = ALERTS["days"], records(9, lambda hour: Random(hour % 24), more=2)
+    engines = run_engines(SETTINGS, 2, to_log(log), 500)
+    newest, *_ = found = history_of(alert, engines).smallest_changes()
+    assert len(found) == 24
+    assert newest is not None
+    for lost, status in (
+        (newest + 0.07, "dropped"),
+        (newest - 0.07, "perhaps beyond the tolerance"),
+    ):
+        clicks = [r for r in log if r.topic == "clicks" and r.record_ms >= BEGIN + 9 * DAY - 3 * H]
+        gone = {r.address for i, r in enumerate(clicks) if i * lost % 1 < lost}
+        kept = [r for r in log if r.address not in gone]
+        views = [view_of(p) for p in run_engines(SETTINGS, 2, to_log(kept), 500).partitions]
+        at_ms = max(view.header.stream_ms for view in views)
+        windows = Windows(SETTINGS, alert, engines.catalogue.alert_measures, views, at_ms)
+        found_change = windows.change(("all",))
+        assert found_change.status == status, (lost, found_change)
+
+
 def beyond(alert: Alert, sums: Any, at_ms: int, of: str) -> dict[tuple[str, ...], str]:
     """Segment → what was beyond the tolerated, as the oracle has it at a time."""
     out, found = Sink(), dict[tuple[str, ...], str]()
