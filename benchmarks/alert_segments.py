@@ -161,7 +161,7 @@ def _month(an_hour: int, seed: int, weeks: bool) -> tuple[Ints, float]:
          for up, among in ((True, falls), (False, rises))]
         for drop in DROPS
     ]  # fmt: skip
-    judged = [segment.look(t, Rule()).change is not None for t in looks[::37]]
+    judged = [segment.look(t, Rule()).change is not None for t in looks[::149]]
     return np.array(counts), float(np.mean(judged))
 
 
