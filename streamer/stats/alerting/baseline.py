@@ -28,10 +28,12 @@ LEAST_DAYS = 3
 LEAST_EVENTS = 5
 """Independent events in a usual window below which nothing is said of a change: with 3, rises were
 false more than once a month and hundred segments (benchmarks/alert_segments.py)."""
-SURE = 4.0
-"""Standard errors by which a window has to differ from its baseline before a rule fires (one look
-in 30,000 by chance). A hundred segments have 72,000 windows of an hour a month; with 3, and with
-none, changes were false more than once (benchmarks/alert_segments.py)."""
+SURE = 1 - 1 / 30_000
+"""Level at which a window has to differ from its baseline, on the scale of square roots, before a
+rule fires. A hundred segments have 72,000 windows of an hour a month; with three standard errors
+rises of 300 impressions an hour were false five times, without any ten (as benchmarks/
+alert_segments.py counts them).
+"""
 
 
 class Status(StrEnum):
@@ -145,7 +147,7 @@ def compare(
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
     if found.status in _BEYOND and not _is_sure(
-        rule, noise, float(now.value or 0), _nearest(past.value, windows, rule)
+        rule, noise, past, (float(now.value or 0), _nearest(past.value, windows, rule))
     ):
         found = _with_no_change(found, rule)
     if isinstance(then, GroupSums):
@@ -163,10 +165,12 @@ def _nearest(baseline: Fraction, windows: Sequence[GroupSums], rule: Rule) -> fl
     return float(min(baseline, every) if rule.higher_is_better else max(baseline, every))
 
 
-def _is_sure(rule: Rule, noise: Noise, value: float, baseline: float) -> bool:
-    """Whether a value is so much worse than a baseline that chance hardly ever does it."""
+def _is_sure(rule: Rule, noise: Noise, past: Past, pair: tuple[float, float]) -> bool:
+    """Whether a value is so much worse than a baseline, the ``pair``, that chance hardly ever does
+    it; Student's t, for what users differ by is an estimate of the past."""
+    value, baseline = pair
     score = noise.score(value, baseline) if baseline > 0 else 0.0
-    return (-score if rule.higher_is_better else score) > SURE
+    return (-score if rule.higher_is_better else score) > critical(SURE, max(1, past.most_df))
 
 
 def _with_no_change(found: Change, rule: Rule) -> Change:
@@ -191,7 +195,7 @@ def _beyond_all(
     base, worst = float(past.value), min(values) if rule.higher_is_better else max(values)
     value = (1 + found.change) * base
     own = replace(noise, common=0.0, t=critical(rule.level, max(1, past.df)))
-    if not _is_sure(rule, own, value, worst):
+    if not _is_sure(rule, own, past, (value, worst)):
         return found
     low, high = (u * base for u in own.factors(value, base))
     if rule.higher_is_better and high < (1 - rule.drop) * worst:

@@ -50,7 +50,8 @@ class Past:
     are the places of those that it is pooled of.
 
     ``unit_variance`` is v, None if none of them shows how users differ, and ``df`` its degrees of
-    freedom: those of one window, for people come back and the days do not count as so many.
+    freedom: those of one window, for people come back and the days do not count as so many;
+    ``most_df`` are those of all days together.
     ``between`` is τ², with ``between_df`` degrees of freedom, ``are_unlike`` whether it is more
     than chance, and ``uneven`` is Σ y_d² / (Σ y_d)², 1 / days if all have the same support.
     """
@@ -60,6 +61,7 @@ class Past:
     value: Fraction | None
     unit_variance: float | None
     df: int
+    most_df: int
     between: float
     uneven: float
     between_df: int
@@ -79,13 +81,13 @@ class Past:
         (2, 50, Fraction(13, 50), 0.2)
         """
         sums = [(sum(window.x), window.support) for window in windows]
-        unit, df = _unit(windows)
+        unit = _unit(windows)
         own = [pair for pair, is_own in zip(sums, alike, strict=False) if is_own]
         if sum(bool(y) for _, y in own) < LEAST_ALIKE:
-            return _past([sums], unit, df, "days")
+            return _past([sums], unit, "days")
         others = [pair for pair, is_own in zip(sums, alike, strict=True) if not is_own]
         compared = "weekdays" if len(own) > len(others) else "weekends"
-        past = _past([own, others], unit, df, compared)
+        past = _past([own, others], unit, compared)
         places = [i for i, is_own in enumerate(alike) if is_own]
         return replace(past, kept=tuple(places[i] for i in past.kept))
 
@@ -99,33 +101,37 @@ class Past:
         >>> past.days, past.value, past.between, past.between_df
         (4, Fraction(1, 20), 0.0, 17)
         """
-        return _past(weekdays, self.unit_variance, self.df, "weeks")
+        unit = self.unit_variance, self.df, self.most_df
+        return _past(weekdays, unit, "weeks")
 
 
-def _past(kinds: Sequence[Sequence[Totals]], unit: float | None, df: int, compared: str) -> Past:
+_Unit = tuple[float | None, int, int]
+"""v, its degrees of freedom, and those of all days together."""
+
+
+def _past(kinds: Sequence[Sequence[Totals]], unit: _Unit, compared: str) -> Past:
     """The baseline of the first kind of windows."""
     places = [i for i, (_, y) in enumerate(kinds[0]) if y]
     if not places:
-        return Past(0, 0, None, unit, df, 0.0, 1.0, 0, False, compared)
+        return Past(0, 0, None, *unit, 0.0, 1.0, 0, False, compared)
     used = [[(x, y) for x, y in kind if y] for kind in kinds]
     kept = _kept(used[0])
     own = [used[0][i] for i in kept]
     x, y = (sum(part) for part in zip(*own, strict=True))
-    between, between_df, unlike = _between(used, unit or 0.0)
+    between, between_df, unlike = _between(used, unit[0] or 0.0)
     return Past(
-        len(used[0]), y, Fraction(x, y), unit, df, between, _uneven(own), between_df, unlike,
+        len(used[0]), y, Fraction(x, y), *unit, between, _uneven(own), between_df, unlike,
         compared, tuple(places[i] for i in kept),
     )  # fmt: skip
 
 
-def _unit(windows: Sequence[GroupSums]) -> tuple[float | None, int]:
-    """v, and its degrees of freedom."""
-    units, df = [], 0
+def _unit(windows: Sequence[GroupSums]) -> _Unit:
+    units, dfs = [], [0]
     for window in windows:
         if (variance := window.variance) is not None:
             units.append(variance * window.support)
-            df = max(df, window.occupied - 1)
-    return (sum(units) / len(units) if units else None), df
+            dfs.append(window.occupied - 1)
+    return (sum(units) / len(units) if units else None), max(dfs), sum(dfs)
 
 
 def _kept(windows: Sequence[Totals]) -> tuple[int, ...]:

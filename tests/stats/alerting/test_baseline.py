@@ -116,23 +116,28 @@ def test_two_days_that_are_high_by_chance_make_no_fall() -> None:
 
 
 @pytest.mark.parametrize("sessions", [5, 15, 60])
-def test_false_alarms_of_small_segments_are_rare(sessions: int) -> None:
-    """None in 30,000 windows of sessions of ten impressions, compared with two days of a weekend.
-    With ten events for falls, fifty for rises and nothing else it was 4 falls of 60 sessions."""
+@pytest.mark.parametrize("is_before", [False, True])
+def test_false_alarms_of_small_segments_are_rare(sessions: int, is_before: bool) -> None:
+    """At most two in 30,000 windows of sessions of ten impressions, compared with two days of a
+    weekend or with the window before."""
     dice, alike = np.random.default_rng(sessions), [False, False, True, True, False, False, False]
     shown = dice.poisson(sessions / GROUPS, (30_000, 8, GROUPS))
     clicks = dice.poisson(dice.standard_gamma(0.5 * shown))
     n, x = np.maximum(1, shown.sum(axis=2)), clicks.sum(axis=2)
-    values, base = x[:, 0] / n[:, 0], x[:, 3:5].sum(axis=1) / n[:, 3:5].sum(axis=1)
+    then = slice(1, 2) if is_before else slice(3, 5)
+    values, base = x[:, 0] / n[:, 0], x[:, then].sum(axis=1) / n[:, then].sum(axis=1)
     moved = (np.sqrt(values) - np.sqrt(base)) * np.sqrt(n[:, 0])
+    false = []
     for rule, worse in ((Rule(0.2), -moved), (Rule(0.2, higher_is_better=False), moved)):
-        for i in np.flatnonzero(worse > 1.6).tolist():  # by chance
+        for i in np.argsort(-worse)[:800].tolist():
             now, *past = (
                 GroupSums(tuple(its_x), tuple(10 * its_y for its_y in y))
                 for its_x, y in zip(clicks[i].tolist(), shown[i].tolist(), strict=True)
             )
-            found = compare(now, past, rule, alike=alike)
-            assert found.status not in (Status.DROPPED, Status.RISEN), found
+            found = compare(now, past[0] if is_before else past, rule, alike=alike)
+            if found.status in (Status.DROPPED, Status.RISEN):
+                false.append(found)
+    assert len(false) <= 2, false
 
 
 def test_a_past_incident_hides_no_fall() -> None:
