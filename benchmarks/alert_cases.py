@@ -121,4 +121,4 @@ def _on(clicks: Ints, shown: Ints, weekday: int, fall: float) -> str:
 
 
 CASES: tuple[Callable[[], None], ...] = (relapse, weekends, small_segments)
-"""Each a few minutes, the last one twenty."""
+"""Each a few minutes, the last one half an hour."""

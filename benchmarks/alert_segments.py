@@ -22,7 +22,7 @@ from streamer.stats.random_groups import GroupSums, estimates
 Flags = NDArray[np.bool_]
 SIZES = (50, 150, 300, 600, 2000, 6000)
 """Impressions an hour."""
-MONTHS = 300
+MONTHS = 400
 """Segments of each size, each of its own traffic, looked at for 30 days."""
 DROPS = (0.2, 0.5)
 CHANGES = (2.0, 3.0, 0.5, 0.0)
