@@ -84,9 +84,9 @@ after 43 min, a total loss after 27 min; at the worst hour it takes 30%'
             is_total = alert.direction == "higher" and change == 1
             what = "a total loss" if is_total else f"one of {change:.0%}"
             text += f", {what} after {minutes_until(alert, lag_ms, middle, change)} min"
-    if worst == inf:
-        return Finding(OK, f"{text}; at the worst hour nothing fires")
-    return Finding(OK, f"{text}; at the worst hour it takes {_percent(worst)}")
+    most = "nothing fires" if worst == inf else f"it takes {_percent(worst)}"
+    more = "; segments take more" if alert.segments else ""
+    return Finding(OK, f"{text}; at the worst hour {most}{more}")
 
 
 def minutes_until(alert: Alert, lag_ms: int, smallest: float, change: float) -> int:

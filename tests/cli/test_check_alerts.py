@@ -45,6 +45,7 @@ async def test_stored_windows_say_how_much_noise_there_is() -> None:
         "alert days: by the noise of the past day, a lasting fall of 77% fires after 130 min, "
         "a total loss after 102 min"
     )
+    assert said["alert days"].endswith("; segments take more")
     assert all(" by the noise of the past day, " in what for what in said.values()), said
 
 

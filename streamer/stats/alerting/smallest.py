@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import starmap
 
 from streamer.stats.alerting.baseline import Rule, Status, compare
 from streamer.stats.alerting.past import Totals
@@ -55,19 +54,19 @@ def _firing(
     alike: Sequence[bool],
 ) -> Callable[[float], bool] | None:
     """Whether a change from the baseline fires; None where nothing can be changed by a factor."""
+    usual = compare(now, then, rule, weekdays=weekdays, alike=alike)
+    if not usual.baseline or not usual.value or usual.value < 0:
+        return None
+    weeks = [[(_FINE * x, y) for x, y in weekday] for weekday in weekdays]
     if isinstance(then, GroupSums):
         fine: Sequence[GroupSums] | GroupSums = _times(then, _FINE)
     else:
         fine = [_times(day, _FINE) for day in then]
-    weeks = [list(starmap(lambda x, y: (x * _FINE, y), weekday)) for weekday in weekdays]
-    usual = compare(_times(now, _FINE), fine, rule, 1 / _FINE, weeks, alike)
-    if not usual.baseline or not usual.value or usual.value < 0:
-        return None
     to_baseline = usual.baseline / usual.value
 
     def fires(change: float) -> bool:
         by = to_baseline * (1 - change if rule.higher_is_better else 1 + change)
-        found = compare(_times(now, by * _FINE), fine, rule, 1.0, weeks, alike)
+        found = compare(_times(now, by * _FINE), fine, rule, weekdays=weeks, alike=alike)
         return found.status in (Status.DROPPED, Status.RISEN)
 
     return fires
