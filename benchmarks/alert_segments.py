@@ -1,7 +1,7 @@
 """Small segments by simulation: false alarms in hundreds of months, and when a change is found.
 
-Months are made fast by comparing only windows that may fire: those that differ from the nearer of
-the baselines, or from the worst past day, by more standard errors of the window's own noise than
+Months are made fast by comparing only windows that may fire: those that differ from a baseline, or
+from the worst past day, by more standard errors of the window's own noise than
 fire with any number of groups (the noise of the baseline only lowers that).
 """
 
@@ -82,14 +82,13 @@ class Segment:
             known = mine.sum(axis=0) >= 3
             base = np.where(known, _pooled(values[6::7], weights[6::7], mine), base)
         now, noise = self._value[t], (unit / np.maximum(1, self._sums[1][t]), self._variance[t])
-        falls, rises = (
-            [side * _score(now, each, *noise) > _SURE for each in (nearer(base, every), worst)]
-            for side, nearer, worst in (
-                (-1, np.minimum, np.fmin.reduce(values)),
-                (1, np.maximum, np.fmax.reduce(values)),
-            )
+        lowest, highest = np.fmin.reduce(values), np.fmax.reduce(values)
+        falls = (base, np.minimum(base, every), lowest)
+        rises = (base, np.maximum(base, every), highest)
+        return (
+            np.any([-_score(now, each, *noise) > _SURE for each in falls], axis=0),
+            np.any([_score(now, each, *noise) > _SURE for each in rises], axis=0),
         )
-        return falls[0] | falls[1], rises[0] | rises[1]
 
     def beyond(self, looks: Sequence[int], rule: Rule, among: Flags) -> Flags:
         """Whether each look fires; only ``among`` some may it."""

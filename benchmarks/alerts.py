@@ -44,6 +44,7 @@ LEVELS = (0.95, LEVEL, 0.999)
 DROPS = (0.05, 0.1, 0.2)
 FALLS = (0.1, 0.2, 0.5)
 REPEATS = 100
+RULE = Rule()
 
 
 class Log:
@@ -73,20 +74,20 @@ def _windows(panes: Ints) -> Ints:
     return sums
 
 
-def ours(log: Log, level: float = LEVEL, days: int = DAYS, without: int = 0) -> Floats:
+def ours(log: Log, rule: Rule = RULE, days: int = DAYS, without: int = 0) -> Floats:
     """Lower and upper end of the change at every look, against the same time of the past days.
     ``without``: the most recent days that are left out."""
     past = [PANES * day for day in range(1 + without, days + 1)]
-    return _ends(log, level, lambda t: [log.windows[t - ago] for ago in past])
+    return _ends(log, rule, lambda t: [log.windows[t - ago] for ago in past])
 
 
-def before(log: Log) -> Floats:
-    """The same, against the hour before."""
-    return _ends(log, LEVEL, lambda t: log.windows[t - WINDOW])
+def before(log: Log) -> Flags:
+    """Whether each window fires against the hour before, where 10 % are tolerated."""
+    return _ends(log, RULE, lambda t: log.windows[t - WINDOW])[:, 1] < -RULE.drop
 
 
-def _ends(log: Log, level: float, then: Then) -> Floats:
-    rule, found = Rule(level=level), []
+def _ends(log: Log, rule: Rule, then: Then) -> Floats:
+    found = []
     for t in range(WARM, len(log.windows)):
         change = compare(log.windows[t], then(t), rule)
         found.append((change.change_low, change.change_high))
@@ -121,9 +122,9 @@ def episodes(true: Flags) -> int:
     return 0 if len(when) == 0 else 1 + int((np.diff(when) > WINDOW).sum())
 
 
-def by_drop(ends: Floats, what: str = "ours") -> dict[str, Flags]:
+def by_drop(log: Log) -> dict[str, Flags]:
     """Rule → whether each window fires, for every tolerated drop."""
-    return {f"{what}, {drop:.0%}": ends[:, 1] < -drop for drop in DROPS}
+    return {f"ours, {drop:.0%}": ours(log, Rule(drop))[:, 1] < -drop for drop in DROPS}
 
 
 # 1. Nothing happens -------------------------------------------------------------------------------
@@ -141,9 +142,9 @@ def nothing_happens(worlds: Sequence[World]) -> dict[World, Log]:
     for world in worlds:
         logs[world] = log = Log(*world.traffic)
         months = (world.days * PANES - WARM) / PANES / 30
-        by_level = {level: ours(log, level) for level in LEVELS}
+        by_level = {level: ours(log, Rule(level=level)) for level in LEVELS}
         ends = by_level[LEVEL]
-        rules = by_drop(ends) | {"ours, 10%, hour before": by_drop(before(log))["ours, 10%"]}
+        rules = by_drop(log) | {"ours, 10%, hour before": before(log)}
         rules |= usual(log, float(log.value.mean()))
         alarms.append((name(world), *(f"{episodes(r) / months:.1f}" for r in rules.values())))
         for drop in DROPS:
@@ -235,7 +236,7 @@ def hard_cases(days: int) -> None:
             shown[_robot(len(shown)), 7] += int(world.per_second * PANE_S / 2)
         log = Log(clicks, shown)
         months = (days * PANES - WARM) / PANES / 30
-        rules = by_drop(ours(log))
+        rules = by_drop(log)
         for rule, true in rules.items():
             if episodes(true) > max(2, months):
                 raise AssertionError(f"{case}, {rule}: {episodes(true)} alarms, {months} months")
@@ -289,8 +290,7 @@ def something_happens(logs: dict[World, Log]) -> None:
             taken: dict[str, list[float]] = {}
             for begin in begins:
                 after = log.fallen(dice, begin, fall)
-                rules = by_drop(ours(after))
-                rules["ours, 10%, hour before"] = by_drop(before(after))["ours, 10%"]
+                rules = by_drop(after) | {"ours, 10%, hour before": before(after)}
                 for rule, true in (rules | usual(after, mean)).items():
                     taken.setdefault(rule, []).append(_minutes(true))
             rows.append((name(world), f"{-fall:.0%}", *map(_shown, taken.values())))

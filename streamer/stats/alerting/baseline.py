@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from fractions import Fraction
 from math import inf, isfinite
 from statistics import median
 
@@ -147,7 +146,7 @@ def compare(
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
     if found.status in _BEYOND and not _is_sure(
-        rule, noise, past, (float(now.value or 0), _nearest(past.value, windows, rule))
+        rule, noise, past, (float(now.value or 0), _nearest(past, windows, rule))
     ):
         found = _with_no_change(found, rule)
     if isinstance(then, GroupSums):
@@ -158,11 +157,13 @@ def compare(
     )
 
 
-def _nearest(baseline: Fraction, windows: Sequence[GroupSums], rule: Rule) -> float:
-    """The baseline, or that of all past windows as one kind where a change is less from there: the
-    two days of a weekend may both be far off by chance."""
-    every = Past.of(windows).value or 0
-    return float(min(baseline, every) if rule.higher_is_better else max(baseline, every))
+def _nearest(past: Past, windows: Sequence[GroupSums], rule: Rule) -> float:
+    """The baseline; where it is of two windows, which both may be far off by chance, that of all
+    past ones as one kind if a change is less from there."""
+    own, every = past.value or 0, Past.of(windows).value or 0
+    if len(past.kept) >= LEAST_DAYS:
+        return float(own)
+    return float(min(own, every) if rule.higher_is_better else max(own, every))
 
 
 def _is_sure(rule: Rule, noise: Noise, past: Past, pair: tuple[float, float]) -> bool:
