@@ -27,12 +27,11 @@ LEAST_DAYS = 3
 LEAST_EVENTS = 5
 """Independent events in a usual window below which nothing is said of a change: with 3, rises were
 false more than once a month and hundred segments (benchmarks/alert_segments.py)."""
-SURE = 1 - 1 / 30_000
+SURE = 1 - 1 / 100_000
 """Level at which a window has to differ from its baseline, on the scale of square roots, before a
-rule fires. A hundred segments have 72,000 windows of an hour a month; with three standard errors
-rises of 300 impressions an hour were false five times, without any ten (as benchmarks/
-alert_segments.py counts them).
-"""
+rule fires: a hundred segments have 72,000 windows of an hour a month. With 1 - 1 / 30,000 falls of
+600 impressions an hour were false more than once a month, without it rises of 300 ten times
+(benchmarks/alert_segments.py)."""
 
 
 class Status(StrEnum):
