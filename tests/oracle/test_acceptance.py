@@ -19,6 +19,7 @@ from .random_log import random_log
 from .timeline import PLAIN, T0, VARIANT, Log, M, Payload, value
 from .times import moment_ms
 
+
 def nested(levels: int) -> list[Any]:
     """Lists in lists."""
     return [nested(levels - 1)] if levels > 1 else []

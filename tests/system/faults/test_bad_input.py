@@ -228,7 +228,7 @@ def check_page(page: str, expected: Readings) -> None:
 
 
 def check_sums(page: str, case: Case) -> None:
-    """Events are accepted, duplicates, late or rejected; and each record is an event."""
+    """Events are accepted, duplicates, late, rejected or ignored; each record is an event."""
     samples = parsed(page)
 
     def total(name: str, topic: str) -> float:
@@ -240,7 +240,8 @@ def check_sums(page: str, case: Case) -> None:
 
     records = Counter(r.kind for r in case.log)
     for topic in KINDS:
-        parts = [total(name, topic) for name in ("accepted", "duplicates", "late", "rejected")]
+        outcomes = ("accepted", "duplicates", "late", "rejected", "ignored")
+        parts = [total(name, topic) for name in outcomes]
         assert total("events", topic) == sum(parts) == records[topic]
         assert all(part > 0 for part in parts), (topic, parts)
 
