@@ -128,7 +128,7 @@ impl Policies {
             let units = rounded(ratio.min(self.max_weight), WEIGHT_UNIT);
             let estimate = match policy.estimate {
                 Some(_) => said.estimates[number],
-                None => said.reward_estimate,
+                None => f64::NAN, // what the logging policy expects is not what this one does
             };
             let weight = units as f64 / WEIGHT_UNIT as f64;
             let unclicked = estimate - weight * said.reward_estimate;
@@ -240,7 +240,7 @@ mod tests {
                 found.unclicked,
             )
         };
-        assert_eq!(of(None, 0.2, f64::NAN), (true, Some(500_000), 100_000_000));
+        assert_eq!(of(None, 0.2, 0.05), (false, Some(500_000), 0));
         assert_eq!(of(Some("q"), 0.2, 0.05), (true, Some(500_000), -50_000_000));
         assert_eq!(of(Some("q"), 0.2, f64::NAN), (false, Some(500_000), 0));
         assert_eq!(of(Some("q"), f64::NAN, 0.1), (false, Some(500_000), 0));

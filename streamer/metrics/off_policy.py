@@ -54,6 +54,9 @@ _IMPRESSIONS = "impressions with a propensity and a probability of the policy"
 _ESTIMATED = f"{_IMPRESSIONS} and a reward_estimate"
 
 
+_DOUBLY_ROBUST = "doubly_robust"
+
+
 @dataclass(frozen=True)
 class ByPolicy(RatioBy):
     """A ratio for each of ``[[policies]]``; ``above``, ``below``: of ``QUANTITIES``."""
@@ -64,8 +67,15 @@ class ByPolicy(RatioBy):
     below: str
     source: str
 
+    @property
+    def listed(self) -> str:
+        """Those with an estimate alone have a doubly robust one."""
+        return "policies with an estimate" if self.above == _DOUBLY_ROBUST else self.setting
+
     def variants(self, settings: Any) -> Iterator[tuple[dict[str, str], Ratio]]:
         for policy in settings.policies:
+            if self.above == _DOUBLY_ROBUST and policy.estimate is None:
+                continue
             yield {self.label: policy.name}, self.of(policy.name)
 
     def of(self, policy: str) -> Ratio:
@@ -73,7 +83,7 @@ class ByPolicy(RatioBy):
         name, title = (f"{text}@{policy}" for text in (self.name, self.title))
         unit = QUANTITIES[self.above] // QUANTITIES[self.below]
         stat = name_of(self.above, policy)
-        above = Quantity(stat, self.above, (stat,), unit, is_signed=self.above == "doubly_robust")
+        above = Quantity(stat, self.above, (stat,), unit, is_signed=self.above == _DOUBLY_ROBUST)
         stat = name_of(self.below, policy)
         below = Quantity(stat, self.below, (stat,))
         return Ratio(
@@ -106,7 +116,7 @@ BY_POLICY = (
         " propensities or the expectations are. It may be below 0.",
         "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
         f"absent without {_ESTIMATED}",
-        *("doubly_robust", "estimated", "D"),
+        *(_DOUBLY_ROBUST, "estimated", "D"),
     ),
     ByPolicy(
         *("mean_weight_ratio", "Mean weight"),

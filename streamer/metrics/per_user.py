@@ -212,7 +212,7 @@ class UserMeasures:
 
     def _by_label(self, of: RatioBy, value: str, at: str) -> UserRatio:
         known = {labels[of.label]: ratio for labels, ratio in of.variants(self.settings)}
-        self._require_value(of.label, of.setting, value, known, at)
+        self._require_value(of.label, of.listed, value, known, at)
         return _of_ratio(known[value])
 
     def _require_value(

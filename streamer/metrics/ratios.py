@@ -196,6 +196,11 @@ class RatioBy:
     unit: str = field(default="ratio", kw_only=True)
 
     @property
+    def listed(self) -> str:
+        """Where the settings list its variants, in words."""
+        return self.setting
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The labels of its series."""
         return (self.label, "maturity") if self.has_maturity else (self.label,)

@@ -15,8 +15,8 @@ class Policy(Section, frozen=True):
     positions: tuple[float, ...] = ()
     """Instead of a field: its probabilities by position from 1; beyond them they are 0."""
     estimate: str | None = None
-    """Field of shown items with the clicks expected where this policy chooses, 0 to 1, for
-    `doubly_robust_ratio`; without it `reward_estimate` of the shown item."""
+    """Field of shown items with the clicks expected where this policy chooses, 0 to 1. Without it
+    there is no `doubly_robust_ratio`, which also needs `reward_estimate` of the shown item."""
 
     @property
     def fields(self) -> dict[str, str]:

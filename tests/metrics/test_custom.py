@@ -220,3 +220,24 @@ def test_without_users_nothing_is_divided_by_them() -> None:
     rest = {m.name for m in Catalogue(parse({"custom": [LATENCY]})).without_users().metrics}
     gone = {name for name in shown - rest if "custom" in name}
     assert gone == {"custom_per_user", "custom_per_user_lower", "custom_per_user_upper"}
+
+
+# Lines --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lines", "beside", "total", "events"),
+    [
+        ([{"item_id": "a"}, {"item_id": "b"}], {"tax": 1.0}, 1.0, 1),
+        (["a", "b", "c"], {"tax": 1.0}, 1.0, 1),
+        ([{"item_id": "a", "tax": 2.0}, {"item_id": "b"}], {"tax": 1.0}, 2.0, 1),
+        ([{"item_id": "a", "tax": 2.0}, {"item_id": "b", "tax": 3.0}], {}, 5.0, 2),
+    ],
+)
+def test_what_stands_beside_lines_counts_once(
+    lines: list[Any], beside: Event, total: float, events: int
+) -> None:
+    tax = {"name": "x", "kind": "conversions", "field": "tax"}
+    order = {"type": "conversion", "user_id": "u", "items": lines, **beside}
+    assert read([order], "window_custom_value", tax) == total
+    assert read([order], "custom_mean", tax) == total / events

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from streamer.errors import SettingsError
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.off_policy_sums import names
+from streamer.metrics.per_user import UserMeasures
 from streamer.settings.event_fields import LINE_TYPES
 from streamer.settings.load import parse
 from streamer.sources.open_bandit import SURFACES, Place, events, rows
@@ -28,6 +31,7 @@ SETTINGS: dict[str, Any] = {
     },
     "policies": [{"name": name, "propensity": name} for name in TARGETS],
 }
+T0 = 1_700_000_000_000
 PAGE = Path(__file__).parents[2] / "docs/off-policy.md"
 Values = dict[str, float]
 
@@ -133,3 +137,61 @@ def test_sums_are_those_of_the_policies() -> None:
     assert of("traffic", "intervals") == ()
     assert len(of("off_policy")) == 14
     assert of("off_policy")[0] == "off_policy.impressions@p_bts"
+
+
+RATES, TARGET = (0.3, 0.05), (0.9, 0.1)
+"""Clicks of two items, which the logging policy shows alike, and what another one would show."""
+TRUTH = sum(map(mul, TARGET, RATES))
+
+
+@pytest.mark.parametrize(
+    ("propensity", "model", "is_right"),
+    [
+        ((0.5, 0.5), RATES, True),
+        ((0.5, 0.5), (0.2, 0.2), True),
+        ((0.7, 0.3), RATES, True),
+        ((0.7, 0.3), (0.2, 0.2), False),
+    ],
+)
+def test_doubly_robust_is_right_where_either_propensities_or_the_model_are(
+    propensity: tuple[float, float], model: tuple[float, float], is_right: bool
+) -> None:
+    found = of_two_items(propensity, model, {"estimate": "q"})
+    low, high = found["doubly_robust_lower_ratio"], found["doubly_robust_upper_ratio"]
+    assert (low < TRUTH < high) == is_right, (low, TRUTH, high)
+
+
+def test_there_is_none_of_a_policy_that_says_no_estimate() -> None:
+    """What the model expects of the item that was shown is what the logging policy got."""
+    found = of_two_items((0.5, 0.5), RATES, {})
+    assert not any(name.startswith("doubly_robust") for name in found)
+    assert found["ips_lower_ratio"] < TRUTH < found["ips_upper_ratio"]
+    settings = parse({**SETTINGS, "policies": [{"name": "new", "propensity": "p"}]})
+    with pytest.raises(SettingsError, match="@policy is one of policies with an estimate: none"):
+        UserMeasures(settings, [("doubly_robust_ratio@new", "an experiment")])
+
+
+def of_two_items(
+    propensity: tuple[float, float], model: tuple[float, float], more: dict[str, str]
+) -> Values:
+    """Readings of 8,000 impressions."""
+    dice, records = np.random.default_rng(1), []
+    estimate = sum(map(mul, TARGET, model))
+    for i, item in enumerate(dice.integers(0, 2, 8000).tolist()):
+        who = {"user_id": f"u{i % 2000}", "item_id": "ab"[item], "request_id": f"r{i}"}
+        said = {"propensity": propensity[item], "p": TARGET[item], "q": estimate}
+        shown = {**who, **said, "reward_estimate": model[item], "ts": T0 + i}
+        records.append(("impressions", T0 + i, msgspec.json.encode(shown)))
+        if dice.random() < RATES[item]:
+            clicked = msgspec.json.encode({**who, "ts": T0 + i})
+            records.append(("clicks", T0 + i, clicked))
+    policies = [{"name": "new", "propensity": "p", **more}]
+    families = ["traffic", "off_policy", "intervals"]
+    replay = Replay(parse({"metrics": {"families": families}, "policies": policies}))
+    replay.feed(records)
+    replay.finish()
+    return {
+        r.name.removeprefix(PREFIX): r.value
+        for r in replay.readout().readings
+        if r.labels.get("window") == "1h" and r.labels.get("maturity") == "provisional"
+    }

@@ -47,7 +47,7 @@ def said(custom: Custom, event: Event) -> list[int | None]:
         whole = event.numbers.get(custom.field)
         return [micros(shown.numbers.get(custom.field, whole)) for shown in event.shown]
     if custom.field == "dwell_ms":
-        return [micros(event.dwell_ms)]
+        return [micros(event.dwell_ms if not event.line else None)]
     return [micros(event.numbers.get(custom.field))]
 
 

@@ -64,13 +64,16 @@ def shown_and_clicked(value: Mapping[str, Any], settings: Settings) -> list[Even
 
 
 def lines_of(event: Event) -> list[Event]:
-    """An event with lines as one event a line. What it is worth beside lines that say nothing of
-    that counts with the first."""
+    """An event with lines as one event a line. What it says beside lines that say nothing of that
+    counts with the first."""
     if not event.lines:
         return [event]
     made = []
     for i, line in enumerate(event.lines):
-        own = replace(event, line=i, lines=[], numbers=dict(event.numbers) | line.numbers)
+        of_all = event.numbers if i == 0 else {}
+        said = {name for x in event.lines for name in x.numbers}
+        shared = {name: number for name, number in of_all.items() if name not in said}
+        own = replace(event, line=i, lines=[], numbers=shared | line.numbers)
         own.item_id, own.position = line.item_id, line.position
         if event.topic == "conversions":
             is_first_of_none = i == 0 and all(x.value is None for x in event.lines)

@@ -81,9 +81,8 @@ def weigh(policy: Policy, shown: Shown, clicked: bool, most: float) -> Weighed |
         return None
     ratio = Fraction(target) / Fraction(propensity)
     weight = rounded(most * 1e6 if ratio > most else target / propensity * 1e6)
-    expected = estimate = shown.said.get("reward_estimate")
-    if policy.estimate is not None:
-        estimate = shown.said.get(policy.estimate)
+    expected = shown.said.get("reward_estimate")
+    estimate = None if policy.estimate is None else shown.said.get(policy.estimate)
     if expected is None or estimate is None:
         expected = estimate = None
     return Weighed(weight, target / propensity > most, expected, estimate, clicked)
@@ -107,6 +106,7 @@ def ratios(settings: Settings) -> dict[str, Pair]:
         f"{name}@{policy.name}": (f"{above} of {policy.name}", f"{below} of {policy.name}")
         for policy in settings.policies
         for name, (above, below) in PARTS.items()
+        if name != "doubly_robust_ratio" or policy.estimate is not None
     }
 
 

@@ -42,7 +42,7 @@ DOCUMENT: dict[str, Any] = {
             "name": "mixed",
             "parts": [
                 {"metric": "mae", "weight": -1, "against": "day_before"},
-                {"metric": "doubly_robust_ratio@new", "weight": 0.5},
+                {"metric": "ips_ratio@new", "weight": 0.5},
                 {"metric": "views_per_session", "against": "day_before"},
                 {"metric": "cvr_attributed_ratio", "weight": 1e-3},
             ],

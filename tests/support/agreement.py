@@ -214,7 +214,10 @@ DOCUMENTS: dict[str, dict[str, Any]] = {
                 "quantiles": True,
             },
         ],
-        "policies": [{"name": "A", "propensity": "p_a"}, {"name": "B", "propensity": "p_b"}],
+        "policies": [
+            {"name": "A", "propensity": "p_a", "estimate": "q_a"},
+            {"name": "B", "propensity": "p_b"},
+        ],
         "experiments": [
             {
                 "name": "by:country",

@@ -107,7 +107,8 @@ impl Custom {
 }
 
 impl Draft {
-    /// The values of a checked event: those of each item or line, or of the event.
+    /// The values of a checked event: those of each item or line, or of the event. What stands
+    /// beside lines is of all of them together: it counts with the first, where no line has its own.
     pub(super) fn fill_custom(&mut self, kind: EventKind, fields: &CustomFields) {
         let Some(custom) = &mut self.custom else {
             return;
@@ -117,6 +118,7 @@ impl Draft {
             EventKind::Clicks | EventKind::Conversions => self.lines.len(),
             EventKind::Sessions => 1,
         };
+        let is_order = kind != EventKind::Impressions && self.head.has_list;
         for at in 0..count {
             let own = custom.items.get(at).filter(|_| self.head.has_list);
             let mut values = Values::NONE;
@@ -126,10 +128,13 @@ impl Draft {
                 }
                 let found = match *from {
                     From::Own(field) => match own.map_or(f64::NAN, |given| given[field]) {
-                        of_item if of_item.is_nan() => custom.single[field],
-                        of_item => of_item,
+                        of_item if !of_item.is_nan() => of_item,
+                        _ if !is_order => custom.single[field],
+                        _ if at > 0 || custom.items.iter().any(|i| !i[field].is_nan()) => f64::NAN,
+                        _ => custom.single[field],
                     },
                     From::Score => self.items[at].score,
+                    From::Dwell if at > 0 => f64::NAN,
                     From::Dwell => self.head.dwell_ms.map_or(f64::NAN, |ms| ms as f64),
                     From::Value => self.values[at].unwrap_or(f64::NAN),
                     From::One => 1.0,
