@@ -17,23 +17,24 @@ often, and the third never, so that clicks weigh 2 and 0:
     >>> from streamer.testing.readings import value_of
     >>> weights = {"a": (0.25, 0.5, 0.2), "b": (0.5, 0.25, 0.1), "c": (0.5, 0.0, 0.4)}
     >>> shown = [
-    ...     {"item_id": item, "propensity": p, "p_new": target, "reward_estimate": r}
+    ...     {"item_id": item, "propensity": p, "p_new": target, "reward_estimate": r, "q": 0.3}
     ...     for item, (p, target, r) in weights.items()
     ... ]
     >>> events = [{"type": "impression", "request_id": "r", "items": shown}]
     >>> events += [{"type": "click", "request_id": "r", "item_id": item} for item in "ac"]
     >>> settings = {"metrics": {"families": ["off_policy"]}}
-    >>> settings |= {"policies": [{"name": "new", "propensity": "p_new"}]}
+    >>> settings |= {"policies": [{"name": "new", "propensity": "p_new", "estimate": "q"}]}
     >>> def read(name):
     ...     found = value_of(events, name, settings, policy="new", maturity="provisional")
     ...     return round(found, 6)
     >>> read("ips_ratio"), read("snips_ratio"), read("mean_weight_ratio")
     (0.666667, 0.8, 0.833333)
 
-Doubly robust: 0.2 + 2 · 0.8, 0.1 - 0.5 · 0.1 and 0.4, over 3; and 2.5² / (2² + 0.5²):
+Doubly robust, 0.3 being expected of the target: 0.3 + 2 · 0.8, 0.3 - 0.5 · 0.1 and 0.3, over 3; and
+2.5² / (2² + 0.5²):
 
     >>> read("doubly_robust_ratio"), read("effective_sample_size")
-    (0.75, 1.470588)
+    (0.816667, 1.470588)
 """
 
 from __future__ import annotations
