@@ -63,17 +63,23 @@ class SchemaRegistry:
         """The schema with an id; None where the registry has none, and records of it are to be
         rejected. RegistryError where it cannot be asked, or it has none and we are to wait."""
         with self._asking[number]:
-            if number not in self._known:
-                found = self._ask(f"/schemas/ids/{number}")
-                if found is None or found.schemaType.lower() != self._expected:
-                    if self._settings.unknown == "reject":
-                        return None
-                    raise RegistryError(self._lack(number, found))
-                others: dict[str, str] = {}
-                self._follow(found, others)
-                self._require_small(found, others)
-                self._known[number] = found.schema, list(others.items())
-            return self._known[number]
+            try:
+                if number not in self._known and (schema := self._get_schema(number)) is not None:
+                    self._known[number] = schema
+            finally:
+                self._asking.pop(number, None)  # whoever waits has it
+            return self._known.get(number)
+
+    def _get_schema(self, number: int) -> SchemaText | None:
+        found = self._ask(f"/schemas/ids/{number}")
+        if found is None or found.schemaType.lower() != self._expected:
+            if self._settings.unknown == "reject":
+                return None
+            raise RegistryError(self._lack(number, found))
+        others: dict[str, str] = {}
+        self._follow(found, others)
+        self._require_small(found, others)
+        return found.schema, list(others.items())
 
     def format_of(self, number: int) -> str:
         """The format that a schema is of, as settings call it; RegistryError where it cannot be
