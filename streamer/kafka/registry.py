@@ -13,6 +13,7 @@ import http
 import os
 import ssl
 import threading
+import urllib.request
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -156,8 +157,14 @@ class SchemaRegistry:
         timeout = aiohttp.ClientTimeout(total=limits.REGISTRY_SECONDS)
         context = True if self._context is None else self._context
         async with (
-            aiohttp.ClientSession(timeout=timeout, trust_env=True) as session,
-            session.get(url, headers=self._headers(), ssl=context, allow_redirects=False) as answer,
+            aiohttp.ClientSession(timeout=timeout) as session,
+            session.get(
+                url,
+                headers=self._headers(),
+                ssl=context,
+                proxy=_proxy_of(url),
+                allow_redirects=False,
+            ) as answer,
         ):
             text = b""
             while len(text) <= limits.MAX_SCHEMA_BYTES and (more := await answer.content.readany()):
@@ -196,6 +203,14 @@ class SchemaRegistry:
 
 _MOVED = ": its address is another one; correct registry.url, for no redirect is followed"
 _DENIED = ": look at its credentials"
+
+
+def _proxy_of(url: str) -> str | None:
+    """That of the environment; not by aiohttp, which would also send what a .netrc has."""
+    parts = urlsplit(url)
+    if urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
 
 
 def _hint(status: int) -> str:

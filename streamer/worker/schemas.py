@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from streamer._core import PanicException
 from streamer.errors import StreamerError
 from streamer.kafka.registry import SchemaText, schemas_of
 from streamer.settings import limits
@@ -66,7 +67,7 @@ def _make_known(partition: Partition, log: str, number: int, schema: SchemaText 
     why = "the registry does not have it, and registry.unknown is 'reject'"
     try:
         partition.set_schema(log, number, schema)
-    except ValueError as error:
+    except (Exception, PanicException) as error:  # the partition must not wait for ever
         schema, why = None, f"it cannot be used: {error}"
     if schema is None:
         logger.error("%s: records of schema %d are rejected: %s", log, number, why)

@@ -32,7 +32,7 @@ def edge_below(edge: int) -> int:
 def value_at(values: Sequence[int], rank: Fraction) -> Fraction:
     """What so many of the sorted values do not exceed; 0 where there are none, or none above 0."""
     place = max(0, -(-rank.numerator // rank.denominator) - 1)
-    if not values or values[place] <= 0:
+    if not values or rank <= 0 or values[place] <= 0:
         return Fraction(0)
     high = two_digits(values[place])
     low = edge_below(high)
@@ -47,7 +47,7 @@ def read(values: Sequence[int], share: Fraction, x_scale: float) -> ArmSums:
     rank = share * n
     zeros = sum(value <= 0 for value in values)
     beyond = int(min(n - rank, rank - zeros))
-    if beyond <= 0:
+    if rank <= zeros:
         return ArmSums(n, y=n, yy=n, x_scale=x_scale, obstacle="few")
     error = sqrt(n * share * (1 - share))
     ends = [

@@ -51,6 +51,13 @@ impl Formatter for BytesAsText {
     }
 }
 
+/// Levels of a schema with those that it refers to: as many as a JSON parser takes.
+const MAX_LEVELS: usize = 128;
+/// What a schema may name before it is defined.
+const UNNAMED: [&str; 14] = [
+    "null", "boolean", "int", "long", "float", "double", "bytes", "string", "record", "enum",
+    "array", "map", "fixed", "error",
+];
 /// Types of a schema, where each stands as often as it is named, at most: so often the parser looks
 /// at them, a million in about 20 ms.
 const MAX_UNFOLDED: u64 = 1_000_000;
@@ -59,7 +66,13 @@ const MAX_UNFOLDED: u64 = 1_000_000;
 /// would take hours: twice in each of forty is 2^40.
 fn require_small(text: &str) -> Result<(), String> {
     let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let unfolded = Unfolding::default().size(&schema, "");
+    let mut unfolding = Unfolding::default();
+    let unfolded = unfolding.size(&schema, "");
+    if let Some(name) = unfolding.unknown {
+        return Err(format!(
+            "it names the type {name:?} before it says what that is"
+        ));
+    }
     if unfolded > MAX_UNFOLDED {
         return Err(format!(
             "it names its types within each other so often that there are more than {MAX_UNFOLDED}"
@@ -70,21 +83,29 @@ fn require_small(text: &str) -> Result<(), String> {
 
 /// How many types there are in each named one, itself included; 1 in those that are not closed yet.
 #[derive(Default)]
-struct Unfolding(HashMap<String, u64>);
+struct Unfolding {
+    known: HashMap<String, u64>,
+    /// The first name that is not known where it stands: what it holds cannot be counted.
+    unknown: Option<String>,
+}
 
 impl Unfolding {
     fn size(&mut self, schema: &Value, namespace: &str) -> u64 {
         match schema {
             Value::String(name) => {
-                let known = self.0.get(&full_name(name, namespace));
-                known.or_else(|| self.0.get(name)).copied().unwrap_or(1)
+                let known = self.known.get(&full_name(name, namespace));
+                let known = known.or_else(|| self.known.get(name)).copied();
+                if known.is_none() && !UNNAMED.contains(&name.as_str()) {
+                    self.unknown.get_or_insert_with(|| name.clone());
+                }
+                known.unwrap_or(1)
             }
             Value::Array(variants) => self.sum(variants.iter(), namespace),
             Value::Object(fields) => {
                 let (own, name) = (namespace_of(fields, namespace), name_of(fields));
                 let name = name.map(|name| full_name(name, &own));
                 if let Some(name) = &name {
-                    self.0.insert(name.clone(), 1);
+                    self.known.insert(name.clone(), 1);
                 }
                 let of_fields = fields.get("fields").and_then(Value::as_array);
                 let inner = ["type", "items", "values"].map(|key| fields.get(key));
@@ -92,7 +113,7 @@ impl Unfolding {
                 let types = types.filter_map(|field| field.get("type"));
                 let size = self.sum(inner.into_iter().flatten().chain(types), &own);
                 if let Some(name) = name {
-                    self.0.insert(name, size);
+                    self.known.insert(name, size);
                 }
                 size
             }
@@ -115,18 +136,37 @@ fn with_references(text: &str, references: &[(String, String)]) -> Result<String
         others.insert(name.clone(), parse(text)?);
     }
     let mut schema = parse(text)?;
-    Inlining { others }.walk(&mut schema, "");
+    let mut inlining = Inlining { others, levels: 0 };
+    inlining.walk(&mut schema, "");
+    if inlining.levels > MAX_LEVELS {
+        return Err(format!("it nests more than {MAX_LEVELS} levels"));
+    }
     Ok(schema.to_string())
 }
 
 /// The schemas that are not placed yet, by their full names.
 struct Inlining {
     others: HashMap<String, Value>,
+    /// Where it is; beyond `MAX_LEVELS` it stays there, and goes no deeper.
+    levels: usize,
 }
 
 impl Inlining {
     /// Goes through a schema within a namespace.
     fn walk(&mut self, schema: &mut Value, namespace: &str) {
+        if self.levels > MAX_LEVELS {
+            return;
+        }
+        self.levels += 1;
+        if self.levels <= MAX_LEVELS {
+            self.walk_within(schema, namespace);
+        }
+        if self.levels <= MAX_LEVELS {
+            self.levels -= 1;
+        }
+    }
+
+    fn walk_within(&mut self, schema: &mut Value, namespace: &str) {
         match schema {
             Value::String(name) => {
                 let full = full_name(name, namespace);
@@ -219,6 +259,36 @@ mod tests {
         assert!(said.contains("more than 1000000"), "{said}");
         let (of, text) = ("L39".to_owned(), doubling(40));
         assert!(Schema::new(r#"{"type": "array", "items": "L39"}"#, &[(of, text)]).is_err());
+    }
+
+    #[test]
+    fn a_name_stands_behind_what_it_means() {
+        let record = |level: usize, of: &str| {
+            format!(
+                r#"{{"type": "record", "name": "L{level}", "fields": [
+                {{"name": "a", "type": "{of}"}}, {{"name": "b", "type": "{of}"}}]}}"#
+            )
+        };
+        let levels = (1..40)
+            .rev()
+            .map(|level| record(level, &format!("L{}", level - 1)));
+        let all = levels.chain([record(0, "int")]).collect::<Vec<_>>();
+        let said = Schema::new(&format!("[{}]", all.join(",")), &[]).unwrap_err();
+        assert!(said.contains("names the type \"L38\" before"), "{said}");
+    }
+
+    #[test]
+    fn schemas_within_each_other_are_bounded() {
+        let record = |level: usize| {
+            let inner = format!(r#"{{"type": "array", "items": "L{}"}}"#, level + 1);
+            let text = format!(
+                r#"{{"type": "record", "name": "L{level}", "fields": [{{"name": "a", "type": {inner}}}]}}"#
+            );
+            (format!("L{level}"), text)
+        };
+        let references: Vec<_> = (1..900).map(record).collect();
+        let said = Schema::new(&record(0).1, &references).unwrap_err();
+        assert!(said.contains("more than 128 levels"), "{said}");
     }
 
     #[test]

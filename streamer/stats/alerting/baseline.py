@@ -136,24 +136,21 @@ def compare(
         compared=past.compared,
         kept=past.kept,
     )
-    if (
-        obstacle := _obstacle(now, windows, past, least_days) or _few(now, windows, past)
-    ) is not None:
+    obstacle = _obstacle(now, windows, past, least_days) or _few(now, windows, past)
+    if obstacle is not None:
         status, reason = obstacle
         return replace(found, status=status, reason=reason.format(found))
     assert past.value is not None
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
-    if found.status in _BEYOND and not _is_sure(
-        rule, noise, past, (float(now.value or 0), _nearest(past, windows, rule))
-    ):
+    nearest = float(now.value or 0), _nearest(past, windows, rule)
+    if found.status in _BEYOND and not _is_sure(rule, noise, past, nearest):
         found = _with_no_change(found, rule)
     if isinstance(then, GroupSums):
         return found
     known = [(sum(w.x), w.support) for w in windows]
-    return _beyond_all(
-        found, [*known, *(pair for each in weekdays for pair in each)], past, noise, rule
-    )
+    known += [pair for each in weekdays for pair in each]
+    return _beyond_all(found, known, past, noise, rule)
 
 
 def _nearest(past: Past, windows: Sequence[GroupSums], rule: Rule) -> float:

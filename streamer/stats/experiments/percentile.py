@@ -51,9 +51,10 @@ def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: 
     with_any = {bucket: count for bucket, count in sorted(users.items()) if bucket and count}
     zeros = n - sum(with_any.values())
     rank = share * n
+    if n <= 0 or rank <= zeros:
+        nothing = f"{zeros:,} users have nothing, so that the percentile is 0"
+        return ArmSums(n, y=n, yy=n, x_scale=x_scale, obstacle=nothing)
     beyond = int(min(n - rank, rank - zeros))
-    if n <= 0 or beyond <= 0:
-        return ArmSums(n, y=n, yy=n, x_scale=x_scale, obstacle=_few(beyond, rank, zeros))
     value_of = _inverse(zeros, with_any)
     error = Fraction(sqrt(n * share * (1 - share)))
     low, value, high = (
@@ -65,7 +66,7 @@ def percentile_sums(n: int, users: Mapping[int, int], share: Fraction, x_scale: 
     squares = x * value + n * (n - 1) * stderr * stderr
     obstacle = ""
     if beyond < LEAST_USERS or rank - zeros < FROM_ZERO * error:
-        obstacle = _few(beyond, rank, zeros)
+        obstacle = _few(n, rank, zeros)
     elif max(high - value, value - low) > MAX_LOPSIDED * min(high - value, value - low):
         obstacle = "the values have a gap at the percentile, over which it may jump"
     return ArmSums(n, x, squares, n, n, x, beyond, x_scale, obstacle=obstacle)
@@ -87,10 +88,10 @@ def _inverse(zeros: int, with_any: Mapping[int, int]) -> Callable[[Fraction], Fr
     return value_of
 
 
-def _few(beyond: int, rank: Fraction, zeros: int) -> str:
+def _few(n: int, rank: Fraction, zeros: int) -> str:
     """Why there is no interval, in words."""
-    if rank <= zeros:
-        return f"{zeros:,} users have nothing, so that the percentile is 0"
-    if beyond >= LEAST_USERS or rank - zeros <= beyond:
+    beyond = n - rank
+    if beyond >= LEAST_USERS or rank - zeros < beyond:
         return f"the percentile is too near to the {zeros:,} users who have nothing"
-    return f"only {beyond:,} users are beyond the percentile, and an interval needs {LEAST_USERS}"
+    users = int(beyond)
+    return f"only {users:,} users are beyond the percentile, and an interval needs {LEAST_USERS}"

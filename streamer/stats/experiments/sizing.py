@@ -51,6 +51,8 @@ def needed(users: ArmSums, goal: Goal) -> Needed | str:
     >>> found.fixed, found.anytime
     (3143, 6018)
     """
+    if users.obstacle and users.nonzero >= ANYTIME_NONZERO:
+        return users.obstacle  # which more users do not cure
     its = ratio(users)
     if its.value is None or its.variance is None:
         return its.reason

@@ -19,6 +19,7 @@ from streamer.stats.experiments.percentile import percentile_sums
 from streamer.stats.experiments.plan import Plan, Rule
 from streamer.stats.experiments.ratio import ratio
 from streamer.stats.experiments.readout import compare
+from streamer.stats.experiments.sizing import Goal, needed
 from streamer.stats.experiments.sums import ArmSums
 from streamer.stats.experiments.verdict import Outcome
 from tests.oracle import percentiles
@@ -62,6 +63,19 @@ def test_sums_are_those_of_sorted_values(draw: Draw, share: Fraction, n: int) ->
     assert [getattr(found, n) for n in names] == [getattr(expected, n) for n in names]
     assert bool(found.obstacle) == bool(expected.obstacle)
     assert found.is_possible
+
+
+@pytest.mark.parametrize(("n", "share"), [(50, P99), (9, P90), (500, Fraction("0.999"))])
+def test_a_percentile_of_few_users_has_a_value_and_no_interval(n: int, share: Fraction) -> None:
+    its = of(np.full(n, 20), share)
+    assert 19 < its.x / its.n <= 20
+    assert "only 0 users are beyond the percentile" in its.obstacle
+
+
+def test_a_plan_says_why_a_percentile_can_have_no_interval() -> None:
+    torn = of(np.concatenate([np.full(8990, 10), np.full(1010, 9000)]))
+    assert "a gap at the percentile" in str(needed(torn, Goal(0.1)))
+    assert not isinstance(needed(of(np.arange(1, 501) * 1000, P99), Goal(0.1)), str)
 
 
 @pytest.mark.parametrize("draw", [heavy, even, few, money])
@@ -129,6 +143,7 @@ def test_a_gain_of_the_heaviest_users_is_seen_by_their_percentile_alone() -> Non
     [
         (9500, 500, P90, "9,500 users have nothing, so that the percentile is 0"),
         (8920, 1080, P90, "too near to the 8,920 users who have nothing"),
+        (850, 151, P90, "the percentile is too near to the 850 users who have nothing"),
         (0, 5000, P99, "only 50 users are beyond the percentile, and an interval needs 100"),
     ],
 )

@@ -292,9 +292,10 @@ async def test_a_dead_letter_topic_that_refuses_large_ones(
         await made.stop_workers()
         manifest = made.reader.manifests[0]
         assert manifest.topics["impressions"].accepted == 1
-        assert manifest.dead_letters == len(log)
+        assert manifest.topics["impressions"].ignored == 1, "the one without a value"
+        assert manifest.dead_letters == len(log) - 1
     found = await read_topic(kafka, names.dead_letters, 1)
-    assert len(found) == len(log), "each once: nothing had to be tried again"
+    assert len(found) == len(log) - 1, "each once: nothing had to be tried again"
     bound = int(settings.get("max.message.bytes", 1_000_000))
     for letter in found:
         headers: dict[str, Any] = {name: value.decode() for name, value in letter.headers}

@@ -148,9 +148,9 @@ async def test_an_exporter_shows_the_last_whole_copy_and_says_so(made: Bench) ->
     changes = {"position": b"another", "manifest": manifest[:-1]}
     await store.redis.hset(store.keys.state(2), mapping=changes)
     assert (await exporter.read()).readings == before
-    assert "partition 2: a manifest of" in exporter.health.problems[0]
+    assert "partition 2: the manifest: " in exporter.health.problems[0]
     late = Exporter(made.settings, made.store)  # it has no copy: its sums would be too small
-    with pytest.raises(CodecError, match=r"^partition 2: a manifest of \d+ bytes is damaged"):
+    with pytest.raises(CodecError, match=r"^partition 2: the manifest: \d+ bytes are damaged"):
         await late.read()
     back = {"position": position, "manifest": manifest}
     await store.redis.hset(store.keys.state(2), mapping=back)
@@ -165,7 +165,7 @@ async def test_inspect_verifies(made: Bench, capsys: pytest.CaptureFixture[str])
     await flip_a_bit(made, 2, Random(3))
     assert await inspect._verify(made.settings, 2, True) == 1
     (found,) = json.loads(capsys.readouterr().out)
-    assert "its checksum does not fit" in str(found["damage"])
+    assert "their checksum does not fit" in str(found["damage"])
 
 
 @pytest.mark.parametrize("number", [b"99999999", b"-1", b"many"])
