@@ -27,7 +27,7 @@ use crate::spec::{Limits, Spec};
 use arrays::{ByValue, as_arrays, each_as_arrays, from_arrays};
 pub use feeding::scan_batches;
 use feeding::{Fed, Feeding};
-use given::{Beside, GivenRecords};
+use given::{Beside, GivenRecords, make_known};
 use names::{RejectedRecord, log_of, overflow, table_of};
 use state::{labels_of, panes_mut, panes_of};
 
@@ -107,9 +107,7 @@ impl Core {
         schema: Option<SchemaText>,
     ) -> PyResult<()> {
         let source = self.partition.logs[log_of(&self.partition, log)?].source;
-        let values = self.decoder.format(source);
-        let set = py.detach(move || values.set(id, schema.as_ref()));
-        set.map_err(PyValueError::new_err)
+        make_known(py, self.decoder.format(source), id, schema)
     }
 
     /// What was fed is taken in; `at_end`: logs of which everything was read.

@@ -6,9 +6,9 @@ use std::io::Write;
 
 use serde_avro_fast::de::DeserializerState;
 use serde_json::ser::Formatter;
+use serde_json::{Map, Value};
 
 use super::bytes_as_text;
-use serde_json::{Map, Value};
 
 /// A schema of the registry.
 #[derive(Debug)]
@@ -20,12 +20,9 @@ impl Schema {
     /// # Errors
     /// Where it is none, in words.
     pub fn new(text: &str, references: &[(String, String)]) -> Result<Self, String> {
-        let text = match references {
-            [] => text.to_owned(),
-            _ => with_references(text, references)?,
-        };
-        require_small(&text)?;
-        let schema = text.parse::<serde_avro_fast::Schema>();
+        let schema = with_references(text, references)?;
+        require_small(&schema)?;
+        let schema = schema.to_string().parse::<serde_avro_fast::Schema>();
         schema.map(Self).map_err(|error| error.to_string())
     }
 
@@ -62,12 +59,11 @@ const UNNAMED: [&str; 14] = [
 /// at them, a million in about 20 ms.
 const MAX_UNFOLDED: u64 = 1_000_000;
 
-/// An error where a schema is none, or names its records within each other so often that to read it
+/// An error where a schema names its records within each other so often that to read it
 /// would take hours: twice in each of forty is 2^40.
-fn require_small(text: &str) -> Result<(), String> {
-    let schema = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn require_small(schema: &Value) -> Result<(), String> {
     let mut unfolding = Unfolding::default();
-    let unfolded = unfolding.size(&schema, "");
+    let unfolded = unfolding.size(schema, "");
     if let Some(name) = unfolding.unknown {
         return Err(format!(
             "it names the type {name:?} before it says what that is"
@@ -129,74 +125,61 @@ impl Unfolding {
 }
 
 /// A schema in which the schemas that it refers to stand where each is first named.
-fn with_references(text: &str, references: &[(String, String)]) -> Result<String, String> {
+fn with_references(text: &str, references: &[(String, String)]) -> Result<Value, String> {
     let parse = |text: &str| serde_json::from_str(text).map_err(|error| error.to_string());
     let mut others = HashMap::new();
     for (name, text) in references {
         others.insert(name.clone(), parse(text)?);
     }
     let mut schema = parse(text)?;
-    let mut inlining = Inlining { others, levels: 0 };
-    inlining.walk(&mut schema, "");
-    if inlining.levels > MAX_LEVELS {
-        return Err(format!("it nests more than {MAX_LEVELS} levels"));
+    if !others.is_empty() {
+        Inlining { others }.walk(&mut schema, "", MAX_LEVELS)?;
     }
-    Ok(schema.to_string())
+    Ok(schema)
 }
 
 /// The schemas that are not placed yet, by their full names.
 struct Inlining {
     others: HashMap<String, Value>,
-    /// Where it is; beyond `MAX_LEVELS` it stays there, and goes no deeper.
-    levels: usize,
 }
 
 impl Inlining {
-    /// Goes through a schema within a namespace.
-    fn walk(&mut self, schema: &mut Value, namespace: &str) {
-        if self.levels > MAX_LEVELS {
-            return;
-        }
-        self.levels += 1;
-        if self.levels <= MAX_LEVELS {
-            self.walk_within(schema, namespace);
-        }
-        if self.levels <= MAX_LEVELS {
-            self.levels -= 1;
-        }
-    }
-
-    fn walk_within(&mut self, schema: &mut Value, namespace: &str) {
+    /// Goes through a schema within a namespace, which may have so many more levels.
+    fn walk(&mut self, schema: &mut Value, namespace: &str, levels: usize) -> Result<(), String> {
+        let Some(levels) = levels.checked_sub(1) else {
+            return Err(format!("it nests more than {MAX_LEVELS} levels"));
+        };
         match schema {
             Value::String(name) => {
                 let full = full_name(name, namespace);
                 let found = self.others.remove(&full);
                 if let Some(mut other) = found.or_else(|| self.others.remove(name)) {
-                    self.walk(&mut other, "");
+                    self.walk(&mut other, "", levels)?;
                     *schema = placed(other);
                 }
             }
             Value::Array(variants) => {
                 for variant in variants {
-                    self.walk(variant, namespace);
+                    self.walk(variant, namespace, levels)?;
                 }
             }
             Value::Object(fields) => {
                 let own = namespace_of(fields, namespace);
                 for key in ["type", "items", "values"] {
                     if let Some(inner) = fields.get_mut(key) {
-                        self.walk(inner, &own);
+                        self.walk(inner, &own, levels)?;
                     }
                 }
                 let inner = fields.get_mut("fields").and_then(Value::as_array_mut);
                 for field in inner.into_iter().flatten() {
                     if let Some(schema) = field.get_mut("type") {
-                        self.walk(schema, &own);
+                        self.walk(schema, &own, levels)?;
                     }
                 }
             }
             _ => {}
         }
+        Ok(())
     }
 }
 

@@ -1,9 +1,11 @@
-//! Records that Python gives one by one.
+//! Records that Python gives one by one, and the schemas that they need.
 
 use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
+use crate::formats::{SchemaText, Values};
 use crate::kafka;
 
 /// Keys and headers (as Kafka sends them, behind their number).
@@ -51,4 +53,16 @@ impl GivenRecords {
             });
         records.filter(move |record| record.offset >= next_offset)
     }
+}
+
+/// Makes a schema of a format known, other threads going on meanwhile. ValueError: it cannot be
+/// used.
+pub fn make_known(
+    py: Python<'_>,
+    format: &mut Values,
+    id: u32,
+    schema: Option<SchemaText>,
+) -> PyResult<()> {
+    let set = py.detach(move || format.set(id, schema.as_ref()));
+    set.map_err(PyValueError::new_err)
 }

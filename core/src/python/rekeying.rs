@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 
-use super::given::{Beside, GivenRecords};
+use super::given::{Beside, GivenRecords, make_known};
 use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
 use crate::decode::rejected::Rejected;
@@ -84,9 +84,7 @@ impl Rekeyer {
         schema: Option<SchemaText>,
     ) -> PyResult<()> {
         let source = self.logs.source_of(log)?;
-        let values = self.logs.decoder.format(source);
-        let set = py.detach(move || values.set(id, schema.as_ref()));
-        set.map_err(PyValueError::new_err)
+        make_known(py, self.logs.decoder.format(source), id, schema)
     }
 
     /// Rewrites records of a log, up to the first that is newer than `until_ms`; `beside`: their keys
