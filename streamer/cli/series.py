@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from streamer.cli.finding import OK, WARN, Finding
 from streamer.query.series_estimate import ASSUMED, expected_series
 from streamer.settings.model import Settings
-from streamer.state.manifest import Manifest
-from streamer.state.texts import Texts
+from streamer.state.manifest import Manifest, Texts
 
 Stored = Sequence[tuple[Manifest, Texts]]
 """What is stored of each partition."""

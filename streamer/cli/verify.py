@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from streamer.errors import CodecError
 from streamer.settings import limits
 from streamer.state import codec
-from streamer.state.manifest import decode
+from streamer.state.manifest import Texts, decode
 from streamer.state.store import Store
-from streamer.state.texts import decode as decode_texts
 
 _AT_ONCE = 100
 
@@ -62,7 +61,7 @@ async def _read(store: Store, number: int, found: Verified) -> None:
             try:
                 if data is None:
                     raise CodecError("it is missing")
-                read = decode_texts if name == held.texts else codec.decode
+                read = Texts.decode if name == held.texts else codec.decode
                 read(data, name)
             except CodecError as error:
                 found.damage[name] = str(error)

@@ -57,7 +57,7 @@ class Holding:
 
 
 class Carry:
-    """Maps what was stored under other settings. ``segments``: as ``Texts.dimensions`` has them;
+    """Maps what was stored under other settings. ``segments``: as ``Texts.with_events`` has them;
     ``accepted``: events, which a new dimension has no value of."""
 
     def __init__(

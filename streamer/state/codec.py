@@ -64,7 +64,7 @@ def encode(columns: Columns, name: str) -> bytes:
             for x in arrays
         ]
     head = msgspec.msgpack.encode(header)
-    body = bytes(cramjam.lz4.compress_block(b"".join(planes)))
+    body = packed(b"".join(planes))
     return framed(len(head).to_bytes(4, "little") + head + body, name)
 
 
@@ -120,6 +120,11 @@ def decode(data: bytes, name: str) -> dict[str, np.ndarray[Any, Any]]:
         return dict(_columns(header, body))
     except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
         raise CodecError(f"a stored blob of {len(data)} bytes cannot be read: {error}") from error
+
+
+def packed(data: bytes) -> bytes:
+    """By lz4."""
+    return bytes(cramjam.lz4.compress_block(data))
 
 
 def unpacked(data: bytes) -> bytes:

@@ -23,13 +23,14 @@ from streamer.state.manifest import (
     GROUPS,
     VERSION,
     BlobRef,
+    DimensionTexts,
     Manifest,
     StoredSeries,
+    Texts,
 )
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition
 from streamer.state.store import Commit
-from streamer.state.texts import Texts, Values
 from streamer.state.topics import TopicState
 
 
@@ -144,7 +145,7 @@ class Journal:
     def _texts(self, dimensions: Mapping[str, Any]) -> Texts:
         p = self.partition
         return Texts(
-            [Values(v["texts"], v["kept"], v["unnamed"]) for v in dimensions["values"]],
+            [DimensionTexts(v["texts"], v["kept"], v["unnamed"]) for v in dimensions["values"]],
             dimensions["tuples"],
             [dict(zip(p.label_names, label, strict=True)) for label in p.core.experiment_labels()],
             {s.declared.shape: [dict(label) for label in s.labels] for s in p.series},

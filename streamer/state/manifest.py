@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import cramjam
 import msgspec
@@ -17,7 +18,6 @@ from streamer.state.carry import Holding
 from streamer.state.contents import Beside, decode_contents
 from streamer.state.frame import body_of, framed
 from streamer.state.snapshot import Header
-from streamer.state.texts import Texts
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.scopes import all_since
 
@@ -42,6 +42,48 @@ class StoredSeries(msgspec.Struct, array_like=True):
 
     since_ms: int
     panes: dict[str, list[int]]
+
+
+class DimensionTexts(msgspec.Struct, array_like=True):
+    """Of a dimension: the text of each code, the values that are kept, and those of them that the
+    settings do not name, with their hashes."""
+
+    texts: list[str]
+    kept: list[str]
+    unnamed: list[tuple[str, int]]
+
+
+class Texts(msgspec.Struct, array_like=True):
+    """What is said in words of a partition: a blob of its own, for it may be megabytes, and changes
+    seldom. ``segments``: the code of each dimension, by number of a segment; ``labels``: of
+    experiments, by number; ``series``: shape of a series → its labels, by number."""
+
+    dimensions: list[DimensionTexts]
+    segments: list[list[int]]
+    labels: list[dict[str, str]]
+    series: dict[str, list[dict[str, str]]]
+
+    def encode(self, name: str) -> bytes:
+        """The bytes of the blob of that name: msgpack, lz4, with a checksum."""
+        return framed(codec.packed(msgspec.msgpack.encode(self)), name)
+
+    @classmethod
+    def decode(cls, data: bytes, name: str) -> Texts:
+        """What ``encode`` was called on; DamagedError where it changed, CodecError for others."""
+        try:
+            return msgspec.msgpack.decode(codec.unpacked(body_of(data, name)), type=cls)
+        except (msgspec.MsgspecError, cramjam.DecompressionError, ValueError) as error:
+            raise CodecError(f"texts of {len(data)} bytes cannot be read: {error}") from error
+
+    def with_events(self, events: Sequence[list[int]]) -> dict[str, Any]:
+        """As the core has them (``Core.dimensions``); ``events``: those that carried each value."""
+        return {
+            "values": [
+                {"texts": its.texts, "events": counts, "kept": its.kept}
+                for its, counts in zip(self.dimensions, events, strict=True)
+            ],
+            "tuples": self.segments,
+        }
 
 
 class Manifest(msgspec.Struct):
@@ -104,11 +146,11 @@ class Manifest(msgspec.Struct):
 
     def encode(self) -> bytes:
         """The bytes to store: msgpack, lz4, with a checksum."""
-        return framed(bytes(cramjam.lz4.compress_block(msgspec.msgpack.encode(self))), _PLACE)
+        return framed(codec.packed(msgspec.msgpack.encode(self)), _PLACE)
 
     def header(self, texts: Texts, groups: Mapping[str, I64] | None = None) -> Header:
         """What readers show; ``groups``: the columns of the blob of groups, if there is one."""
-        dimensions = texts.dimensions(self.events)
+        dimensions = texts.with_events(self.events)
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
@@ -118,7 +160,7 @@ class Manifest(msgspec.Struct):
             join_gap=self.join_gap,
             dropped=self.dropped,
             capped=tuple(events[OTHER] for events in self.events),
-            kept=tuple(tuple(values.unnamed) for values in texts.values),
+            kept=tuple(tuple(its.unnamed) for its in texts.dimensions),
             segments=tuple(segment_texts(dimensions)),
             groups=group_texts(tuples_of(groups), dimensions) if groups else (),
             sample_bits=self.sample_bits,

@@ -8,18 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import cast
 
-from streamer.errors import CodecError, DamagedError
+from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.settings import limits
 from streamer.state import codec
 from streamer.state.changes import changes
 from streamer.state.codec import Columns
 from streamer.state.contents import Contents
-from streamer.state.manifest import GROUPS, Manifest, decode
+from streamer.state.manifest import GROUPS, Manifest, Texts, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
 from streamer.state.store import Store, Stored
-from streamer.state.texts import Texts
-from streamer.state.texts import decode as decode_texts
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ def _decoded(stored: Mapping[int, Stored]) -> tuple[dict[int, Manifest], dict[in
 
 def _blob(manifest: Manifest, name: str, data: bytes) -> _Blob:
     if name == manifest.texts:
-        return _Blob({}, {}, decode_texts(data, name))
+        return _Blob({}, {}, Texts.decode(data, name))
     columns = codec.decode(data, name)
     return _Blob(columns, split(columns) if "pane" in columns else {})
 
@@ -250,12 +248,12 @@ def other_settings(manifest: Manifest, ours: Contents) -> str:
 
 
 async def texts_of(store: Store, manifests: Mapping[int, Manifest]) -> dict[int, Texts]:
-    """The texts of those partitions of which they are there and whole."""
+    """The texts of those partitions of which they can be read."""
     found = {}
     for number, manifest in manifests.items():
-        (data,) = await store.blobs(number, [manifest.texts])
-        with suppress(CodecError):
-            found[number] = decode_texts(data or b"", manifest.texts)
+        with suppress(CodecError, StoreError):
+            (data,) = await store.blobs(number, [manifest.texts])
+            found[number] = Texts.decode(data or b"", manifest.texts)
     return found
 
 

@@ -23,12 +23,10 @@ from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.journal import Held, Journal
-from streamer.state.manifest import BlobRef, Manifest, decode, require_key
+from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition, Series
 from streamer.state.store import Store, Stored
-from streamer.state.texts import Texts
-from streamer.state.texts import decode as decode_texts
 
 
 async def load_partition(
@@ -45,7 +43,7 @@ async def load_partition(
     manifest = decode(stored.manifest)
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
-    texts = decode_texts(data, manifest.texts)
+    texts = Texts.decode(data, manifest.texts)
     journal, carried = _continued(partition, manifest, texts, claim)
     journal.texts = manifest.texts, texts
     journal.position = stored.position
@@ -95,7 +93,7 @@ def _continued(
     if not is_other and old.unit_ms == ours.unit_ms:
         return journal, None
     accepted = sum(topic.accepted for topic in manifest.topics.values())
-    return journal, Carry(old, ours, texts.dimensions(manifest.events), accepted)
+    return journal, Carry(old, ours, texts.with_events(manifest.events), accepted)
 
 
 @contextmanager
@@ -144,7 +142,7 @@ def _restore_counters(
     texts: Texts,
     carried: Carry | None,
 ) -> None:
-    restore_segments(partition, carried.segments if carried else texts.dimensions(manifest.events))
+    restore_segments(partition, carried.segments if carried else texts.with_events(manifest.events))
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,

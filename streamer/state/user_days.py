@@ -16,16 +16,14 @@ from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state import codec
 from streamer.state.contents import contents_of
-from streamer.state.manifest import Manifest, decode
+from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
 from streamer.state.restore import restore_labels, restore_segments
 from streamer.state.store import Store
-from streamer.state.texts import decode as decode_texts
 from streamer.stats.experiments.scopes import all_since
 from streamer.stats.experiments.trials import Trial
 
-_TEXTS = "texts"
 SumsByValue = dict[str, list[Columns]]
 """Value of a dimension → sums in every partition; of all users under the empty text."""
 
@@ -94,7 +92,8 @@ async def sums_of_days(
 
 async def _blobs(
     store: Store, settings: Settings, catalogue: Catalogue, days: Days | DaysBefore, number: int
-) -> tuple[Manifest, dict[str, list[bytes | None]]] | None:
+) -> tuple[Manifest, dict[str, bytes]] | None:
+    """The manifest of a partition, and by name the blobs of what experiments keep of users."""
     for _ in range(limits.READ_ATTEMPTS):
         stored = await store.read(number)
         if not stored.manifest:
@@ -105,13 +104,11 @@ async def _blobs(
             raise CodecError(f"partition {number}: {other_settings(manifest, ours)}")
         if not _is_held(manifest, catalogue, days):
             return None
-        names = {
-            table: [ref.name for ref in manifest.tables.get(table, [])]
-            for table in EXPERIMENT_TABLES
-        }
-        names[_TEXTS] = [manifest.texts]
-        blobs = {table: await store.blobs(number, of) for table, of in names.items()}
-        if not any(None in found for found in blobs.values()):
+        tables = [manifest.tables.get(table, []) for table in EXPERIMENT_TABLES]
+        names = [manifest.texts, *(ref.name for refs in tables for ref in refs)]
+        found = zip(names, await store.blobs(number, names), strict=True)
+        blobs = {name: data for name, data in found if data is not None}
+        if len(blobs) == len(names):
             return manifest, blobs
     raise CodecError(f"partition {number} changed {limits.READ_ATTEMPTS} times while it was read")
 
@@ -129,7 +126,7 @@ def _sums(
     catalogue: Catalogue,
     days: Days | DaysBefore,
     manifest: Manifest,
-    blobs: dict[str, list[bytes | None]],
+    blobs: dict[str, bytes],
 ) -> Mapping[str, Columns]:
     return days.sums_in(_restored(settings, catalogue, manifest, blobs))
 
@@ -138,16 +135,15 @@ def _restored(
     settings: Settings,
     catalogue: Catalogue,
     manifest: Manifest,
-    blobs: dict[str, list[bytes | None]],
+    blobs: dict[str, bytes],
 ) -> Partition:
     """A partition with nothing but what experiments keep of users."""
     partition = Partition(settings, catalogue, manifest.hash_key)
     partition.continue_counting(manifest.counted_since_ms, manifest.scopes, manifest.stream_ms)
-    texts = decode_texts(blobs[_TEXTS][0] or b"", manifest.texts)
-    restore_segments(partition, texts.dimensions(manifest.events))
+    texts = Texts.decode(blobs[manifest.texts], manifest.texts)
+    restore_segments(partition, texts.with_events(manifest.events))
     restore_labels(partition, manifest, texts)
     for table in EXPERIMENT_TABLES:
         names = [ref.name for ref in manifest.tables.get(table, [])]
-        both = zip(blobs[table], names, strict=True)
-        partition.core.load(table, [codec.decode(data or b"", name) for data, name in both])
+        partition.core.load(table, [codec.decode(blobs[name], name) for name in names])
     return partition

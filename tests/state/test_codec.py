@@ -18,9 +18,10 @@ from hypothesis.extra import numpy as arrays
 from streamer.errors import CodecError, DamagedError
 from streamer.kafka.fingerprints import fingerprint_of
 from streamer.settings import limits
-from streamer.state import codec, manifest, texts
+from streamer.state import codec, manifest
 from streamer.state.frame import body_of, framed
 from streamer.state.journal import Journal
+from streamer.state.manifest import Texts
 from streamer.state.store import Commit
 from streamer.testing import chunks_of
 from tests.support.agreement import SETTINGS, random_records, run_engines, to_log
@@ -159,8 +160,8 @@ def test_a_manifest_comes_back() -> None:
     assert manifest.decode(found.encode()) == found
     assert found.blob_names()
     assert all(name.startswith("claim.") for name in found.blob_names())
-    its = texts.decode(stored().blobs[found.texts], found.texts)
-    assert texts.decode(its.encode(NAME), NAME) == its
+    its = Texts.decode(stored().blobs[found.texts], found.texts)
+    assert Texts.decode(its.encode(NAME), NAME) == its
     header = found.header(its)
     assert (header.commit, len(header.segments)) == (1, found.segments)
 
@@ -168,7 +169,7 @@ def test_a_manifest_comes_back() -> None:
 def test_bytes_of_another_place_are_refused() -> None:
     for data, read in (
         (codec.encode({"a": np.arange(3)}, NAME), codec.decode),
-        (texts.Texts([], [], [], {}).encode(NAME), texts.decode),
+        (Texts([], [], [], {}).encode(NAME), Texts.decode),
     ):
         read(data, NAME)
         with pytest.raises(DamagedError, match=r"claim\.2: .* are damaged, or of another place"):
@@ -184,7 +185,7 @@ def test_texts_are_written_where_they_change_alone() -> None:
     assert manifest.decode(second.manifest).texts == name in first.blobs
     assert name not in second.blobs
     assert name in journal.blob_names()
-    journal.texts = name, texts.Texts([], [], [], {})
+    journal.texts = name, Texts([], [], [], {})
     third = journal.prepare()
     assert third.delete == [name]
     assert manifest.decode(third.manifest).texts in third.blobs

@@ -29,9 +29,8 @@ from streamer.ingest.hash_key import HashKey, key_text
 from streamer.settings.load import load, parse
 from streamer.settings.model import Exporter, Kafka, Redis, Settings, Topics
 from streamer.state import codec
-from streamer.state.manifest import decode
+from streamer.state.manifest import Texts, decode
 from streamer.state.redis.store import RedisStore
-from streamer.state.texts import decode as decode_texts
 from streamer.testing.embedded import HOST, EmbeddedRedis, create_topics, free_port
 from tests.server.test_access import basic
 from tests.support.fixtures import COMMAND_SECONDS, LEAVES_OPEN, PASSWORD, USER
@@ -169,7 +168,7 @@ class System:
             for name, data in zip(names, await store.blobs(number, names), strict=True):
                 assert data is not None
                 if name == manifest.texts:
-                    self.output[f"blob {name}"] = repr(decode_texts(data, name))
+                    self.output[f"blob {name}"] = repr(Texts.decode(data, name))
                     continue
                 columns = codec.decode(data, name)
                 self.output[f"blob {name}"] = repr({k: v.tobytes() for k, v in columns.items()})
