@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.alert_traffic import PANES, Floats, Ints, World
 from benchmarks.alert_weeks import WINDOW
 from benchmarks.rates import table
-from streamer.stats.alerting.baseline import SURE, Change, Rule, Status, compare
+from streamer.stats.alerting.baseline import SURE, Change, Rule, compare
 from streamer.stats.distributions import normal_quantile
 from streamer.stats.random_groups import GroupSums, estimates
 
@@ -31,7 +31,6 @@ BEGINS = 60
 """Changes of each kind."""
 _DAYS, _WEEKS, _MONTH = 7, 4, 30
 _SURE = normal_quantile(1 - SURE)
-_BEYOND = (Status.DROPPED, Status.RISEN)
 
 
 class Segment:
@@ -94,7 +93,7 @@ class Segment:
         """Whether each look fires; only ``among`` some may it."""
         return np.array(
             [
-                maybe and self.look(t, rule).status in _BEYOND
+                maybe and self.look(t, rule).status.is_regression
                 for t, maybe in zip(looks, among, strict=True)
             ],
             bool,

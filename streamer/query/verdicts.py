@@ -12,7 +12,7 @@ from streamer.query.numbering import Segment
 from streamer.settings import limits
 from streamer.settings.alerts import Alert
 from streamer.settings.experiments import DAY_MS
-from streamer.stats.alerting.baseline import Change, Rule, Status, compare
+from streamer.stats.alerting.baseline import Change, Rule, compare
 from streamer.stats.alerting.past import Totals, arrivals
 from streamer.stats.alerting.smallest import smallest_change
 from streamer.stats.alerting.traffic import Traffic, TrafficRule, judge_traffic
@@ -127,7 +127,7 @@ class Verdicts:
         moved = float(now.value / then.value) - 1
         if (-moved if self.rule.higher_is_better else moved) <= self.rule.drop:
             return False  # no interval is beyond where the point is not
-        return compare(now, then, self.rule, self.unit).status in (Status.DROPPED, Status.RISEN)
+        return compare(now, then, self.rule, self.unit).status.is_regression
 
     def base_of(self, segment: Segment) -> int:
         """The last pane of the window that the present one is compared with by `before`: the window

@@ -48,8 +48,10 @@ class Status(StrEnum):
     NO_TRAFFIC = "no traffic"
     NO_BASELINE = "no baseline"
 
-
-_BEYOND = (Status.DROPPED, Status.RISEN)
+    @property
+    def is_regression(self) -> bool:
+        """Whether all of the interval is beyond the tolerance."""
+        return self in (Status.DROPPED, Status.RISEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +146,7 @@ def compare(
     noise = Noise.of(now, past, rule.level)
     found = judged(found, float(past.value), noise, rule, (floor, unit))
     nearest = float(now.value or 0), _nearest(past, windows, rule)
-    if found.status in _BEYOND and not _is_sure(rule, noise, past, nearest):
+    if found.status.is_regression and not _is_sure(rule, noise, past, nearest):
         found = _with_no_change(found, rule)
     if isinstance(then, GroupSums):
         return found
@@ -185,7 +187,7 @@ def _beyond_all(
     """A regression wherever the window is worse than each of at least seven ``known`` days by more
     than is tolerated and its own noise."""
     values = [x / y for x, y in known if y]
-    if len(values) < limits.BASELINE_DAYS or found.status in _BEYOND:
+    if len(values) < limits.BASELINE_DAYS or found.status.is_regression:
         return found
     assert past.value is not None
     assert found.change is not None
@@ -343,7 +345,7 @@ def _reason(status: Status, rule: Rule, found: Change) -> str:
         f"{found.value:.4g} is {abs(found.change):.1%} {side} the baseline of "
         f"{found.baseline:.4g} ({versus})"
     )
-    if status in _BEYOND:
+    if status.is_regression:
         least = min(abs(found.change_low), abs(found.change_high))
         return f"{text}: by at least {least:.1%}, beyond {rule.drop:.1%}"
     highest = f"{found.change_high:+.1%}" if isfinite(found.change_high) else "no bound above"

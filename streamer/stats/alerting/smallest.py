@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from streamer.stats.alerting.baseline import Rule, Status, compare
+from streamer.stats.alerting.baseline import Rule, compare
 from streamer.stats.alerting.past import Totals
 from streamer.stats.random_groups import GroupSums
 
@@ -66,8 +66,8 @@ def _firing(
 
     def fires(change: float) -> bool:
         by = to_baseline * (1 - change if rule.higher_is_better else 1 + change)
-        found = compare(_times(now, by * _FINE), fine, rule, weekdays=weeks, alike=alike)
-        return found.status in (Status.DROPPED, Status.RISEN)
+        changed = _times(now, by * _FINE)
+        return compare(changed, fine, rule, weekdays=weeks, alike=alike).status.is_regression
 
     return fires
 
