@@ -130,7 +130,7 @@ class SchemaRegistry:
         url = self._settings.url.rstrip("/") + path
         try:
             with ThreadPoolExecutor(1) as thread:  # where no event loop runs already
-                status, text = thread.submit(lambda: asyncio.run(self._get(url))).result()
+                status, phrase, text = thread.submit(lambda: asyncio.run(self._get(url))).result()
         except (OSError, aiohttp.ClientError) as error:
             raise RegistryError(
                 f"cannot reach the schema registry: {_reason(error)}; at {self.place}"
@@ -138,7 +138,7 @@ class SchemaRegistry:
         if status == http.HTTPStatus.NOT_FOUND and _is_of_registry(text):
             return None
         if status != http.HTTPStatus.OK:
-            said = f"{status} {_phrase(status)}{_hint(status)}"
+            said = f"{status} {phrase}{_hint(status)}"
             raise RegistryError(f"the schema registry answers {said}; at {self.place}")
         if len(text) > limits.MAX_SCHEMA_BYTES:
             raise RegistryError(
@@ -151,9 +151,9 @@ class SchemaRegistry:
                 f"what answers is no schema registry: {error}; at {self.place}"
             ) from None
 
-    async def _get(self, url: str) -> tuple[int, bytes]:
-        """Status and body, of which no more is read than there may be. No redirect is followed: it
-        would take the credentials elsewhere."""
+    async def _get(self, url: str) -> tuple[int, str, bytes]:
+        """Status, its phrase, and the body, of which no more is read than there may be. No redirect
+        is followed: it would take the credentials elsewhere."""
         timeout = aiohttp.ClientTimeout(total=limits.REGISTRY_SECONDS)
         context = True if self._context is None else self._context
         async with (
@@ -169,7 +169,7 @@ class SchemaRegistry:
             text = b""
             while len(text) <= limits.MAX_SCHEMA_BYTES and (more := await answer.content.readany()):
                 text += more
-            return answer.status, text
+            return answer.status, answer.reason or "", text
 
     def _headers(self) -> dict[str, str]:
         settings, headers = self._settings, {"Accept": _ACCEPT}
@@ -217,13 +217,6 @@ def _hint(status: int) -> str:
     if 300 <= status < 400:
         return _MOVED
     return _DENIED if status in (http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN) else ""
-
-
-def _phrase(status: int) -> str:
-    try:
-        return http.HTTPStatus(status).phrase
-    except ValueError:
-        return ""
 
 
 def _reason(error: Exception) -> str:

@@ -23,6 +23,7 @@ from streamer.kafka.registry import schemas_of
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
+from streamer.worker.schemas import make_known
 
 logger = logging.getLogger("streamer")
 
@@ -119,10 +120,7 @@ class RekeyedPartition:
             self._ask_again_s = now_s + limits.RETRY_SECONDS_MAX
             logger.warning("%s, partition %d, waits: %s", *self.tp, error)
             return False
-        try:
-            await asyncio.to_thread(self._rekeyer.set_schema, self.tp.topic, number, schema)
-        except ValueError as error:
-            logger.error("%s: records of schema %d are rejected: %s", self.tp.topic, number, error)
+        await make_known(self._rekeyer.set_schema, self.tp.topic, number, schema)
         self._unknown_schema = None
         return True
 

@@ -11,11 +11,12 @@ from streamer.errors import StreamerError
 from streamer.kafka.registry import SchemaText, schemas_of
 from streamer.settings import limits
 from streamer.settings.model import Settings
-from streamer.state.partition import Partition
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.partition_task import PartitionTask
 
 logger = logging.getLogger("streamer")
+SetSchema = Callable[[str, int, SchemaText | None], None]
+"""Takes a log, the id of a schema, and its texts; ValueError where it cannot be used."""
 
 
 class SchemaFinder:
@@ -54,7 +55,7 @@ class SchemaFinder:
                 continue
             async with task.lock:
                 if task.partition is partition:
-                    await asyncio.to_thread(_make_known, partition, *wanted, schema)
+                    await make_known(partition.set_schema, *wanted, schema)
                     task.unknown_schema = None
             break
         if said and problems.get(task.number) == said:
@@ -63,10 +64,13 @@ class SchemaFinder:
         self._when_found()
 
 
-def _make_known(partition: Partition, log: str, number: int, schema: SchemaText | None) -> None:
+async def make_known(
+    set_schema: SetSchema, log: str, number: int, schema: SchemaText | None
+) -> None:
+    """Make a schema known in a thread, or log why its records are rejected."""
     why = "the registry does not have it, and registry.unknown is 'reject'"
     try:
-        partition.set_schema(log, number, schema)
+        await asyncio.to_thread(set_schema, log, number, schema)
     except (Exception, PanicException) as error:  # the partition must not wait for ever
         schema, why = None, f"it cannot be used: {error}"
     if schema is None:
