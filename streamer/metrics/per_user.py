@@ -106,9 +106,10 @@ def _of_ratio(of: Ratio) -> UserRatio:
 
 
 def _of_mean(of: PerUser) -> UserRatio:
+    form: Form = "percent" if of.is_share else of.form
     parts = (of.above.name, None, of.above.unit, of.above.high)
     signed = of.above.is_signed
-    return UserRatio(of.name, of.title, of.form, *parts, is_share=of.is_share, is_signed=signed)
+    return UserRatio(of.name, of.title, form, *parts, is_share=of.is_share, is_signed=signed)
 
 
 _RATIOS = {ratio.name: ratio for ratio in (*map(_of_ratio, DECLARED), *map(_of_mean, PER_USER))}

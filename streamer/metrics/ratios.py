@@ -288,7 +288,7 @@ NAMED = {each.name: each for each in RATIOS}
 @dataclass(frozen=True)
 class PerUser:
     """A sum over events by the number of users. ``is_share``: a user with any counts as 1;
-    ``form``: how values are written."""
+    ``form``: how values of others are written."""
 
     name: str
     title: str
@@ -304,21 +304,9 @@ PER_USER = (
     PerUser("sessions_per_user", "Sessions per user", SESSIONS),
     PerUser("dwell_seconds_per_user", "Dwell per user", DWELL, form="seconds"),
     PerUser("active_days_per_user", "Active days per user", ACTIVE_DAYS),
-    PerUser("user_hit_ratio", "Share of users who click", CLICKS, is_share=True, form="percent"),
-    PerUser(
-        "user_conversion_ratio",
-        "Share of users who convert",
-        CONVERSIONS,
-        is_share=True,
-        form="percent",
-    ),
-    PerUser(
-        "user_return_ratio",
-        "Share of users who come back",
-        RETURN_DAYS,
-        is_share=True,
-        form="percent",
-    ),
+    PerUser("user_hit_ratio", "Share of users who click", CLICKS, is_share=True),
+    PerUser("user_conversion_ratio", "Share of users who convert", CONVERSIONS, is_share=True),
+    PerUser("user_return_ratio", "Share of users who come back", RETURN_DAYS, is_share=True),
 )
 
 

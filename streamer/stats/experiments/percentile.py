@@ -33,7 +33,6 @@ LEAST_USERS = 100
 """Users that an arm must have beyond a percentile, and between 0 and it, for an interval."""
 FROM_ZERO = 5
 """Standard errors of the share that a percentile must be away from the users with nothing."""
-
 MAX_LOPSIDED = 3
 """How many times as far one end of Woodruff's interval may be from the percentile as the other one:
 beyond it there is a gap in the values, over which the percentile jumps. Of values without a gap it

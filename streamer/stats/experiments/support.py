@@ -70,11 +70,15 @@ def effective(denominators: Sequence[tuple[Exact, Exact]]) -> float:
     return float(y * y / squares) if squares else 0.0
 
 
-def _heavy(treatment: ArmSums, control: ArmSums, needed: float) -> str:
-    """Why the denominator is that of too few users, in words; empty if it is not."""
+def _unfit(treatment: ArmSums, control: ArmSums, needed: float) -> str:
+    """What is in the way of an arm's sums, or that the denominator is that of too few users, in
+    words; empty if nothing is."""
+    arms = {"treatment": treatment, "control": control}
+    for name, arm in arms.items():
+        if arm.obstacle:
+            return f"of the {name} {arm.obstacle}"
     if (treatment.is_per_user and control.is_per_user) or not treatment.n + control.n:
         return ""
-    arms = {"treatment": treatment, "control": control}
     for name, arm in arms.items():
         users = min(effective([each]) for each in arm.weights)
         if users < needed:
@@ -87,12 +91,6 @@ def _heavy(treatment: ArmSums, control: ArmSums, needed: float) -> str:
     heavier = max(arms.values(), key=lambda arm: arm.largest.share if arm.largest else 0.0)
     what = "the denominator of the smaller arm, at what both arms have,"
     return _few(what, (users, needed), heavier)
-
-
-def _obstacle(treatment: ArmSums, control: ArmSums) -> str:
-    """What is known beforehand, of the arm that has it."""
-    arms = {"treatment": treatment, "control": control}
-    return next((f"of the {name} {arm.obstacle}" for name, arm in arms.items() if arm.obstacle), "")
 
 
 def _few(what: str, users_and_needed: tuple[float, float], arm: ArmSums) -> str:
@@ -121,7 +119,7 @@ def few_before(sums: ArmSums) -> str:
 def no_interval(treatment: ArmSums, control: ArmSums) -> str:
     """Why no interval is given, in words; empty if one is."""
     half = min(treatment.n, control.n) / 2
-    if why := _obstacle(treatment, control) or _heavy(treatment, control, min(MIN_EFFECTIVE, half)):
+    if why := _unfit(treatment, control, min(MIN_EFFECTIVE, half)):
         return why
     found = skewness(treatment, control)
     if found <= MAX_SKEWNESS:
@@ -147,7 +145,7 @@ holds at any time needs 100'
     smaller, users = min(treatment.n, control.n), treatment.n + control.n
     if smaller < min_users:
         return f"there are fewer than {min_users:,} users in an arm"
-    if why := _obstacle(treatment, control) or _heavy(treatment, control, MIN_EFFECTIVE):
+    if why := _unfit(treatment, control, MIN_EFFECTIVE):
         return why
     nonzero = treatment.nonzero + control.nonzero
     if nonzero * smaller >= ANYTIME_NONZERO * users:
