@@ -1,6 +1,6 @@
 """How often alerts are wrong and how soon they are right, by simulation; no servers.
 
-    python -m benchmarks.alerts             everything, about an hour of one core
+    python -m benchmarks.alerts             everything; small segments take longest
     python -m benchmarks.alerts --days 30   the same, coarser
     python -m benchmarks.alerts --series DATA   real series alone, of a folder as NAB's `data`
 

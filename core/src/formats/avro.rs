@@ -56,7 +56,7 @@ const UNNAMED: [&str; 14] = [
     "array", "map", "fixed", "error",
 ];
 /// Types of a schema, where each stands as often as it is named, at most: so often the parser looks
-/// at them, a million in about 20 ms.
+/// at them, a million in some milliseconds.
 const MAX_UNFOLDED: u64 = 1_000_000;
 
 /// An error where a schema names its records within each other so often that to read it
