@@ -25,7 +25,7 @@ from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
 from streamer.kafka.patterns import with_topics
-from streamer.kafka.topics import admin_client
+from streamer.kafka.topics import admin_client, cluster_id
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
@@ -59,12 +59,13 @@ async def _print(settings: Settings) -> int:
 
 @dataclass
 class _Kafka:
-    """What the clusters said: topics by log, brokers by cluster; ``refusals``: why others said
-    nothing."""
+    """What the clusters said: topics by log; brokers, and Kafka's own id, by cluster;
+    ``refusals``: why others said nothing."""
 
     described: dict[str, TopicDescription] = field(default_factory=dict)
     brokers: dict[str | None, int] = field(default_factory=dict)
     refusals: dict[str | None, str] = field(default_factory=dict)
+    cluster_ids: dict[str | None, str] = field(default_factory=dict)
 
     @property
     def partitions(self) -> int | None:
@@ -81,7 +82,10 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
     store = RedisStore(settings.redis)
     try:
         about_store = [
-            f async for f in store_findings(settings, store, manifests, kafka.partitions)
+            f
+            async for f in store_findings(
+                settings, store, manifests, kafka.partitions, kafka.cluster_ids
+            )
         ]
         texts = await texts_of(store, manifests)
         views = await stored_views(settings, store) if manifests else []
@@ -109,6 +113,7 @@ async def _ask_kafka(settings: Settings) -> _Kafka:
             async with admin_client(cluster.connection, cluster.section) as client:
                 found = await describe_topics(client, names.values())
                 kafka.brokers[cluster.name] = await broker_count(client)
+                kafka.cluster_ids[cluster.name] = await cluster_id(client)
         except BrokerError as error:
             kafka.refusals[cluster.name] = str(error)
             continue

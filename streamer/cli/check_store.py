@@ -12,9 +12,11 @@ from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.errors import CodecError, StoreAccessError, StoreError
 from streamer.kafka.topics import require_count
 from streamer.metrics.catalogue import Catalogue
+from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import Change, changes
 from streamer.state.contents import Contents, contents_of
+from streamer.state.log_identity import LogIdentityError, renamed, require_distinct
 from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import MIN_VERSION, RedisStore
@@ -33,11 +35,16 @@ _RESTART = "restart all workers with these settings, then exporters; until then 
 
 
 async def store_findings(
-    settings: Settings, store: RedisStore, manifests: dict[int, Manifest], count: int | None
+    settings: Settings,
+    store: RedisStore,
+    manifests: dict[int, Manifest],
+    count: int | None,
+    cluster_ids: ClusterIds,
 ) -> AsyncIterator[Finding]:
     """Findings about the server; ``manifests`` is filled with what is stored.
 
-    ``count``: partitions of the topics, where they are known.
+    ``count``: partitions of the topics, where they are known; ``cluster_ids``: of the clusters that
+    answered.
     """
     mode = cluster_finding(settings, await _mode(store))
     if mode is not None:
@@ -59,7 +66,7 @@ async def store_findings(
         yield clock_finding(await store.now_ms() / 1000 - time.time())
     except StoreError as error:
         yield Finding(ERROR, f"Redis: {error}", _fix_of(error))
-    async for finding in _state_findings(settings, store, manifests, count):
+    async for finding in _state_findings(settings, store, manifests, count, cluster_ids):
         yield finding
 
 
@@ -147,18 +154,23 @@ def _fix_of(error: StoreError) -> str:
 
 
 async def _state_findings(
-    settings: Settings, store: RedisStore, manifests: dict[int, Manifest], count: int | None
+    settings: Settings,
+    store: RedisStore,
+    manifests: dict[int, Manifest],
+    count: int | None,
+    cluster_ids: ClusterIds,
 ) -> AsyncIterator[Finding]:
     """Whether the stored state is one that these settings and topics continue."""
     place = f"state under {settings.redis.prefix!r}"
     ours = contents_of(settings, Catalogue(settings))
     try:
+        require_distinct(settings.logs, cluster_ids)
         stored = await store.partitions()
         if stored is None:
             yield Finding(OK, f"{place}: none yet")
             return
         found, damaged = await manifests_of(store, stored)
-        manifests.update(found)
+        manifests |= {n: renamed(m, settings.logs, cluster_ids) for n, m in found.items()}
         for number, damage in damaged.items():
             yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
         if count is not None:
@@ -167,6 +179,8 @@ async def _state_findings(
     except CodecError as error:
         fix = "use the version that wrote it, or set another redis.prefix"
         yield Finding(ERROR, f"{place}: {error}", fix)
+    except LogIdentityError as error:
+        yield Finding(ERROR, f"{place}: refused: {error}", _OTHER_STATE)
     except StoreError as error:
         yield Finding(ERROR, f"{place}: {error}", "or recreate the topics as they were")
     else:

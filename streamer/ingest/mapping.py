@@ -191,16 +191,18 @@ def fields_of(settings: Settings, kind: str) -> tuple[str, ...]:
 def said_of(source: Source, kind: str, name: str) -> str:
     """Where a field stands in the events of a kind of a source, in full."""
     said = source.fields_of(kind).get(name)
-    places = [rooted(root, name) for root in source.roots] if said is None else said
-    return json.dumps(places, sort_keys=True)
+    if said is None:
+        said = tuple(rooted(root, name) for root in source.roots)
+    places = [form["path"] if form.keys() == {"path"} else form for form in forms_of(said)]
+    is_path = len(places) == 1 and isinstance(places[0], str)
+    return str(places[0]) if is_path else json.dumps(places, sort_keys=True)
 
 
 def place_of(settings: Settings, log: Log, kind: str | None, name: str) -> str:
     """Where a field stands in the records of a log, for people: the first path, or what stands in
     for one."""
-    assert log.source is not None
-    source = settings.sources[log.source]
-    if name == "type":
+    source = settings.read_sources[log.source]
+    if name == "type" and not source.is_own:
         field = source.kind.field
         return source.kind.header or log.plain if field is None else _first_text(field)
     said = source.fields_of(kind or log.kinds[0]).get(name)

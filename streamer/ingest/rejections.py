@@ -172,9 +172,9 @@ class Explainer:
 
         def name(ours: str) -> str:
             known = self._settings.logs.get(log)
-            if known is None or known.source is None:
-                return self._name(ours)
-            return place_of(self._settings, known, kind, ours)
+            return (
+                self._name(ours) if known is None else place_of(self._settings, known, kind, ours)
+            )
 
         if element is None:
             return name(field)
@@ -220,7 +220,7 @@ class Explainer:
 
     def _kinds(self, log: str) -> str:
         """Some of the values that say what a record of a log is."""
-        source = self._settings.sources[self._settings.logs[log].source or 0]
+        source = self._settings.read_sources[self._settings.logs[log].source]
         named = [value for values in source.kind.rules.values() for value in values]
         shown = [printable(repr(value), 50) for value in named[:_KINDS]]
         return ", ".join([*shown, *(["…"] if len(named) > _KINDS else [])])

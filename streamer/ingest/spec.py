@@ -136,27 +136,28 @@ def records_spec(settings: Settings) -> dict[str, Any]:
 
 def _source(settings: Settings, log: Log) -> dict[str, Any]:
     """What the records of a log look like."""
-    events = settings.events
-    if log.source is not None:
-        source = settings.sources[log.source]
-        return {
-            "values": value_settings(source.positions_from, source.zone),
-            "format": source.format,
-            "layout": {"mapped": mapped_layout(settings, source, log)},
-        }
-    (kind,) = log.kinds
+    source = settings.read_sources[log.source]
+    layout = {"mapped": mapped_layout(settings, source, log)}
+    if source.is_own:
+        layout = {"flat": _flat_layout(settings, *log.kinds)}
+    return {
+        "values": value_settings(source.positions_from, source.zone),
+        "format": source.format,
+        "layout": layout,
+    }
+
+
+def _flat_layout(settings: Settings, kind: str) -> dict[str, Any]:
+    """Our own shape: fields stand at the top, and are read as they come."""
     names = settings.events.fields
     of_settings = (*settings.dimension_names, *settings.policy_fields)
     fields = (*field_names(kind), *of_settings, *settings.custom_fields[kind])
-    own = {ours: names[ours] for ours in fields if ours in names}
-    values = value_settings(events.positions_from, events.zone)
-    return {"values": values, "layout": {"flat": {"kind": kind, "names": own}}}
+    return {"kind": kind, "names": {ours: names[ours] for ours in fields if ours in names}}
 
 
 def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
     """Log → its rank, by which ties between events of several topics are broken: what it was, and
-    the next ones for logs that are new. Topics of our own shape hold one kind of events each, so
-    that theirs may be the same.
+    the next ones for logs that are new.
 
     >>> from streamer.settings.load import parse
     >>> web = {"kind": {"fixed": "click"}}
@@ -164,8 +165,6 @@ def ranks_after(settings: Settings, known: Mapping[str, int]) -> dict[str, int]:
     >>> ranks_after(settings, {}), ranks_after(settings, {"b": 1, "c": 2})
     ({'a': 1, 'b': 2}, {'b': 1, 'c': 2, 'a': 3})
     """
-    if not settings.reads_sources:
-        return dict(known) | dict.fromkeys(settings.logs, 0)
     ranks = dict(known)
     for name in settings.logs:
         ranks.setdefault(name, 1 + max(ranks.values(), default=0))

@@ -246,9 +246,8 @@ def _registry(settings: Registry, expected: str) -> SchemaRegistry:
 
 def registry_of(settings: Settings, log: str) -> SchemaRegistry | None:
     """The registry of a log, one for the whole process; None where it needs none."""
-    place = settings.logs[log].source
-    source = None if place is None else settings.sources[place]
-    if source is None or source.schemas is None:
+    source = settings.read_sources[settings.logs[log].source]
+    if source.schemas is None:
         return None
     return _registry(source.schemas, source.format)
 

@@ -57,7 +57,7 @@ class Processor:
             ],
             "What is read, and how fast is it shown?": [
                 *(self._readout(), self._added()),
-                *([self._sources()] if self._settings.sources else []),
+                self._sources(),
             ],
         }
         return page(

@@ -283,14 +283,13 @@ def _stream_time(known: Known) -> Iterator[Sample]:
 
 @_declare(
     *("source_info", "source", "topic", "cluster", "format"),
-    formula="1 for each topic of a source",
+    formula="1 for each topic that is read",
     unit="1",
-    empty="absent without [[sources]]",
+    empty="never absent",
 )
 def _sources(known: Known) -> Iterator[Sample]:
     """The source of a topic, its cluster (`kafka`: that of `[kafka]`) and its format: to be joined
     with lag, lateness and clocks by `topic`."""
     for name, log in known.settings.logs.items():
-        if log.source is not None:
-            source = known.settings.sources[log.source]
-            yield (source.called, name, log.cluster or MAIN, source.format), 1
+        source = known.settings.read_sources[log.source]
+        yield (source.called, name, log.cluster or MAIN, source.format), 1

@@ -17,7 +17,7 @@ from streamer.settings.experiments import Experiment
 from streamer.settings.logs import Log, logs_of
 from streamer.settings.policies import Policy
 from streamer.settings.section import Section
-from streamer.settings.sources import Source
+from streamer.settings.sources import Source, own_source
 
 
 class Topics(Section, frozen=True):
@@ -286,9 +286,21 @@ class Settings(Section, frozen=True):
         return bool(self.sources) and not self.kafka.rekeyed
 
     @cached_property
+    def read_sources(self) -> tuple[Source, ...]:
+        """The sources that are read: those of ``[[sources]]``, else the four that
+        ``[kafka.topics]`` and ``[events]`` stand for."""
+        if self.reads_sources:
+            return self.sources
+        topics, events = self.kafka.topics.by_kind, self.events
+        return tuple(
+            own_source(topic, kind, events.fields, events.positions_from, events.zone)
+            for kind, topic in topics.items()
+        )
+
+    @cached_property
     def logs(self) -> dict[str, Log]:
         """Name → log, of all topics that are read."""
-        return logs_of(self.sources if self.reads_sources else (), self.kafka.topics.by_kind)
+        return logs_of(self.read_sources)
 
     @cached_property
     def read_clusters(self) -> tuple[Cluster, ...]:

@@ -61,3 +61,12 @@ def path_of(text: str) -> Path:
             steps.append(found["name"] or found["quoted"])
         at = found.end()
     return tuple(steps)
+
+
+def path_to(name: str) -> str:
+    """The path of a field at the top of a record.
+
+    >>> path_to("sku"), path_to("item.id")
+    ('sku', '["item.id"]')
+    """
+    return name if re.fullmatch(r'[^.\[\]"$]+', name) else f'["{name}"]'

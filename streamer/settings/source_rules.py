@@ -87,6 +87,11 @@ def validate_sources(s: Settings) -> None:
         _validate_fields(s, source, at)
     if s.kafka.rekeyed:
         _validate_rekeyed(s, taken)
+    elif s.sources and s.events != type(s.events)():
+        raise SettingsError(
+            "[events] says how the topics of [kafka.topics] look, which are not read where there "
+            "are [[sources]]: move what it says into them"
+        )
     if len(s.sources) > limits.MAX_SOURCES:
         raise SettingsError(f"{len(s.sources)} sources; at most {limits.MAX_SOURCES}")
 

@@ -3,13 +3,17 @@ stand in them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from streamer.settings.paths import path_to
 from streamer.settings.registry import Registry
 from streamer.settings.section import Section
 
+OWN = "own"
+"""The preset of sources whose records have our own shape; settings cannot name it."""
 FieldSource = str | bool | dict[str, Any] | tuple[str | dict[str, Any], ...]
 """Where a field stands: a path, a table, or several of which the first counts that has a value;
 false where it is not to be read."""
@@ -130,6 +134,11 @@ class Source(Section, frozen=True):
     """Time zone of times without an offset, by its name in the IANA database."""
 
     @property
+    def is_own(self) -> bool:
+        """Whether its records have our own shape: it stands for one of `[kafka.topics]`."""
+        return self.preset == OWN
+
+    @property
     def called(self) -> str:
         """Its name in messages."""
         return self.name or full_name(self.topics[0], self.cluster)
@@ -144,3 +153,25 @@ class Source(Section, frozen=True):
         key = next(key for key, its in KIND_OF_RULE.items() if its == kind)
         own: KindFields = getattr(self, key)
         return self.fields | own.fields
+
+
+def own_source(
+    topic: str, kind: str, names: Mapping[str, str], positions_from: int, zone: str
+) -> Source:
+    """The source that one of `[kafka.topics]` stands for: events of one kind, whose fields stand at
+    the top. ``names``: our name of a field → theirs.
+
+    >>> own_source("shown", "impressions", {"item_id": "sku"}, 1, "UTC").kind.fixed
+    'impression'
+    """
+    key = next(key for key, of in KIND_OF_RULE.items() if of == kind)
+    fields: dict[str, FieldSource] = {ours: path_to(theirs) for ours, theirs in names.items()}
+    return Source(
+        topics=(topic,),
+        name=kind,
+        preset=OWN,
+        kind=SourceKind(fixed=key),
+        fields=fields,
+        positions_from=positions_from,
+        zone=zone,
+    )

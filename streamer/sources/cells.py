@@ -32,8 +32,7 @@ def numeric_columns(settings: Settings) -> frozenset[str]:
 
 def _said(settings: Settings) -> Iterator[tuple[str, str]]:
     """(our field, a column that the settings read it from)."""
-    yield from settings.events.fields.items()
-    for source in settings.sources:
+    for source in settings.read_sources:
         fields = [field for kind in KINDS for field in source.fields_of(kind).items()]
         for ours, said in fields:
             for form in forms_of(said):

@@ -72,10 +72,16 @@ def _refused(stored: Contents, ours: Contents) -> Iterator[Change]:
         was = stored.fixed.get(name, value)
         if was != value:
             yield _refusal(name, was, value, _WHY[name])
-    for name, field in ours.fields.items():
-        was = stored.fields.get(name, field)
-        if was != field:
-            yield _refusal(name, was, field, _WHY_FIELD)
+    moved: dict[tuple[str, str, str], list[str]] = {}
+    for log, fields in ours.fields.items():
+        before = stored.fields.get(log, fields)
+        for name, field in fields.items():
+            was = before.get(name, field)
+            if was != field:
+                moved.setdefault((name.partition(" of ")[0], was, field), []).append(log)
+    for (name, was, field), logs in moved.items():
+        where = ", ".join(map(repr, dict.fromkeys(logs)))
+        yield _refusal(f"{name} in {where}", was, field, _WHY_FIELD)
 
 
 def _refusal(name: str, was: str, value: str, why: str) -> Change:

@@ -9,7 +9,7 @@ from streamer.metrics import list_sums
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.meanings import key_of, of_custom, of_policy, of_slates
 from streamer.metrics.rings import rings_of
-from streamer.settings.event_fields import KINDS, field_names
+from streamer.settings.logs import Log
 from streamer.settings.model import Settings
 
 Listed = dict[str, tuple[str, str]]
@@ -30,12 +30,13 @@ class Block(msgspec.Struct, array_like=True, frozen=True):
 class Contents(msgspec.Struct, frozen=True):
     """What every row and sum of a partition is of; equal under equal settings.
 
-    ``fixed``: settings that cannot be changed in place → their values; ``fields``: our name of each
-    field of events → theirs; ``listed``: settings that can → what they list.
+    ``fixed``: settings that cannot be changed in place → their values; ``fields``: log → our name
+    of each field of its events → where it stands; ``listed``: settings that can be changed → what
+    they list.
     """
 
     fixed: dict[str, str]
-    fields: dict[str, str]
+    fields: dict[str, dict[str, str]]
     listed: dict[str, Listed]
     dimensions: list[str]
     windows: list[Span]
@@ -137,23 +138,20 @@ def _fixed(settings: Settings) -> dict[str, str]:
     return fixed
 
 
-def _fields(settings: Settings) -> dict[str, str]:
-    if settings.reads_sources:
-        return _fields_of_sources(settings)
-    names = settings.events.fields
-    own = {name for kind in KINDS for name in (*field_names(kind), *settings.custom_fields[kind])}
-    ours = own.union(settings.dimension_names, settings.policy_fields)
-    return {f"events.fields.{name}": str(names.get(name, name)) for name in sorted(ours)}
+def _fields(settings: Settings) -> dict[str, dict[str, str]]:
+    """Log → where each field of each kind of events stands in its records."""
+    return {log.name: _fields_in(settings, log) for log in settings.logs.values()}
 
 
-def _fields_of_sources(settings: Settings) -> dict[str, str]:
-    """Where each field of each kind of events stands in each source."""
-    return {
-        f"{name} of {kind} in source {source.called}": said_of(source, kind, name)
-        for source in settings.sources
-        for kind in KINDS
+def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
+    source = settings.read_sources[log.source]
+    fields = {
+        f"{name} of {kind}": said_of(source, kind, name)
+        for kind in log.kinds
         for name in fields_of(settings, kind)
+        if name != "type"
     }
+    return {**fields, "positions_from": str(source.positions_from)}
 
 
 def _listed(settings: Settings) -> dict[str, Listed]:

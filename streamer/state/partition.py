@@ -25,6 +25,7 @@ from streamer.metrics.alert_series import AlertSeries
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import ItemCounts
 from streamer.settings import limits
+from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.began import NEVER_CHANGED, Began
 from streamer.stats.experiments.scopes import Scope, all_since, scopes_after, wanted_days
@@ -74,11 +75,14 @@ class Applied:
 
 @dataclass
 class TopicLog:
-    """Position in one topic of a partition. ``gaps``: the last ranges of lost offsets."""
+    """Position in one topic of a partition. ``cluster_id``: Kafka's own id of its cluster, "" where
+    that is unknown; ``topic``: its name there; ``gaps``: the last ranges of lost offsets."""
 
     name: str
     core: Core
     rank: int
+    cluster_id: str
+    topic: str
     is_new: bool = True
     """Whether nothing is stored of it."""
     first_offset: int = 0
@@ -137,10 +141,17 @@ class Series:
 
 class Partition:
     """State of one partition number, over all topics. ``key``: ids are hashed under it; that
-    of the store, if there is one."""
+    of the store, if there is one. ``cluster_ids``: cluster → Kafka's own id of it."""
 
-    def __init__(self, settings: Settings, catalogue: Catalogue, key: HashKey) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        catalogue: Catalogue,
+        key: HashKey,
+        cluster_ids: ClusterIds = NO_IDS,
+    ) -> None:
         self.settings, self.catalogue, self.key = settings, catalogue, key
+        self.cluster_ids = cluster_ids
         trials = catalogue.experiment_measures.trials
         self.since_ms = dict.fromkeys(catalogue.experiment_measures.components, 0)
         """Component of experiments → the stream time from which on it is counted; 0: always."""
@@ -163,7 +174,10 @@ class Partition:
         spec = core_spec(self.settings, self.catalogue, self.key, counted, since, self.ranks)
         self.core = Core(spec)
         self.logs = {
-            name: TopicLog(name, self.core, self.ranks[name]) for name in self.settings.logs
+            name: TopicLog(
+                name, self.core, self.ranks[name], self.cluster_ids.get(log.cluster, ""), log.plain
+            )
+            for name, log in self.settings.logs.items()
         }
         names, items = self.settings.dimension_names, self.catalogue.item_counts
         declared: list[AlertSeries | ItemCounts] = [*self.catalogue.alert_measures.series]

@@ -229,21 +229,21 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
     """
     if old is None:
         return False
+    both = [(old.topics[log], topic) for log, topic in new.topics.items() if log in old.topics]
     if new.recounted != old.recounted:  # after damage: restarts are counted again, too
-        return any(t.next_offset < old.topics[kind].next_offset for kind, t in new.topics.items())
+        return any(now.next_offset < was.next_offset for was, now in both)
     return any(
-        (topic.restarts, topic.next_offset)
-        < (old.topics[kind].restarts, old.topics[kind].next_offset)
-        for kind, topic in new.topics.items()
+        (now.restarts, now.next_offset) < (was.restarts, was.next_offset) for was, now in both
     )
 
 
 def other_settings(manifest: Manifest, ours: Contents) -> str:
     """How the settings of a reader differ from those that the state was written with."""
     found = "; ".join(map(str, changes(manifest.holding.contents, ours)))
+    found = found or "topics have other names, or settings another order"
     return (
-        f"it was written with other settings than these ({found or 'in another order'}): run the "
-        "workers and this with the same ones, and restart the workers first"
+        f"it was written with other settings than these ({found}): run the workers and this with "
+        "the same ones, and restart the workers first"
     )
 
 

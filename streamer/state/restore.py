@@ -23,6 +23,7 @@ from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.journal import Held, Journal
+from streamer.state.log_identity import renamed, require_distinct
 from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition, Series
@@ -38,9 +39,11 @@ async def load_partition(
     SettingsError where it cannot be, StoreError under another hash key.
     """
     if not stored.manifest:
+        require_distinct(partition.settings.logs, partition.cluster_ids)
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
+    manifest = renamed(manifest, partition.settings.logs, partition.cluster_ids)
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
     texts = Texts.decode(data, manifest.texts)

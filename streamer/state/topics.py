@@ -12,9 +12,15 @@ from streamer.state.partition import TopicLog
 
 
 class TopicState(msgspec.Struct):
-    """As it is stored and as readers see it; ``rank``: its place among topics with events of one
-    kind, ``rejected``: by reason, ``gaps``: the last ranges of lost offsets."""
+    """As it is stored and as readers see it.
 
+    ``cluster_id``: Kafka's own id of its cluster, "" where that is unknown; ``topic``: its name
+    there; ``rank``: its place among topics with events of one kind; ``rejected``: by reason;
+    ``gaps``: the last ranges of lost offsets.
+    """
+
+    cluster_id: str
+    topic: str
     rank: int
     first_offset: int
     next_offset: int
@@ -41,7 +47,7 @@ class TopicState(msgspec.Struct):
         """A topic in memory; ``counted``: the core's counters of it."""
         return cls(
             **{name: counted[name] for name in OF_CORE},
-            **{name: getattr(log, name) for name in OF_LOG},
+            **{name: getattr(log, name) for name in (*IDENTITY, *OF_LOG)},
             fingerprints=list(fingerprints),
         )
 
@@ -49,11 +55,16 @@ class TopicState(msgspec.Struct):
         """Let a log in memory stand there; its core is restored with all topics at once."""
         for name in OF_LOG:
             setattr(log, name, getattr(self, name))
+        log.cluster_id = log.cluster_id or self.cluster_id
         log.is_new = False
 
 
+IDENTITY = ("cluster_id", "topic")
+"""What tells logs apart."""
 OF_LOG = ("rank", "first_offset", "lost", "gaps", "restarts")
 """What Python counts; everything else is the core's."""
 OF_CORE = tuple(
-    name for name in TopicState.__struct_fields__ if name not in (*OF_LOG, "fingerprints")
+    name
+    for name in TopicState.__struct_fields__
+    if name not in (*IDENTITY, *OF_LOG, "fingerprints")
 )

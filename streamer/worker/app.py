@@ -27,7 +27,7 @@ from streamer.kafka.log import Log, Progress
 from streamer.kafka.other_cluster import OtherCluster
 from streamer.kafka.patterns import has_patterns, with_topics
 from streamer.kafka.record_lookup import records_at
-from streamer.kafka.topics import partition_count, require_count
+from streamer.kafka.topics import cluster_ids, partition_count, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
 from streamer.state.redis.store import RedisStore
@@ -187,6 +187,7 @@ class App(faust.App):
             count = self._count  # which the next assignment forgets
             if count is None:
                 count = self._count = await partition_count(self.settings)
+                self.runner.cluster_ids = await cluster_ids(self.settings)
         require_count(await self.store.set_partitions(count), count)
 
     async def on_stop(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from aiokafka.structs import TopicPartition
@@ -16,9 +16,8 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey, random_key
 from streamer.kafka.fingerprints import Records
-from streamer.metrics.catalogue import Catalogue
-from streamer.settings.model import Settings
 from streamer.state.journal import Journal
+from streamer.state.log_identity import renamed
 from streamer.state.manifest import decode
 from streamer.state.partition import Partition
 from streamer.state.reader import manifests_of
@@ -41,18 +40,20 @@ class Recovered:
 
 
 async def recover(
-    settings: Settings,
-    catalogue: Catalogue,
+    empty: Callable[[HashKey], Partition],
     store: Store,
     records: Records,
     logs: Mapping[TopicPartition, str],
     number: int,
 ) -> Recovered:
-    """Claim a partition and load it. Raises StoreError, BrokerError, or CodecError where another
-    version wrote it; the caller retries."""
+    """Claim a partition and load it. ``empty``: makes it without any state, under a hash key.
+
+    Raises StoreError, BrokerError, SettingsError where the state is one of other settings, or
+    CodecError where another version wrote it; the caller retries.
+    """
     key, claim, stored = await _claim(store, number)
     for _ in range(2):
-        partition = Partition(settings, catalogue, key)
+        partition = empty(key)
         try:
             journal = await load_partition(store, number, partition, claim, stored)
         except DamagedError as error:
@@ -70,9 +71,9 @@ async def recover(
         number,
         damage,
     )
-    partition = Partition(settings, catalogue, key)
+    partition = empty(key)
     journal = start_over(partition, claim, stored)
-    await find_start(records, logs, partition, _first_known(stored))
+    await find_start(records, logs, partition, _first_known(stored, partition))
     return Recovered(partition, journal, True)
 
 
@@ -99,10 +100,11 @@ async def _make_hash_key(store: Store) -> None:
     await store.set_hash_key(known[0] if known else random_key())
 
 
-def _first_known(stored: Stored) -> dict[str, int]:
+def _first_known(stored: Stored, partition: Partition) -> dict[str, int]:
     """Log → the offset at which reading had begun, by the manifest, if it can be read."""
     try:
-        topics = decode(stored.manifest).topics
+        manifest = decode(stored.manifest)
+        topics = renamed(manifest, partition.settings.logs, partition.cluster_ids).topics
     except CodecError:
         return {}
     return {name: topic.first_offset for name, topic in topics.items()}

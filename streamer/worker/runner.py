@@ -12,6 +12,7 @@ import itertools
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
@@ -23,7 +24,9 @@ from streamer.kafka.chunk import Chunk
 from streamer.kafka.log import Log, Progress
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
+from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
+from streamer.state.partition import Partition
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.checkpoint import Committer, prepare
@@ -53,6 +56,7 @@ class Runner:
         self.settings, self.store, self.log = settings, store, log
         self.before_recovery, self.after_recovery = before_recovery, after_recovery
         self.catalogue = Catalogue(settings)
+        self.cluster_ids: ClusterIds = NO_IDS
         self.dead_letters = DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, PartitionTask] = {}
@@ -152,9 +156,8 @@ class Runner:
             task.dirty |= await find_place(self.log, logs, partition, journal)
         else:
             task.forget(Phase.RECOVERING)
-            found = await recover(
-                self.settings, self.catalogue, self.store, self.log, logs, task.number
-            )
+            empty = partial(Partition, self.settings, self.catalogue, cluster_ids=self.cluster_ids)
+            found = await recover(empty, self.store, self.log, logs, task.number)
             partition, task.journal, task.dirty = found.partition, found.journal, found.dirty
         offsets = {tp: partition.logs[name].next_offset for tp, name in logs.items()}
         epoch = next(self._epochs)
@@ -390,7 +393,7 @@ class Runner:
             self._tp(log, number): offset
             for number, task in self.partitions.items()
             for log, offset in task.committed.items()
-            if offset
+            if offset and log in self.settings.logs
         }
         await self.log.tell_kafka(offsets)
 

@@ -121,6 +121,7 @@ def read_counters(
     late = Counter(topic for topic, _, _ in verdict.late)
     for topic in KINDS:
         labels = {"topic": topic}
+        out.put("source_info", {**labels, "source": topic, "cluster": "kafka", "format": "json"}, 1)
         out.put("events_total", labels, verdict.seen[topic])
         out.put("accepted_total", labels, accepted[topic])
         out.put("duplicates_total", labels, duplicates[topic])

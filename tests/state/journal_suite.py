@@ -246,7 +246,10 @@ class JournalSuite:
                 "events": {"fields": {"item_id": "sku", "variant": "arm"}},
             }
         )
-        with pytest.raises(SettingsError, match=r"click: is 10m.*item_id: is sku.*variant: is arm"):
+        with pytest.raises(
+            SettingsError,
+            match=r"click: is 10m.*item_id in 'impressions', .*: is sku.*variant in .*: is arm",
+        ):
             await start(store, others, 1)
 
     async def test_fields_of_what_is_new_have_any_name(self, store: Store) -> None:

@@ -18,7 +18,7 @@ from streamer.kafka.patterns import with_topics
 from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from tests.support.fixtures import MakeTopics
-from tests.support.workers import bench, document_of, read_topic, until
+from tests.support.workers import Bench, bench, document_of, read_topic, until
 
 PARTITIONS = 2
 USERS = 300
@@ -115,3 +115,61 @@ async def test_sources_of_two_shapes_count_together(
         )
         assert f"topic {web!r}: 2 of the last" in checked.stdout, checked.stdout + checked.stderr
         assert f"topic {ui!r}: the last {clicks} records decode" in checked.stdout
+
+
+async def send_own(brokers: str, names: Topics, first: int, count: int) -> None:
+    """Impressions in our own shape, and a click on each."""
+    ms = int(time.time() * 1000) - 60_000
+    producer = AIOKafkaProducer(bootstrap_servers=brokers, linger_ms=5)
+    await producer.start()
+    try:
+        for n in range(first, first + count):
+            event = {"ts": ms, "user_id": f"u{n}", "item_id": "i", "request_id": f"r{n}"}
+            place = partition_of(f"u{n}".encode(), PARTITIONS)
+            for topic in (names.impressions, names.clicks):
+                value = json.dumps({**event, "event_id": f"{topic}{n}"}).encode()
+                await producer.send(topic, value, partition=place, timestamp_ms=ms)
+    finally:
+        await producer.stop()
+
+
+async def test_topics_that_become_sources_go_on_where_they_stood(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=PARTITIONS)
+    kinds = {"impressions": "impression", "clicks": "click", "conversions": "conversion"}
+    as_sources = [
+        {"topics": [getattr(names, topic)], "kind": {"fixed": kind}}
+        for topic, kind in (kinds | {"sessions": "session"}).items()
+    ]
+    in_cluster = [as_sources[0], {**as_sources[1], "cluster": "eu"}, *as_sources[2:]]
+    steps: list[tuple[dict[str, Any], str]] = [
+        ({}, "clicks"),
+        ({"sources": as_sources}, names.clicks),
+        ({"sources": in_cluster, "clusters": {"eu": {"brokers": kafka}}}, f"{names.clicks}@eu"),
+    ]
+    for number, (more, log) in enumerate(steps):
+        document = document_of(kafka, names, redis_url, redis_prefix, more)
+        await send_own(kafka, names, 40 * number, 40)
+        async with bench(tmp_path / str(number), document) as made:
+            check = [sys.executable, "-m", "streamer", "check", "-c", str(made.config)]
+            if number:
+                checked = await asyncio.to_thread(
+                    subprocess.run, check, capture_output=True, text=True, timeout=60, check=False
+                )
+                assert "2 partitions, written with these settings" in checked.stdout
+            made.start_worker()
+            wanted = 40 * (number + 1)
+
+            async def is_counted(made: Bench = made, log: str = log, wanted: int = wanted) -> bool:
+                await made.reader.refresh()
+                states = [m.topics.get(log) for m in made.reader.manifests.values()]
+                return sum(0 if state is None else state.accepted for state in states) >= wanted
+
+            await until(is_counted, f"{wanted} clicks are counted", made.said)
+            manifests = made.reader.manifests.values()
+            assert sum(m.topics[log].accepted for m in manifests) == wanted
+            assert {len(m.topics) for m in manifests} == {4}, "a topic is there twice"
+            assert not any(t.restarts for m in manifests for t in m.topics.values())
+            await made.stop_workers()
+            assert "Traceback" not in made.said()
