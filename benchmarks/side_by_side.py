@@ -23,7 +23,7 @@ def counted(run: Run, fed: Fed) -> tuple[float, Any]:
     begun = time.process_time()
     for batch in fed:
         applied = run.partition.apply(batch)
-        assert applied.unknown_schema is None
+        assert applied.unknown_schemas is None
         run.partition.refresh_user_sums()
     took = time.process_time() - begun
     run.partition.apply((), at_end=list(run.settings.logs))

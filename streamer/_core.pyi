@@ -10,7 +10,7 @@ _I64 = npt.NDArray[np.int64]
 _Columns = dict[str, npt.NDArray[Any]]
 _Skipped = tuple[int, int, str]
 """A range of lost offsets (first, end), and why."""
-_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped], int | None]
+_Fed = tuple[int, tuple[int, int, int] | None, list[_Skipped], list[int]]
 """Records that were read; offset, timestamp and CRC-32 of the last; what was lost; the id of the
 schema without which the next record cannot be read."""
 _Schema = tuple[str, Sequence[tuple[str, str]]]

@@ -50,6 +50,10 @@ class RegistryError(StreamerError):
     """A schema registry is unreachable, refuses us, or does not have a schema."""
 
 
+class SchemaMissingError(RegistryError):
+    """The registry answers that it does not have a schema."""
+
+
 class GrafanaError(StreamerError):
     """Grafana is unreachable, refuses us, or refuses a dashboard."""
 

@@ -120,7 +120,7 @@ impl Decoder {
             };
             sources.push(Source {
                 values: source.values.clone(),
-                format: Values::new(source.format),
+                format: Values::new(source.format, settings.limits.max_refused_schemas),
                 layout,
             });
         }

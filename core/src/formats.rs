@@ -9,7 +9,7 @@ mod builtin;
 mod protobuf;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
 
@@ -44,10 +44,34 @@ enum Schema {
 }
 
 /// The format of a source, with those of its schemas that are known.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Values {
     format: Format,
     schemas: HashMap<u32, Schema>,
+    /// How many refused schemas are kept; all of them leave when there is one more.
+    max_refused: usize,
+    refused: usize,
+}
+
+/// The ids of schemas without which records cannot be read, each once, in the order of the records;
+/// as many as are kept where they are refused.
+#[derive(Debug, Default)]
+pub struct UnknownSchemas {
+    pub ids: Vec<u32>,
+    seen: HashSet<u32>,
+}
+
+impl UnknownSchemas {
+    /// Notes the schema of a record, unless it is known; returns whether it is.
+    pub fn note(&mut self, format: &Values, record: &Record) -> bool {
+        let Some(id) = format.unknown(record) else {
+            return false;
+        };
+        if self.ids.len() < format.max_refused && self.seen.insert(id) {
+            self.ids.push(id);
+        }
+        true
+    }
 }
 
 /// Where the text of a value is.
@@ -63,10 +87,12 @@ pub enum Text<'a> {
 pub type SchemaText = (String, Vec<(String, String)>);
 
 impl Values {
-    pub fn new(format: Format) -> Self {
+    pub fn new(format: Format, max_refused: usize) -> Self {
         Self {
             format,
             schemas: HashMap::new(),
+            max_refused,
+            refused: 0,
         }
     }
 
@@ -75,7 +101,7 @@ impl Values {
     /// # Errors
     /// Where it cannot be used, in words; its records are then rejected, too.
     pub fn set(&mut self, id: u32, schema: Option<&SchemaText>) -> Result<(), String> {
-        self.schemas.insert(id, Schema::Refused);
+        self.refuse(id);
         let Some((text, references)) = schema else {
             return Ok(());
         };
@@ -85,7 +111,20 @@ impl Values {
             Format::Json | Format::JsonSchema => return Ok(()),
         };
         self.schemas.insert(id, made);
+        self.refused -= 1;
         Ok(())
+    }
+
+    fn refuse(&mut self, id: u32) {
+        if !matches!(self.schemas.get(&id), Some(Schema::Refused)) {
+            if self.refused == self.max_refused {
+                let is_usable = |schema: &Schema| !matches!(schema, Schema::Refused);
+                self.schemas.retain(|_, schema| is_usable(schema));
+                self.refused = 0;
+            }
+            self.refused += 1;
+        }
+        self.schemas.insert(id, Schema::Refused);
     }
 
     /// The text of a value, which is written to the buffer where it does not stand in the value.

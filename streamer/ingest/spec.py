@@ -112,6 +112,7 @@ def records_spec(settings: Settings) -> dict[str, Any]:
     bounds = {
         "max_bytes": limits.MAX_RECORD_BYTES,
         "max_depth": limits.MAX_DEPTH,
+        "max_refused_schemas": limits.MAX_REFUSED_SCHEMAS,
         "max_event_ms": limits.MAX_EVENT_MS,
         "min_seconds": limits.MIN_SECONDS,
         "max_seconds": limits.MAX_SECONDS,

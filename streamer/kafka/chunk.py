@@ -13,9 +13,9 @@ from streamer._core import Core
 from streamer.encoding.arrays import I64
 from streamer.kafka.raw_batches import RawBatches
 
-Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]], int | None]
-"""What the core says it was fed: how many records, the last of them, skipped ranges, and the id of
-the schema without which the next record cannot be read."""
+Fed = tuple[int, tuple[int, int, int] | None, Sequence[tuple[int, int, str]], Sequence[int]]
+"""What the core says it was fed: how many records, the last of them, skipped ranges, and the ids of
+the schemas without which the next record, and others after it, cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import msgspec
 
-from streamer.errors import RegistryError
+from streamer.errors import RegistryError, SchemaMissingError
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.settings.registry import Registry
@@ -60,23 +60,21 @@ class SchemaRegistry:
         """Its address, for messages."""
         return urlsplit(self._settings.url).netloc
 
-    def schema(self, number: int) -> SchemaText | None:
-        """The schema with an id; None where the registry has none, and records of it are to be
-        rejected. RegistryError where it cannot be asked, or it has none and we are to wait."""
+    def schema(self, number: int) -> SchemaText:
+        """The schema with an id; SchemaMissingError where the registry has none of the format,
+        RegistryError where it cannot be asked."""
         with self._asking[number]:
             try:
-                if number not in self._known and (schema := self._get_schema(number)) is not None:
-                    self._known[number] = schema
+                if number not in self._known:
+                    self._known[number] = self._get_schema(number)
             finally:
                 self._asking.pop(number, None)  # whoever waits has it
-            return self._known.get(number)
+            return self._known[number]
 
-    def _get_schema(self, number: int) -> SchemaText | None:
+    def _get_schema(self, number: int) -> SchemaText:
         found = self._ask(f"/schemas/ids/{number}")
         if found is None or found.schemaType.lower() != self._expected:
-            if self._settings.unknown == "reject":
-                return None
-            raise RegistryError(self._lack(number, found))
+            raise SchemaMissingError(self._lack(number, found))
         others: dict[str, str] = {}
         self._follow(found, others)
         self._require_small(found, others)
@@ -87,16 +85,15 @@ class SchemaRegistry:
         got."""
         found = self._ask(f"/schemas/ids/{number}")
         if found is None:
-            raise RegistryError(self._lack(number, None))
+            raise SchemaMissingError(self._lack(number, None))
         kind = found.schemaType.lower()
         return "json-schema" if kind == "json" else kind
 
     def _lack(self, number: int, found: _Schema | None) -> str:
-        ways = f"or set registry.unknown = 'reject'; at {self.place}"
         if found is None:
-            return f"the schema registry has no schema {number}: register it, {ways}"
+            return f"the schema registry has no schema {number}: register it; at {self.place}"
         its = f"schema {number} is {found.schemaType}, not {self._expected.upper()}"
-        return f"{its}: correct format of the source, {ways}"
+        return f"{its}: correct format of the source; at {self.place}"
 
     def _follow(self, schema: _Schema, found: dict[str, str]) -> None:
         """Collect what a schema refers to, by name."""
@@ -258,6 +255,9 @@ def schemas_of(settings: Settings) -> Callable[[str, int], SchemaText | None]:
 
     def schema_of(log: str, number: int) -> SchemaText | None:
         registry = registry_of(settings, log)
-        return None if registry is None else registry.schema(number)
+        try:
+            return None if registry is None else registry.schema(number)
+        except SchemaMissingError:
+            return None
 
     return schema_of

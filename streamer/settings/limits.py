@@ -242,6 +242,13 @@ MAX_SCHEMA_BYTES = 1 << 20
 Protobuf takes 0.4 s to parse for each megabyte."""
 MAX_SCHEMA_REFERENCES = 1000
 """Schemas that one schema refers to, itself or through others."""
+REGISTRY_REQUESTS = 8
+"""Requests to a schema registry at a time."""
+ASK_AGAIN_SECONDS = 30.0
+"""How often a registry is asked again for schemas that it did not have."""
+MAX_REFUSED_SCHEMAS = 1000
+"""Schemas that are not there, of one source: so many are remembered, and asked for again. A record
+with one more is asked for as if it were the first."""
 KEYING_SECONDS = 600.0
 """How often `streamer run` looks whether the topics are keyed by user."""
 SPLIT_USERS = 0.01

@@ -5,12 +5,12 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from streamer.errors import SettingsError
+from streamer.settings.durations import duration_ms
 from streamer.settings.section import Section
 
 FORMATS = ("json", "json-schema", "avro", "protobuf")
 WITH_SCHEMAS = ("avro", "protobuf")
 """Formats that cannot be read without a schema."""
-_UNKNOWN = ("wait", "reject")
 
 
 class Registry(Section, frozen=True):
@@ -19,9 +19,10 @@ class Registry(Section, frozen=True):
 
     url: str
     """Address, `http://` or `https://`; a path before `/schemas` belongs to it."""
-    unknown: str = "wait"
-    """What to do with records whose schema the registry does not have: `wait` until it has, and say
-    so, or `reject` them."""
+    unknown_after: str = "5m"
+    """How long a partition waits for a schema that the registry does not have. Then its records are
+    rejected as `schema` until the registry has it; for as long again, those of others at once.
+    `0s`: nothing waits. Where the registry does not answer, partitions wait without an end."""
     username: str | None = None
     """User name for basic authentication."""
     password: str | None = None
@@ -36,6 +37,12 @@ class Registry(Section, frozen=True):
     """Client certificate in PEM."""
     ssl_keyfile: str | None = None
     """Its private key."""
+
+    def unknown_after_seconds(self, at: str = "in [[sources]]") -> float:
+        """``unknown_after`` in seconds; SettingsError where it is no duration."""
+        if self.unknown_after in ("0", "0s"):
+            return 0.0
+        return duration_ms(self.unknown_after, f"unknown_after; {at}") / 1000
 
 
 def validate_registry(data_format: str, registry: Registry | None, at: str) -> None:
@@ -66,8 +73,7 @@ def validate_registry(data_format: str, registry: Registry | None, at: str) -> N
         raise SettingsError(
             f"url is none like 'https://registry:8081'; credentials are keys of their own; {at}"
         )
-    if registry.unknown not in _UNKNOWN:
-        raise SettingsError(f"unknown = {registry.unknown!r}: one of {', '.join(_UNKNOWN)}; {at}")
+    registry.unknown_after_seconds(at)
     passwords = [x for x in (registry.password, registry.password_file) if x is not None]
     if len(passwords) != (registry.username is not None):
         raise SettingsError(f"username needs one of password_file and password; {at}")

@@ -67,10 +67,11 @@ class Applied:
     skipped: list[Skipped] = field(default_factory=list)
     last: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Log → offset, timestamp and CRC-32 of the last record."""
-    unknown_schema: tuple[str, int] | None = None
-    """Log, and id of the schema without which its next record cannot be read."""
+    unknown_schemas: tuple[str, Sequence[int]] | None = None
+    """Log, and ids of the schemas without which its next record, and others after it, cannot be
+    read."""
     left: int = 0
-    """How many of what was given, from the end, are to be given again once it is known."""
+    """How many of what was given, from the end, are to be given again once they are known."""
 
 
 @dataclass
@@ -245,7 +246,7 @@ class Partition:
         with self.guarded():
             for i, some in enumerate(fed):
                 self._feed(some, applied)
-                if applied.unknown_schema is not None:
+                if applied.unknown_schemas is not None:
                     applied.left = len(fed) - i
                     break
             self.core.end_apply(list(at_end))
@@ -256,7 +257,7 @@ class Partition:
     def _feed(self, some: Records | Batches, applied: Applied) -> None:
         rows, last, skipped, unknown = some.feed(self.core, self.settings.kafka.check_crcs)
         applied.rows += rows
-        applied.unknown_schema = None if unknown is None else (some.log, unknown)
+        applied.unknown_schemas = (some.log, unknown) if unknown else None
         if last is not None:
             applied.last[some.log] = last
         for first, end, reason in skipped:

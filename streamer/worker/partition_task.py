@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -62,8 +62,9 @@ class PartitionTask:
     """Whether to apply all that waits, even if it is little."""
     failures: int = 0
     """Consecutive failures, by an error in streamer, between recovery and commit."""
-    unknown_schema: tuple[str, int] | None = None
-    """Log, and id of the schema without which its next record cannot be read: nothing is taken."""
+    unknown_schemas: tuple[str, Sequence[int]] | None = None
+    """Log, and ids of the schemas without which its next record, and others after it, cannot be
+    read: nothing is taken."""
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
@@ -125,7 +126,7 @@ class PartitionTask:
         """Chunks to apply together, oldest first over the topics; none while a schema is not known,
         or while there are fewer than ``rows`` rows, unless all that may be applied is asked for."""
         waiting = self.waiting
-        if self.unknown_schema is not None or not waiting or (waiting < rows and not everything):
+        if self.unknown_schemas is not None or not waiting or (waiting < rows and not everything):
             return []
         taken: list[Chunk] = []
         count = 0
@@ -172,7 +173,7 @@ class PartitionTask:
             cluster = self.settings.logs[chunk.log].cluster
             received_at = self._received_at.get(cluster, -math.inf)
             self._received_at[cluster] = max(received_at, chunk.received_at)
-        self.unknown_schema = applied.unknown_schema
+        self.unknown_schemas = applied.unknown_schemas
         for name, last in applied.last.items():
             self.journal.remember(name, Fingerprint(*last))
         for lost in applied.skipped:
@@ -260,7 +261,7 @@ class PartitionTask:
     def _drop_queues(self) -> None:
         """Empty the queues, and reject all chunks fetched before the next seek."""
         self.at_end = self.caught_up = frozenset()
-        self.unknown_schema = None
+        self.unknown_schemas = None
         self.epochs = {}
         for queue in self.queues.values():
             queue.clear()

@@ -12,18 +12,17 @@ from typing import Any
 from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from streamer.errors import RegistryError, SettingsError
 from streamer.ingest.dead_letters import DeadLetter, Parcel
 from streamer.ingest.keys import partition_of
 from streamer.ingest.record import rekeyer
 from streamer.ingest.rejections import Explainer
 from streamer.kafka.chunk import Batches, Chunk
 from streamer.kafka.client import client_settings
-from streamer.kafka.registry import schemas_of
+from streamer.kafka.registry import SchemaText
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
-from streamer.worker.schemas import make_known
+from streamer.worker.schemas import SchemaLookup, make_known
 
 logger = logging.getLogger("streamer")
 
@@ -44,7 +43,13 @@ class RekeyedPartition:
     """
 
     def __init__(
-        self, settings: Settings, group: str, tp: TopicPartition, partitions: int, letters: int
+        self,
+        settings: Settings,
+        group: str,
+        tp: TopicPartition,
+        partitions: int,
+        letters: int,
+        lookup: SchemaLookup,
     ) -> None:
         self._settings, self._group, self.tp = settings, group, tp
         self._letters = letters
@@ -55,8 +60,8 @@ class RekeyedPartition:
             transactional_id=f"{group}-{tp.topic}-{tp.partition}",
             max_batch_size=BATCH_BYTES,
         )
-        self._schema_of = schemas_of(settings)
-        self._unknown_schema: int | None = None
+        self._lookup = lookup
+        self._unknown_schemas: Sequence[int] = ()
         self._ask_again_s = 0.0
         self.chunk: Chunk | None = None
         """What was fetched and is not yet written whole."""
@@ -92,10 +97,10 @@ class RekeyedPartition:
             if self._published_ms != self.head_ms:
                 await self._commit(self.next_offset)
             return
-        if self._unknown_schema is not None and not await self._find_schema(self._unknown_schema):
+        if self._unknown_schemas and not await self._find_schemas(self._unknown_schemas):
             return
         found = await asyncio.to_thread(self._rewritten, chunk, until_ms)
-        written, rejected, ignored, rest, self._unknown_schema, skipped = found
+        written, rejected, ignored, rest, self._unknown_schemas, skipped = found
         if rest is None:
             self.chunk, self.head_ms = None, min(until_ms, self._newest(written))
             end = chunk.end_offset
@@ -109,20 +114,25 @@ class RekeyedPartition:
         self.ignored += ignored
         self.skipped += skipped
 
-    async def _find_schema(self, number: int) -> bool:
-        """Whether the schema is known that the next record needs; asked for now and then."""
+    async def _find_schemas(self, ids: Sequence[int]) -> bool:
+        """Whether the schema is known that the next record needs, the first; they are asked for
+        now and then."""
         now_s = time.monotonic()
         if now_s < self._ask_again_s:
             return False
-        try:
-            schema = await asyncio.to_thread(self._schema_of, self.tp.topic, number)
-        except (RegistryError, SettingsError) as error:
+        found = await self._lookup.answers(self.tp.topic, ids)
+        reasons = self._lookup.refused
+        await make_known(self._rekeyer.set_schema, self.tp.topic, found.schemas, reasons)
+        if ids[0] in found.waits:
             self._ask_again_s = now_s + limits.RETRY_SECONDS_MAX
-            logger.warning("%s, partition %d, waits: %s", *self.tp, error)
+            logger.warning("%s, partition %d, waits: %s", *self.tp, found.waits[ids[0]])
             return False
-        await make_known(self._rekeyer.set_schema, self.tp.topic, number, schema)
-        self._unknown_schema = None
+        self._unknown_schemas = ()
         return True
+
+    async def set_schema(self, number: int, schema: SchemaText) -> None:
+        """Make a schema known that was not there."""
+        await make_known(self._rekeyer.set_schema, self.tp.topic, {number: schema}, {})
 
     async def skip_to(self, offset: int) -> None:
         """There are no records before an offset."""

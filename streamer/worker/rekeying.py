@@ -47,6 +47,7 @@ from streamer.settings.model import Settings
 from streamer.settings.sources import is_pattern
 from streamer.worker.instance_name import Slot
 from streamer.worker.rekeyed_partition import RekeyedPartition
+from streamer.worker.schemas import SchemaLookup
 
 logger = logging.getLogger("streamer")
 _POLL_MS = 200
@@ -153,6 +154,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
     def __init__(self, plan: Plan, slot: Slot, counts: Counts) -> None:
         self._plan, self._slot, self._counts = plan, slot, counts
         self._logs = {log.topic: log.name for log in plan.settings.logs.values()}
+        self._lookup = SchemaLookup(plan.settings)
         self._open: dict[TopicPartition, RekeyedPartition] = {}
         self._lock = asyncio.Lock()
         """Held while partitions are taken over, written, or given back."""
@@ -173,6 +175,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
                     await self._take_over()
                 await self._fetch()
                 async with self._lock:
+                    await self._ask_again()
                     await self._look_at_others()
                     await self._write()
                     if until_end and self.has_joined.is_set() and await self._is_at_end():
@@ -183,6 +186,15 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
             if self._consumer._coordinator is not None:  # leave: nobody waits for us
                 self._consumer._coordinator._group_instance_id = None
             await self._consumer.stop()
+
+    async def _ask_again(self) -> None:
+        """Ask for the schemas that were not there, now and then."""
+        if not self._lookup.is_due:
+            return
+        for (log, number), schema in (await self._lookup.found_since()).items():
+            for tp, partition in self._open.items():
+                if tp.topic == log:
+                    await partition.set_schema(number, schema)
 
     def _new_consumer(self) -> AIOKafkaConsumer:
         kafka, options = self._plan.settings.kafka, dict[str, Any]()
@@ -219,7 +231,9 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         if not new:
             return
         made = {
-            tp: RekeyedPartition(plan.settings, plan.group, tp, plan.partitions, plan.letters)
+            tp: RekeyedPartition(
+                plan.settings, plan.group, tp, plan.partitions, plan.letters, self._lookup
+            )
             for tp in new
         }
         self._open |= made

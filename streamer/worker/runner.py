@@ -66,7 +66,7 @@ class Runner:
         self._lock = asyncio.Lock()
         self._pool = Pool()
         self.committer = Committer(store, self.dead_letters, self.worker_report, self._wake.set)
-        self.schemas = SchemaFinder(settings, self.worker_report, self._wake.set)
+        self.schemas = SchemaFinder(settings, self.worker_report, self._tasks, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
         self._aside, self._releases = set[asyncio.Task[None]](), set[asyncio.Task[None]]()
@@ -82,6 +82,10 @@ class Runner:
 
     def _tps(self, number: int) -> list[TopicPartition]:
         return [self._tp(log, number) for log in self.settings.logs]
+
+    def _tasks(self) -> Iterable[PartitionTask]:
+        """The partitions that are assigned now."""
+        return self.partitions.values()
 
     async def assign(self, numbers: Iterable[int]) -> None:
         """Keep assigned partitions that are in memory, recover the others, release all the rest."""
@@ -303,6 +307,7 @@ class Runner:
             for log in task.at_end
             if (tp := self._tp(log, task.number)) in self._progress
         }
+        self.schemas.ask_again()
         if not self._aside:
             for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
                 job = asyncio.create_task(work)
@@ -344,7 +349,7 @@ class Runner:
             rows = await self._pool.run(task.apply, taken)
             self.worker_report.applied_records += rows
             self._applied_at = _now()
-            if task.unknown_schema is not None and taken:
+            if task.unknown_schemas is not None and taken:
                 self.schemas.find(task)
             self._resume(task)
         is_due = _now() - task.committed_at >= bounds.flush_ms / 1000

@@ -100,7 +100,7 @@ def test_refusals_say_what_stands_in_an_encoded_record() -> None:
 
 def test_a_record_of_a_refused_schema_is_rejected() -> None:
     with PlainRegistry() as registry:
-        refusing = {"url": registry.url, "unknown": "reject"}
+        refusing = {"url": registry.url}
         source = {"topics": ["web"], "format": "avro", **SOURCE, "registry": refusing}
         decoder = record_decoder(parse({"sources": [source]}))
         (event,) = encoded.events(1, AT_MS)

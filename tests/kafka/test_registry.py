@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from streamer.errors import RegistryError, SettingsError
+from streamer.errors import RegistryError, SchemaMissingError, SettingsError
 from streamer.kafka.registry import SchemaRegistry
 from streamer.settings import limits
 from streamer.settings.load import parse
@@ -35,37 +35,35 @@ def test_a_schema_is_asked_for_once_with_all_it_refers_to() -> None:
         number = register(made.url, "event", '"Item"', "AVRO", both)
         client = SchemaRegistry(Registry(url=made.url + "/"), "avro")
         for _ in range(3):
-            text, others = client.schema(number) or ("", [])
+            text, others = client.schema(number)
             assert text == '"Item"'
             assert dict(others) == {"Item": '{"of": "Place"}', "Place": '"string"'}
         assert len(made.asked) == 3
 
 
-def test_what_is_missing_is_waited_for_or_refused() -> None:
+def test_what_is_missing_is_told_apart_from_what_cannot_be_asked() -> None:
     with PlainRegistry() as made:
-        waiting = SchemaRegistry(Registry(url=made.url), "avro")
-        refusing = SchemaRegistry(Registry(url=made.url, unknown="reject"), "avro")
-        with pytest.raises(RegistryError, match="has no schema 1: register it, or set"):
-            waiting.schema(1)
-        assert refusing.schema(1) is None
+        client = SchemaRegistry(Registry(url=made.url), "avro")
+        with pytest.raises(SchemaMissingError, match="has no schema 1: register it; at 127"):
+            client.schema(1)
         register(made.url, "event", "message A {}", "PROTOBUF")
-        with pytest.raises(RegistryError, match="schema 1 is PROTOBUF, not AVRO: correct format"):
-            waiting.schema(1)
-        assert refusing.schema(1) is None
+        with pytest.raises(SchemaMissingError, match="schema 1 is PROTOBUF, not AVRO: correct"):
+            client.schema(1)
         lost = [{"name": "X", "subject": "none", "version": 4}]
         number = register(made.url, "event", '"X"', "AVRO", lost)
-        with pytest.raises(RegistryError, match="no version 4 of 'none'"):
-            waiting.schema(number)
+        with pytest.raises(RegistryError, match="no version 4 of 'none'") as raised:
+            client.schema(number)
+        assert not isinstance(raised.value, SchemaMissingError)
 
 
 def test_answers_of_others_are_errors() -> None:
     with PlainRegistry() as made:
-        client = SchemaRegistry(Registry(url=made.url, unknown="reject"), "avro")
+        client = SchemaRegistry(Registry(url=made.url), "avro")
         made.status = 503
         with pytest.raises(RegistryError, match="answers 503 Service Unavailable; at 127"):
             client.schema(1)
         made.status = None
-        elsewhere = SchemaRegistry(Registry(url=made.url + "/api", unknown="reject"), "avro")
+        elsewhere = SchemaRegistry(Registry(url=made.url + "/api"), "avro")
         with pytest.raises(RegistryError, match="answers 404 Not Found; at"):
             elsewhere.schema(1)
         made.schemas[1] = {"hello": "world"}
@@ -194,8 +192,8 @@ def test_tls_and_client_certificates(certificates: Certificates) -> None:
         ({"format": "avro", "registry": "r:8081"}, "url is none like"),
         ({"format": "avro", "registry": "http://me:x@r"}, "credentials are keys of their own"),
         (
-            {"format": "avro", "registry": {"url": "http://r", "unknown": "skip"}},
-            "unknown = 'skip': one of wait, reject; at sources[0].registry",
+            {"format": "avro", "registry": {"url": "http://r", "unknown_after": "soon"}},
+            "unknown_after; at sources[0].registry",
         ),
         ({"format": "avro", "registry": {"url": "http://r", "username": "a"}}, "username needs"),
         (

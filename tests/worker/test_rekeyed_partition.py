@@ -16,6 +16,7 @@ from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.worker import rekeyed_partition
 from streamer.worker.rekeyed_partition import RekeyedPartition
+from streamer.worker.schemas import SchemaLookup
 from tests.support import encoded
 from tests.support.encoded import as_avro, wire
 from tests.support.registries import PlainRegistry, register
@@ -73,7 +74,9 @@ async def test_dead_letters_say_what_stood_beside_the_record(
     producer = Producer()
     monkeypatch.setattr(rekeyed_partition, "AIOKafkaProducer", lambda **_: producer)
     settings = parse({"sources": [SOURCE]})
-    partition = RekeyedPartition(settings, "g", TopicPartition("web", 0), 1, 1)
+    partition = RekeyedPartition(
+        settings, "g", TopicPartition("web", 0), 1, 1, SchemaLookup(settings)
+    )
     record = SimpleNamespace(
         offset=0, timestamp=AT_MS, value=b"{}", key=key, headers=[("what", what)]
     )
@@ -96,7 +99,9 @@ async def test_a_schema_that_is_not_known_is_waited_for(
     with PlainRegistry() as registry:
         source = {"topics": ["web"], **encoded.SOURCE, "format": "avro", "registry": registry.url}
         settings = parse({"sources": [source]})
-        partition = RekeyedPartition(settings, "g", TopicPartition("web", 0), 1, 1)
+        partition = RekeyedPartition(
+            settings, "g", TopicPartition("web", 0), 1, 1, SchemaLookup(settings)
+        )
         first = register(registry.url, "web", json.dumps(encoded.AVRO), "AVRO")
         made = encoded.events(6, AT_MS)
         values = [wire(first + (n > 2), as_avro(event)) for n, event in enumerate(made)]

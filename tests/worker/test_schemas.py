@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,8 +70,12 @@ def counters(task: PartitionTask) -> Any:
     return task.partition.core.counters(), task.partition.core.dimensions(), log.lost, log.gaps
 
 
+def finder_of(task: PartitionTask, report: WorkerReport, found: asyncio.Event) -> SchemaFinder:
+    return SchemaFinder(task.settings, report, lambda: [task], found.set)
+
+
 async def waits(report: WorkerReport) -> bool:
-    return "waits for a schema of web" in report.problems.get(0, "")
+    return "waits for schema" in report.problems.get(0, "")
 
 
 @pytest.mark.parametrize("chunk_of", [as_records, as_batches])
@@ -91,12 +96,12 @@ async def test_what_waits_for_a_schema_counts_once_it_is_there(
             plain.offer(chunk_of([as_json(event) for event in made[at : at + 2 * EACH]], at))
         plain.apply(plain.take(1000, everything=True))
         report, found = WorkerReport("w"), asyncio.Event()
-        finder, asked = SchemaFinder(task.settings, report, found.set), list[int]()
-        while task.apply(task.take(1000, everything=True)) or task.unknown_schema:
-            if task.unknown_schema is None:
+        finder, asked = finder_of(task, report, found), list[int]()
+        while task.apply(task.take(1000, everything=True)) or task.unknown_schemas:
+            if task.unknown_schemas is None:
                 break
             assert task.take(1000, everything=True) == []
-            asked.append(task.unknown_schema[1])
+            asked.append(task.unknown_schemas[1][0])
             finder.find(task)
             if asked[-1] not in registry.schemas:
                 await until(lambda: waits(report), "it says what it waits for")
@@ -105,7 +110,7 @@ async def test_what_waits_for_a_schema_counts_once_it_is_there(
             await asyncio.wait_for(found.wait(), 5)
             found.clear()
     assert asked == [first, first + 1, first + 2]
-    assert (task.unknown_schema, task.waiting, report.problems) == (None, 0, {})
+    assert (task.unknown_schemas, task.waiting, report.problems) == (None, 0, {})
     assert "partition 0 goes on" in caplog.text
     assert str(counters(task)) == str(counters(plain))
 
@@ -120,8 +125,104 @@ async def test_a_schema_that_cannot_be_used_is_said_and_its_records_rejected(
         task.offer(as_records([wire(number, as_avro(event)) for event in events(3, AT_MS)], 0))
         task.apply(task.take(1000, everything=True))
         found = asyncio.Event()
-        SchemaFinder(task.settings, WorkerReport("w"), found.set).find(task)
+        finder_of(task, WorkerReport("w"), found).find(task)
         await asyncio.wait_for(found.wait(), 5)
         task.apply(task.take(1000, everything=True))
     assert f"web: records of schema {number} are rejected: it cannot be used" in caplog.text
     assert [letter.refusal.reason for letter in task.dead] == ["schema"] * 3
+
+
+def avro_of(registry: PlainRegistry, patience: str) -> PartitionTask:
+    """A partition of a source in Avro, whose registry is asked for so long."""
+    answers = {"url": registry.url, "unknown_after": patience}
+    source = {"topics": ["web"], **SOURCE, "format": "avro", "registry": answers}
+    return owned(parse({"sources": [source]}))
+
+
+async def counted(task: PartitionTask, finder: SchemaFinder, found: asyncio.Event) -> None:
+    """Apply all that waits."""
+    while task.apply(task.take(10_000, everything=True)) or task.unknown_schemas:
+        if task.unknown_schemas is None:
+            break
+        finder.find(task)
+        await asyncio.wait_for(found.wait(), 20)
+        found.clear()
+
+
+async def test_ids_that_nobody_knows_are_refused_together(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    strange, first = 3000, 1
+    with PlainRegistry() as registry:
+        assert register(registry.url, "web", json.dumps(AVRO), "AVRO") == first
+        task = avro_of(registry, "0s")
+        values = [wire(10_000 + n, b"") for n in range(strange)]
+        values += [wire(first, as_avro(event)) for event in events(EACH, AT_MS)]
+        task.offer(as_records(values, 0))
+        found = asyncio.Event()
+        finder = finder_of(task, WorkerReport("w"), found)
+        begun = time.monotonic()
+        await counted(task, finder, found)
+        took = time.monotonic() - begun
+        assert len(registry.asked) <= strange + strange // limits.MAX_REFUSED_SCHEMAS + 1
+    assert took < 20, "each id took a turn of its own"
+    assert counters(task)[0]["logs"]["web"]["accepted"] == EACH
+    assert len(task.dead) == strange
+    assert len(finder.lookup.refused) == limits.MAX_REFUSED_SCHEMAS
+    assert "records of schemas 10000, 10001, 10002 and 997 more are rejected" in caplog.text
+
+
+async def test_one_wait_is_enough_and_what_comes_later_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.05)
+    monkeypatch.setattr(limits, "ASK_AGAIN_SECONDS", 0.0)
+    with PlainRegistry() as registry:
+        task, report, found = avro_of(registry, "1s"), WorkerReport("w"), asyncio.Event()
+        made = events(5 * EACH, AT_MS)
+        chunks = [made[at : at + EACH] for at in range(0, 5 * EACH, EACH)]
+        for n, some in enumerate(chunks):  # of schemas 1 to 5, none of which is there
+            task.offer(as_records([wire(1 + n, as_avro(event)) for event in some], n * EACH))
+        finder, begun = finder_of(task, report, found), time.monotonic()
+        task.apply(task.take(EACH, everything=False))
+        finder.find(task)
+        await until(lambda: waits(report), "it says what it waits for")
+        assert "its records are rejected (registry.unknown_after)" in report.problems[0]
+        await asyncio.wait_for(found.wait(), 20)
+        found.clear()
+        await counted(task, finder, found)
+        assert 1 <= time.monotonic() - begun < 3, "it waited for each of them"
+        assert (len(task.dead), report.problems) == (5 * EACH, {})
+        register(registry.url, "web", json.dumps(AVRO), "AVRO")
+        finder.ask_again()
+        await until(lambda: is_gone(finder), "the registry has schema 1 by now")
+        task.offer(as_records([wire(1, as_avro(event)) for event in made], 5 * EACH))
+        await counted(task, finder, found)
+    assert len(task.dead) == 5 * EACH
+    assert counters(task)[0]["logs"]["web"]["accepted"] == 5 * EACH
+
+
+async def is_gone(finder: SchemaFinder) -> bool:
+    return ("web", 1) not in finder.lookup.refused
+
+
+async def test_a_registry_that_does_not_answer_is_waited_for_without_an_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "RETRY_SECONDS_MAX", 0.05)
+    with PlainRegistry() as registry:
+        number = register(registry.url, "web", json.dumps(AVRO), "AVRO")
+        registry.status = 503
+        task, report, found = avro_of(registry, "0s"), WorkerReport("w"), asyncio.Event()
+        task.offer(as_records([wire(number, as_avro(e)) for e in events(EACH, AT_MS)], 0))
+        task.apply(task.take(1000, everything=True))
+        finder = finder_of(task, report, found)
+        finder.find(task)
+        await until(lambda: waits(report), "it says what it waits for")
+        await asyncio.sleep(0.5)
+        assert not found.is_set()
+        assert "answers 503" in report.problems[0]
+        registry.status = None
+        await asyncio.wait_for(found.wait(), 5)
+        await counted(task, finder, found)
+    assert counters(task)[0]["logs"]["web"]["accepted"] == EACH

@@ -75,6 +75,8 @@ pub struct RecordLimits {
     pub max_bytes: usize,
     /// Nested lists and objects; a bare object is 1.
     pub max_depth: usize,
+    /// Schemas that are not there, of one source.
+    pub max_refused_schemas: usize,
     pub max_event_ms: i64,
     /// Integers from here to `max_seconds` are no times: they look like epoch seconds.
     pub min_seconds: i64,

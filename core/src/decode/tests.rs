@@ -29,7 +29,7 @@ fn decoder() -> Decoder {
 fn decoder_of(sources: &[String]) -> Decoder {
     let settings = r#"{
         "sources": [SOURCES],
-        "limits": {"max_bytes": 1000000, "max_depth": 8, "max_event_ms": 4102444800000,
+        "limits": {"max_bytes": 1000000, "max_depth": 8, "max_refused_schemas": 3, "max_event_ms": 4102444800000,
             "min_seconds": 946684800, "max_seconds": 4102444800, "max_id_bytes": 512,
             "max_label_chars": 128, "max_position": 10000, "max_items": 1000, "max_score": 1e6,
             "max_value": 1e12, "max_custom": 1e12, "max_dwell_ms": 86400000},

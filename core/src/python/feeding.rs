@@ -9,6 +9,7 @@ use super::names::overflow;
 use crate::counting::panes::Overflow;
 use crate::decode::Decoder;
 use crate::decode::rejected::Room;
+use crate::formats::UnknownSchemas;
 use crate::kafka;
 use crate::partition::Partition;
 use crate::partition::admission::TopicLog;
@@ -18,9 +19,9 @@ use crate::spec::Limits;
 type Fingerprint = (i64, i64, u32);
 /// A range of lost offsets (first, end) and why.
 type Skipped = (i64, i64, &'static str);
-/// How many records there were, the last of them, what was lost, and the id of the schema without
-/// which the next record cannot be read.
-pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Option<u32>);
+/// How many records there were, the last of them, what was lost, and the ids of the schemas without
+/// which the next record, and others after it, cannot be read.
+pub(super) type Fed = (u64, Option<Fingerprint>, Vec<Skipped>, Vec<u32>);
 
 fn fingerprint(record: &kafka::Record) -> Fingerprint {
     let mut crc = flate2::Crc::new();
@@ -35,7 +36,7 @@ pub(super) struct Feeding<'a> {
     partition: &'a mut Partition,
     limits: &'a Limits,
     fed: u64,
-    unknown_schema: Option<u32>,
+    unknown: UnknownSchemas,
 }
 
 impl<'a> Feeding<'a> {
@@ -51,31 +52,38 @@ impl<'a> Feeding<'a> {
             partition,
             limits,
             fed: 0,
-            unknown_schema: None,
+            unknown: UnknownSchemas::default(),
         }
     }
 
-    /// Decodes some records, and takes them in, up to one whose schema is not known; then no others.
-    /// Returns the last of them.
+    /// Decodes some records, and takes them in, up to one whose schema is not known; of all others
+    /// only the schemas are looked at. Returns the last that was taken in.
     fn feed<'r>(
         &mut self,
         records: &'r [kafka::Record<'r>],
     ) -> Result<Option<&'r kafka::Record<'r>>, Overflow> {
-        if self.unknown_schema.is_some() {
+        let source = self.log().source;
+        let mut known = if self.is_stopped() { 0 } else { records.len() };
+        let format = self.decoder.format(source);
+        for (at, record) in records.iter().enumerate() {
+            if self.unknown.note(format, record) {
+                known = known.min(at);
+            }
+        }
+        if known == 0 {
             return Ok(None);
         }
-        let source = self.log().source;
-        let format = self.decoder.format(source);
-        let ids = records.iter().map(|record| format.unknown(record));
-        let unknown = ids.enumerate().find_map(|(at, id)| Some((at, id?)));
-        let known = unknown.map_or(records.len(), |(at, _)| at);
-        self.unknown_schema = unknown.map(|(_, id)| id);
         let mut events = SmallVec::new();
         self.decoder
             .decode_all(source, &records[..known], &mut events);
         self.partition.feed(self.log, records, &events)?;
         self.fed += known as u64;
         Ok(records[..known].last())
+    }
+
+    /// Whether a record was met whose schema is not known.
+    fn is_stopped(&self) -> bool {
+        !self.unknown.ids.is_empty()
     }
 
     fn log(&mut self) -> &mut TopicLog {
@@ -90,7 +98,7 @@ impl<'a> Feeding<'a> {
             last = self.feed(block)?.or(last);
         }
         let last = last.map(fingerprint);
-        Ok((self.fed, last, Vec::new(), self.unknown_schema))
+        Ok((self.fed, last, Vec::new(), self.unknown.ids))
     }
 
     pub fn batches(
@@ -115,7 +123,7 @@ impl<'a> Feeding<'a> {
                 return;
             }
             match self.feed(records) {
-                Ok(Some(record)) if record.is_last || self.unknown_schema.is_some() => {
+                Ok(Some(record)) if record.is_last || self.is_stopped() => {
                     last = Some(fingerprint(record));
                 }
                 Ok(_) => {}
@@ -125,16 +133,16 @@ impl<'a> Feeding<'a> {
         scratch.trim();
         fed.map_err(overflow)?;
         let mut found = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let unknown_schema = self.unknown_schema;
+        let is_stopped = self.is_stopped();
         let log = self.log();
-        match unknown_schema {
-            None => log.next_offset = log.next_offset.max(found.next_offset),
-            Some(_) => found.skipped.retain(|s| s.first < log.next_offset),
+        match is_stopped {
+            false => log.next_offset = log.next_offset.max(found.next_offset),
+            true => found.skipped.retain(|s| s.first < log.next_offset),
         }
         found.skipped.retain(|s| s.first < s.end); // a damaged batch that was gone over before
         let skipped = found.skipped.iter();
         let skipped = skipped.map(|s| (s.first, s.end, s.reason.name())).collect();
-        Ok((self.fed, last, skipped, unknown_schema))
+        Ok((self.fed, last, skipped, self.unknown.ids))
     }
 }
 

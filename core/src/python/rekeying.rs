@@ -12,20 +12,20 @@ use super::names::{LogDecoder, RejectedRecord, handed_over};
 use super::records::DecodingSpec;
 use crate::decode::rejected::Rejected;
 use crate::decode::{EventKind, NativeEvent, Reason};
-use crate::formats::SchemaText;
+use crate::formats::{SchemaText, UnknownSchemas};
 use crate::kafka;
 
 /// Timestamp, key, value.
 type Written<'py> = (i64, Option<Bound<'py, PyBytes>>, Bound<'py, PyBytes>);
 /// By kind of events and partition what is to be written; what is rejected; how many are ignored;
-/// offset and timestamp of the first record after the time, or whose schema is not known; the id of
-/// that schema; skipped ranges.
+/// offset and timestamp of the first record after the time, or whose schema is not known; the ids of
+/// that schema and of others that are not; skipped ranges.
 type Rekeyed<'py> = (
     Vec<(usize, usize, Vec<Written<'py>>)>,
     Vec<RejectedRecord<'py>>,
     u64,
     Option<(i64, i64)>,
-    Option<u32>,
+    Vec<u32>,
     Vec<(i64, i64, &'static str)>,
 );
 
@@ -55,7 +55,7 @@ struct Found {
     rejected: Vec<Rejected>,
     ignored: u64,
     rest: Option<(i64, i64)>,
-    unknown_schema: Option<u32>,
+    unknown: UnknownSchemas,
     skipped: Vec<(i64, i64, &'static str)>,
 }
 
@@ -176,16 +176,18 @@ impl Rekeyer {
     }
 
     fn take(&mut self, from: &Wanted, record: &kafka::Record, found: &mut Found) {
+        let format = self.logs.decoder.format(from.source);
         if found.rest.is_some() {
+            if !found.unknown.ids.is_empty() {
+                found.unknown.note(format, record);
+            }
             return;
         }
         if record.timestamp_ms > from.until_ms {
             found.rest = Some((record.offset, record.timestamp_ms));
             return;
         }
-        let format = self.logs.decoder.format(from.source);
-        found.unknown_schema = format.unknown(record);
-        if found.unknown_schema.is_some() {
+        if found.unknown.note(format, record) {
             found.rest = Some((record.offset, record.timestamp_ms));
             return;
         }
@@ -241,7 +243,7 @@ impl Rekeyer {
             rejected.collect(),
             found.ignored,
             found.rest,
-            found.unknown_schema,
+            found.unknown.ids,
             found.skipped,
         )
     }
