@@ -145,7 +145,7 @@ async def test_schemas_change_while_workers_run(
             await produce(kafka, avro, new)
 
             async def waits() -> bool:
-                return "waits for a schema of" in made.said()
+                return "waits for schema" in made.said()
 
             await until(waits, "the worker says what it waits for", made.said)
             assert f"has no schema {second}: register it" in made.said()
