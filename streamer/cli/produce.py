@@ -34,12 +34,15 @@ from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.sources.background import Background
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.live import LiveTraffic
 
 _BATCH_BYTES = 256 * 1024
 _IN_FLIGHT = 64
 """Batches sent and not acknowledged, at most."""
+_DRAIN_SECONDS = 0.5
+"""How long a line waits for others, at most."""
 _TICK_SECONDS = 0.02
 """With ``--speed``: lines due within it are sent together."""
 _Place = tuple[str | None, str, int]
@@ -115,13 +118,19 @@ async def _produce(
         pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
         is_first = True
         with progress("produce", source) as show:
-            for lines in source:
+            batches = Background(source)
+            while not (stop is not None and stop.is_set()):
+                try:
+                    lines = await batches.next(_DRAIN_SECONDS)
+                except TimeoutError:  # a pipe that is silent
+                    await sender.drain()
+                    continue
+                if lines is None:
+                    break
                 if is_first:
                     is_first = not refuse_old(lines, settings, described, now_ms)
                 await sender.send(lines, pace)
                 show(len(lines))
-                if stop is not None and stop.is_set():
-                    break
         await sender.drain()
         return sender
     except (KafkaError, OSError) as error:
@@ -276,6 +285,7 @@ class Sender:
         self._open: dict[_Place, Any] = {}
         self._sent: list[asyncio.Future[Any]] = []
         self._round_ms, self._skew_ms = 0, settings.time.max_skew_ms
+        self._drained_s = time.monotonic()
 
     async def send(self, lines: list[Line], pace: Pace) -> None:
         """Put lines into batches, and send those that are full or due."""
@@ -298,6 +308,8 @@ class Sender:
             place = (*self._places[kind], partition_of(key, self._partitions))
             await self._put(place, key, raw, record_ms)
         self.lines += len(lines)
+        if time.monotonic() - self._drained_s >= _DRAIN_SECONDS:
+            await self.drain()
 
     async def _bury(self, record_ms: int, raw: bytes) -> None:
         self.buried += 1
@@ -340,3 +352,4 @@ class Sender:
         sent = [self._send(place) for place in places]
         await asyncio.gather(*sent)
         await self._acknowledged()
+        self._drained_s = time.monotonic()

@@ -2,9 +2,10 @@
 topic and a record timestamp.
 
 The rule (the same for ``replay`` and ``produce``): a line's record timestamp is the largest
-``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any. A line that
-is refused has the running value and moves no clock. Several files are merged by record timestamp,
-the first-named first.
+``ts`` of an event so far that is not beyond the wall clock at the start, 0 before any; of a pipe,
+whose lines are written while it is read, not beyond the clock when the line is read. A line that is
+refused has the running value and moves no clock. Several files are merged by record timestamp, the
+first-named first.
 """
 
 from __future__ import annotations
@@ -62,15 +63,19 @@ def opened(path: str | Path, settings: Settings) -> LineFile:
 class FileSource:
     """Lines of one or more files in log order, in batches.
 
-    ``now_ms`` is the wall clock at the start (epoch milliseconds). Lines that are no JSON object
-    or have an unknown ``type`` have the log ``NO_TOPIC``.
+    ``clock`` gives epoch milliseconds. Lines that are no JSON object or have an unknown ``type``
+    have the log ``NO_TOPIC``.
     """
 
     def __init__(
-        self, paths: Sequence[str | Path], settings: Settings, *, now_ms: int | None = None
+        self,
+        paths: Sequence[str | Path],
+        settings: Settings,
+        *,
+        clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self.files = [opened(path, settings) for path in paths]
-        self._now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+        self._clock, self._start_ms = clock, clock()
         self._types, self._decoder = TypeReader(settings), record_decoder(settings)
 
     @property
@@ -94,11 +99,11 @@ class FileSource:
             yield batch
 
     def _stamped(self, file: LineFile) -> Iterator[list[Line]]:
-        running_ms = 0
-        now_ms = self._now_ms
+        running_ms, is_pipe = 0, file.total_bytes is None
         log_of, time_of = self._types.reader_of(topic_of(file.path)), self._decoder.time_of
         for lines in file:
             batch = []
+            now_ms = self._clock() if is_pipe else self._start_ms
             for raw in lines:
                 log = log_of(raw)
                 event_ms = time_of(log, raw) if log else None

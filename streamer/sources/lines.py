@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -61,7 +62,7 @@ class LineFile:
     def _checked(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         first = next(blocks, b"")
         check_start(first, self.path, is_table=self.is_table)
-        yield first
+        yield first.removeprefix(codecs.BOM_UTF8)
         yield from blocks
 
     def _text(self, file: BinaryIO) -> Iterator[bytes]:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
+import sys
 import time
 import uuid
+from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +248,41 @@ def test_pace() -> None:
     clock[0] = 106.0
     assert pace.wait_seconds(1_010_000) == -1.0
     assert Pace(None).wait_seconds(1_000_000) == 0.0
+
+
+async def test_a_live_pipe_is_sent_at_least_once_a_second(
+    kafka: str, topics: MakeTopics, tmp_path: Path
+) -> None:
+    made = topics(PARTITIONS)
+    config = settings_file(tmp_path, kafka, made)
+    command = [sys.executable, "-m", "streamer", "produce", "-", "-c", str(config)]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stderr=PIPE)
+    consumer = AIOKafkaConsumer(made.clicks, bootstrap_servers=kafka, auto_offset_reset="earliest")
+    await consumer.start()
+    try:
+        assert process.stdin is not None
+        for n in range(3):
+            now_ms = time.time_ns() // 1_000_000
+            click = {"type": "click", "ts": now_ms, "user_id": f"u{n}", "item_id": "i"}
+            process.stdin.write(json.dumps(click).encode() + b"\n")
+            await process.stdin.drain()
+            seconds = READ_SECONDS if n == 0 else 5  # the first waits for the start, too
+            record = await asyncio.wait_for(consumer.getone(), seconds)
+            assert json.loads(record.value)["ts"] == record.timestamp == now_ms
+        process.stdin.close()
+        assert await asyncio.wait_for(process.wait(), READ_SECONDS) == 0
+    finally:
+        await consumer.stop()
+        if process.returncode is None:
+            process.kill()
+
+
+async def test_a_silent_pipe_keeps_nobody_from_stopping_it(
+    kafka: str, topics: MakeTopics, tmp_path: Path
+) -> None:
+    config = settings_file(tmp_path, kafka, topics(PARTITIONS))
+    command = [sys.executable, "-m", "streamer", "produce", "-", "-c", str(config)]
+    process = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stderr=PIPE)
+    await asyncio.sleep(4)
+    process.send_signal(signal.SIGINT)
+    await asyncio.wait_for(process.wait(), 10)

@@ -35,7 +35,7 @@ def event(line_type: str, ts: Any) -> bytes:
 
 
 def read(*paths: Path, settings: Settings | None = None, now_ms: int = 10**6) -> list[Line]:
-    source = FileSource(list(paths), settings or Settings(), now_ms=now_ms)
+    source = FileSource(list(paths), settings or Settings(), clock=lambda: now_ms)
     return [line for batch in source for line in batch]
 
 
@@ -388,3 +388,26 @@ def test_impossible_traffic_is_refused() -> None:
         Traffic(items=15)
     with pytest.raises(UsageError, match="too high"):
         Traffic(variants=(("A", 0.6),))
+
+
+def test_lines_of_a_pipe_are_stamped_by_the_clock_of_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = [event("impression", 1000 * n) for n in (1, 9, 60)]
+    pipe = OneByOne(b"\n".join(shown))
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=pipe))
+    clock = iter([1000, 2000, 9000, 10_000, 10_000, 10_000])
+    source = FileSource(["-"], Settings(), clock=lambda: next(clock))
+    assert [ms for batch in source for _, ms, _ in batch] == [1000, 9000, 9000]
+
+
+class OneByOne(io.BytesIO):
+    """A pipe into which somebody writes line by line."""
+
+    def read1(self, size: int | None = -1) -> bytes:
+        return self.readline()
+
+
+def test_a_byte_order_mark_costs_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.ndjson"
+    path.write_bytes(b"\xef\xbb\xbf" + b'{"type":"click","ts":1000,"user_id":"u","item_id":"i"}\n')
+    ((line,),) = list(FileSource([path], Settings()))
+    assert line[0] == "clicks"
