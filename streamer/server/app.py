@@ -19,7 +19,7 @@ from streamer.server.exporter import Exporter
 from streamer.server.failures import add_headers, errors, gate
 from streamer.server.history import HistoryApi
 from streamer.server.host_names import host_guard
-from streamer.server.scrape import Bodies, form_of
+from streamer.server.scrape import Bodies, Sending, form_of
 from streamer.server.web import add_pages
 
 
@@ -29,9 +29,10 @@ class Pages:
     def __init__(self, exporter: Exporter) -> None:
         self.exporter = exporter
         self._bodies = {is_at: Bodies() for is_at in (False, True)}
+        self._sending = Sending()
         self._process = ProcessCollector(registry=None)
 
-    async def metrics(self, request: web.Request) -> web.Response:
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
         """``/metrics``: Prometheus text or OpenMetrics; with ``?at=stream`` as of stream time."""
         at_stream = request.query.get("at") == "stream"
         result = await self.exporter.read(at_stream)
@@ -43,8 +44,8 @@ class Pages:
         registry.register(self.exporter)
         registry.register(self._process)
         tail = openmetrics(registry) if form.is_openmetrics else generate_latest(registry)  # type: ignore[no-untyped-call]
-        body = await self._bodies[at_stream].body(result, form, tail)
-        return web.Response(body=body, headers=form.headers)
+        head, tail = await self._bodies[at_stream].body(result, form, tail)
+        return await self._sending.send(request, form.headers, head, tail)
 
     async def healthz(self, request: web.Request) -> web.Response:
         """``/healthz``: 200 while the process answers."""

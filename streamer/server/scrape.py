@@ -15,6 +15,7 @@ from aiohttp import web
 
 from streamer.query.readings import Readout
 from streamer.server import prometheus_text
+from streamer.settings import limits
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -85,8 +86,9 @@ class Bodies:
         self._made: dict[Form, tuple[bytes, Any]] = {}
         self._lock = asyncio.Lock()
 
-    async def body(self, result: Readout, form: Form, tail: bytes) -> bytes:
-        """The readout's text, then the tail; only what is not there yet is made, in a thread."""
+    async def body(self, result: Readout, form: Form, tail: bytes) -> tuple[bytes, bytes]:
+        """The readout's text, which all requests for it share, and the tail; only what is not there
+        yet is made, in a thread."""
         async with self._lock:
             if self._readout is not result:
                 self._readout, self._made = result, {}
@@ -94,9 +96,9 @@ class Bodies:
                 await asyncio.to_thread(self._make, result, form)
             head, stream = self._made[form]
         if stream is None:
-            return head + tail
+            return head, tail
         rest = stream.copy()  # goes on where the text ended: one gzip stream, one checksum
-        return b"".join((head, rest.compress(tail), rest.flush()))
+        return head, rest.compress(tail) + rest.flush()
 
     def _make(self, result: Readout, form: Form) -> None:
         plain = Form(form.is_openmetrics, is_gzip=False)
@@ -107,3 +109,56 @@ class Bodies:
             stream = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP)
             head = stream.compress(self._made[plain][0]) + stream.flush(zlib.Z_SYNC_FLUSH)
             self._made[form] = head, stream
+
+
+class Sending:
+    """Answers on their way, each in parts of which a client reads one before it gets the next: a
+    slow one costs no copy. Where texts of too many readouts wait for clients, those that read the
+    oldest one are cut off."""
+
+    def __init__(self) -> None:
+        self._clients: dict[int, tuple[bytes, list[web.Request]]] = {}
+        """By ``id`` of the text: itself, and the requests that it is sent to; the oldest first."""
+
+    async def send(
+        self, request: web.Request, headers: dict[str, str], head: bytes, tail: bytes
+    ) -> web.StreamResponse:
+        """Answer with two parts; the connection is closed where that takes too long."""
+        response = web.StreamResponse(headers=headers)
+        response.content_length = len(head) + len(tail)
+        await response.prepare(request)
+        if request.method == "HEAD":
+            return response
+        self._begin(request, head)
+        try:
+            async with asyncio.timeout(limits.UNREAD_SECONDS):
+                for part in (head, tail):
+                    for at in range(0, len(part), limits.PART_BYTES):
+                        await response.write(part[at : at + limits.PART_BYTES])
+        except (ConnectionError, TimeoutError):
+            _abort(request)
+        finally:
+            self._end(request, head)
+        return response
+
+    def _begin(self, request: web.Request, head: bytes) -> None:
+        self._clients.setdefault(id(head), (head, []))[1].append(request)
+        oldest = list(self._clients.values())
+        held_bytes = sum(len(text) for text, _ in oldest)
+        for text, requests in oldest[:-1]:
+            if held_bytes <= limits.MAX_UNREAD_BYTES or text is head:
+                return
+            held_bytes -= len(text)
+            for each in requests:
+                _abort(each)
+
+    def _end(self, request: web.Request, head: bytes) -> None:
+        requests = self._clients[id(head)][1]
+        requests.remove(request)
+        if not requests:
+            del self._clients[id(head)]
+
+
+def _abort(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()

@@ -290,6 +290,8 @@ UNREAD_SECONDS = 60.0
 """Longest time that an answer waits for a client which does not read it."""
 MAX_UNREAD_BYTES = 128 * 1024 * 1024
 """Bytes of answers that wait for their clients, over all connections; the oldest is cut off."""
+PART_BYTES = 64 * 1024
+"""Bytes of a scrape that are given to a connection at a time."""
 LINGER_SECONDS = 1.0
 """Longest wait for the rest of a request's body, which no page needs."""
 MAX_HEADERS = 64

@@ -16,9 +16,10 @@ from streamer.errors import SettingsError
 from streamer.notices import Notices
 from streamer.server.authentication import guards, is_open
 from streamer.server.connections import most_connections
-from streamer.server.failures import add_headers, errors, gate
+from streamer.server.failures import HEALTH, Handler, add_headers, errors, gate
 from streamer.server.host_names import host_guard
 from streamer.server.listener import Listener
+from streamer.server.scrape import Sending
 from streamer.settings import limits
 from streamer.settings.load import parse
 from streamer.settings.model import Exporter
@@ -50,14 +51,17 @@ async def _fails(request: web.Request) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def served(
-    exporter: Exporter | None = None, context: ssl.SSLContext | None = None
+    exporter: Exporter | None = None,
+    context: ssl.SSLContext | None = None,
+    metrics: Handler | None = None,
 ) -> AsyncIterator[Listener]:
     """The guards of an exporter before pages that are large, slow or at fault."""
     exporter, notices = exporter or Exporter(), Notices()
     middlewares = [errors(notices), host_guard(exporter, is_open), *guards(exporter), gate()]
     app = web.Application(middlewares=middlewares)
     app.on_response_prepare.append(add_headers)
-    for path, handler in (("/healthz", _ok), ("/large", _large), ("/api/slow", _slow)):
+    pages = {"/healthz": _ok, "/large": _large, "/api/slow": _slow, HEALTH: _ok}
+    for path, handler in {**pages, "/metrics": metrics or _ok}.items():
         app.router.add_get(path, handler)
     for path in ("/fails", "/api/fails"):
         app.router.add_get(path, _fails)
@@ -175,6 +179,64 @@ async def test_memory_of_unread_answers_is_bounded(monkeypatch: pytest.MonkeyPat
             writer.close()
 
 
+async def test_a_text_that_many_read_slowly_is_in_memory_once() -> None:
+    sending, text = Sending(), b"x" * LARGE
+
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        return await sending.send(request, {}, text, b"end")
+
+    request = f"GET /metrics HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    async with served(metrics=metrics) as site:
+        streams = [await connect(site, request) for _ in range(10)]
+        await asyncio.sleep(1)
+        open_now = list(site.connections.open)
+        assert [c.is_unread for c in open_now] == [True] * 10
+        assert sum(c.unread_bytes for c in open_now) <= 10 * 4 * limits.PART_BYTES
+        reader, _ = streams[0]
+        assert b"Content-Length: %d" % (LARGE + 3) in await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readexactly(LARGE + 3) == text + b"end"
+        for _, writer in streams:
+            writer.close()
+
+
+async def test_texts_that_nobody_reads_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_UNREAD_BYTES", 3 * LARGE)
+    sending = Sending()
+
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        return await sending.send(request, {}, bytes(LARGE), b"")
+
+    request = f"GET /metrics HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    async with served(metrics=metrics) as site:
+        streams = [await connect(site, request) for _ in range(6)]
+        await asyncio.sleep(1)
+        assert len(site.connections.open) == 3
+        reader, _ = streams[-1]
+        await reader.readuntil(b"\r\n\r\n")
+        assert await reader.readexactly(LARGE) == bytes(LARGE)
+        for _, writer in streams:
+            writer.close()
+
+
+async def test_a_text_is_cut_off_where_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "UNREAD_SECONDS", 0.5)
+    sending = Sending()
+
+    async def metrics(request: web.Request) -> web.StreamResponse:
+        return await sending.send(request, {}, bytes(LARGE), b"")
+
+    request = f"GET /metrics HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
+    async with served(metrics=metrics) as site:
+        reader, writer = await connect(site, request)
+        read = 0
+        with contextlib.suppress(ConnectionError):
+            while some := await reader.read(256 * 1024):  # each time soon enough
+                read += len(some)
+                await asyncio.sleep(0.1)
+        assert read < LARGE
+        writer.close()
+
+
 @pytest.mark.parametrize(
     "sent",
     [
@@ -245,6 +307,7 @@ async def test_requests_below_api_wait_or_are_refused() -> None:
         await asyncio.sleep(0.05)
         started = time.monotonic()
         assert "200 OK" in await ask(site, "/healthz")
+        assert "200 OK" in await ask(site, HEALTH)
         assert time.monotonic() - started < 1
         answers = await asyncio.gather(*asked)
     refused = [a for a in answers if "503 Service Unavailable" in a]

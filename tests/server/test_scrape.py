@@ -78,7 +78,7 @@ def samples(families: Iterable[Any]) -> dict[tuple[str, frozenset[tuple[str, str
 @pytest.mark.parametrize("form", FORMS)
 async def test_each_form_says_the_readings(form: Form, result: Readout) -> None:
     tail = b"# HELP a A.\n# TYPE a gauge\na 1.0\n" + b"# EOF\n" * form.is_openmetrics
-    text = decoded(form, await Bodies().body(result, form, tail))
+    text = decoded(form, b"".join(await Bodies().body(result, form, tail)))
     found = samples((openmetrics if form.is_openmetrics else classic)(text))
     assert found.pop(("a", frozenset())) == 1.0
     found = {k: v for k, v in found.items() if k[0].removeprefix("streamer_") not in RENAMED}
@@ -100,7 +100,8 @@ async def test_a_readout_is_written_once_for_each_form(
     bodies = Bodies()
     for tail in (b"", b"# first\n", b"# second\n"):
         for form in FORMS:
-            assert decoded(form, await bodies.body(result, form, tail)).endswith(tail.decode())
+            body = b"".join(await bodies.body(result, form, tail))
+            assert decoded(form, body).endswith(tail.decode())
     assert sorted(written) == [False, True]
     await bodies.body(Readout(result.stream_ms, result.blocks), FORMS[0], b"")
     assert len(written) == 3
