@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from streamer.errors import CodecError, StreamerError
+from streamer.errors import CodecError, StoreError, StreamerError
 from streamer.kafka.log_ends import LogEnds
 from streamer.metrics.catalogue import PREFIX, Catalogue
 from streamer.query.readings import KeptSums, Readout, readout
@@ -24,7 +24,9 @@ from streamer.server.processor import (
     processor_metrics,
 )
 from streamer.server.single_flight import SingleFlight
+from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.settings.redis_url import place_of as place_of_url
 from streamer.state.contents import contents_of
 from streamer.state.reader import Reader
 from streamer.state.store import Store
@@ -73,6 +75,7 @@ class Exporter:
 
     async def _refresh(self) -> None:
         prefix = self.settings.redis.prefix
+        await self._require_answer()
         with _damage_at(f"{prefix}:*"):
             await self.reader.refresh()
         with _damage_at(f"{prefix}:workers"):
@@ -84,9 +87,22 @@ class Exporter:
         self.lags = lag_records(self.ends, manifests, present)
         committed_ms = {number: seen_ms for number, (_, seen_ms) in stored.items()}
         self.standstill.look(now_ms, self.lags, committed_ms)
-        self.health = health(self.reader, self.reports, self.standstill, self.ends)
+        stands = any(s > limits.STANDSTILL_SECONDS for s in self.standstill.seconds.values())
+        fullness = await self.store.fullness() if stands else None
+        self.health = health(self.reader, self.reports, self.standstill, self.ends, fullness)
         self._live = self._live_ms(now_ms)
         self.at_ms = max(self.reader.stream_ms, self._live or 0)
+
+    async def _require_answer(self) -> None:
+        """StoreError where the store hangs."""
+        try:
+            async with asyncio.timeout(limits.STORE_SECONDS):
+                await self.store.now_ms()
+        except TimeoutError:
+            raise StoreError(
+                f"Redis does not answer within {limits.STORE_SECONDS:g} s: it hangs, or the "
+                f"network does; at {place_of_url(self.settings.redis.url)}"
+            ) from None
 
     async def read(self, at_stream: bool = False) -> Readout:
         """The present readings, computed again where anything but a part of a second has passed;

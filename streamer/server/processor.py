@@ -41,9 +41,14 @@ class Health:
 
 
 def health(
-    reader: Reader, reports: list[WorkerReport], standstill: Standstill, ends: LogEnds
+    reader: Reader,
+    reports: list[WorkerReport],
+    standstill: Standstill,
+    ends: LogEnds,
+    fullness: str | None = None,
 ) -> Health:
-    """Health by the workers' reports, the stored state and the logs."""
+    """Health by the workers' reports, the stored state and the logs; ``fullness``: of the store, in
+    words, where it takes no more."""
     present = [report for report in reports if report.is_present]
     problems = [
         f"{report.worker}: partition {number}: {text}"
@@ -77,6 +82,7 @@ def health(
         for number, seconds in sorted(standstill.seconds.items())
         if seconds > limits.STANDSTILL_SECONDS
     ]
+    problems += [] if fullness is None else [fullness]
     problems += [
         f"partition {number}: {damage}; the last state read is shown"
         for number, damage in sorted(reader.damaged.items())

@@ -231,8 +231,10 @@ ENDS_SECONDS = 2.0
 """How often an exporter asks Kafka where its logs end."""
 ENDS_TIMEOUT_SECONDS = 10.0
 """Longest wait for the answer, before the lag counts as unknown."""
-STANDSTILL_SECONDS = 30.0
+STANDSTILL_SECONDS = 3.0
 """Records that have waited for so long without a commit of their partition are a problem."""
+STORE_SECONDS = 2.0
+"""A store that has not said its time within it hangs: an exporter says so, and waits no longer."""
 CLUSTER_SECONDS = 10.0
 """Longest wait for an answer of another cluster, before its partitions say that it is away."""
 REGISTRY_SECONDS = 10.0

@@ -119,6 +119,9 @@ class MemoryStore:
     async def leave(self, worker: str) -> None:
         self.reported.pop(worker, None)
 
+    async def fullness(self) -> str | None:
+        return None
+
     async def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 

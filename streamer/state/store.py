@@ -119,6 +119,10 @@ class Store(Protocol):
     async def reports(self) -> list[WorkerReport]:
         """The last report of every worker, silent ones included."""
 
+    async def fullness(self) -> str | None:
+        """In words how full the store is, where it takes no more; None where it does, or does not
+        say."""
+
     async def now_ms(self) -> int:
         """The store's clock in epoch milliseconds, which all processes share."""
 

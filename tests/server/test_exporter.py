@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import platform
+import signal
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,12 +16,15 @@ import pytest
 from aiohttp import web
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from redis.asyncio import Redis
 
 from streamer import __version__
+from streamer.kafka.log_ends import LogEnds
 from streamer.query.readings import Readout, readout
 from streamer.server.app import application
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
+from streamer.settings import limits
 from streamer.state.reader import Reader
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import WorkerReport
@@ -204,6 +209,50 @@ async def test_redis_away_and_back(make_redis: MakeRedis) -> None:
         await until(ready, "ready again")
         assert [await status(p) for p in ("/metrics", "/api/readings")] == [200] * 2
     await runner.cleanup()
+
+
+async def test_a_redis_that_hangs_is_called_that_within_three_seconds(
+    make_redis: MakeRedis,
+) -> None:
+    server = make_redis()
+    settings = settings_of(server.url, "streamer")
+    exporter = Exporter(settings, RedisStore(settings.redis))
+    runner = web.AppRunner(application(exporter))
+    await runner.setup()
+    url = f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    async with aiohttp.ClientSession() as session, Redis.from_url(server.url) as there:
+        async with session.get(f"{url}/readyz") as answer:
+            assert answer.status == 200
+        process = (await there.info())["process_id"]
+        os.kill(process, signal.SIGSTOP)
+        for path in ("/readyz", "/metrics", "/api/health"):
+            started = time.monotonic()
+            async with session.get(f"{url}{path}") as answer:
+                assert answer.status == 503
+                assert "Redis does not answer within 2 s: it hangs" in await answer.text()
+            assert time.monotonic() - started < 3
+        os.kill(process, signal.SIGCONT)
+        async with session.get(f"{url}/readyz") as answer:
+            assert answer.status == 200
+    await runner.cleanup()
+
+
+async def test_a_full_redis_says_so_while_records_wait(make_redis: MakeRedis) -> None:
+    server = make_redis()
+    settings = settings_of(server.url, "streamer")
+    store = RedisStore(settings.redis)
+    await fill(store, settings)
+    exporter = Exporter(settings, store, LogEnds({("clicks", 0): (0, 10**6)}))
+    await exporter.read()
+    assert await store.fullness() is None
+    async with Redis.from_url(server.url) as there:
+        await there.config_set("maxmemory", "1mb")
+    await asyncio.sleep(limits.STANDSTILL_SECONDS + 0.5)
+    await exporter.read()
+    problems = "; ".join(exporter.health.problems)
+    assert "partition 0: records have waited for" in problems
+    assert "of 1 MiB of maxmemory are used" in problems
+    await store.close()
 
 
 async def test_an_exporter_may_start_before_redis_and_before_any_worker(

@@ -185,6 +185,9 @@ class SimStore:
     async def leave(self, worker: str) -> None:
         """Nobody reads it."""
 
+    async def fullness(self) -> str | None:
+        return None
+
     async def now_ms(self) -> int:
         return 0
 

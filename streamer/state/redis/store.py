@@ -59,6 +59,18 @@ class RedisStore:
             found = await self.redis.info(target_nodes=self.redis.PRIMARIES)
             return {"": found} if "redis_version" in found else found
 
+    async def fullness(self) -> str | None:
+        try:
+            nodes = await self.info()
+        except StoreError:  # a user who may only read has no INFO
+            return None
+        for place, info in nodes.items():
+            used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+            if 0 < most <= used + most // 100:
+                at = f"; at {place}" if place else ""
+                return f"Redis is full: {used >> 20} of {most >> 20} MiB of maxmemory are used{at}"
+        return None
+
     async def check(self) -> None:
         for info in (await self.info()).values():
             version = str(info.get("redis_version", "0"))
