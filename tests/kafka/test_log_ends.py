@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -26,6 +27,10 @@ class Broker:
     error: Exception | None = None
     asked = 0
 
+    def __init__(self) -> None:
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+
     @contextlib.asynccontextmanager
     async def consumer(self, cluster: Cluster) -> AsyncIterator[Any]:
         self.asked += 1
@@ -39,6 +44,7 @@ class Broker:
     async def end_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
         if self.error is not None:
             raise self.error
+        await self.goes_on.wait()
         return dict.fromkeys(places, 7)
 
 
@@ -75,6 +81,23 @@ async def test_no_error_ends_the_questions(
         assert found.bounds == {}
         broker.error = None
         await until(lambda: found.bounds, "known again")
+
+
+async def test_an_old_answer_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker stands still: no error ends the question."""
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    monkeypatch.setattr(limits, "ENDS_OLD_SECONDS", 0.2)
+    broker = Broker()
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 2):
+        await until(lambda: found.bounds, "known")
+        broker.goes_on.clear()
+        await until(lambda: not found.bounds, "not known any more")
+        assert found.problem == "no answer for more than 0.2 s; at kafka.brokers broker:1"
+        broker.goes_on.set()
+        await until(lambda: found.bounds, "known again")
+        assert found.problem is None
 
 
 async def test_one_cluster_that_is_away_does_not_hide_the_others(
