@@ -39,6 +39,9 @@ class Log(Records, Protocol):
         """Topic-partitions whose log may have changed since the last call: truncated or
         recreated."""
 
+    def problems(self) -> list[str]:
+        """What keeps records from being fetched, in words."""
+
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether Kafka has assigned all of these to this worker."""
 

@@ -20,7 +20,13 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import Refusals, client_settings
-from streamer.kafka.fetching import FETCH_MAX_WAIT_MS, Fetches, bounds_of, consumer_options
+from streamer.kafka.fetching import (
+    FETCH_MAX_WAIT_MS,
+    Fetches,
+    bounds_of,
+    consumer_options,
+    require_fetching,
+)
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.log import Progress
 from streamer.kafka.record_lookup import records_at
@@ -45,7 +51,9 @@ class OtherCluster:
         logs = settings.logs_in(cluster)
         self._plain = {log.topic: log.plain for log in logs}
         self._full = {log.plain: log.topic for log in logs}
-        self._fetches = Fetches({log.plain: log for log in logs})
+        self._fetches = Fetches(
+            {log.plain: log for log in logs}, check_crcs=settings.kafka.check_crcs
+        )
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._active: set[TopicPartition] = set()
         self._consumer: Any = None
@@ -95,8 +103,16 @@ class OtherCluster:
                 if self._problem != said:
                     said = self._problem
                     logger.warning("trying again: %s", said)
+                await self._disconnect()
                 await asyncio.sleep(delay_seconds)
                 delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+
+    async def _disconnect(self) -> None:
+        """Begin with a new consumer; partitions that were read are recovered first."""
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            self._fetches.doubt(self._assigned)
+            await consumer.stop()
 
     async def _connected(self) -> Any:
         section = self._cluster.section
@@ -104,6 +120,7 @@ class OtherCluster:
             **client_settings(self._cluster.connection, section),
             **consumer_options(check_crcs=self._check_crcs),
         )
+        self._fetches.watch(consumer._client)
         refusals = Refusals(section)
         try:
             with refusals:
@@ -113,11 +130,11 @@ class OtherCluster:
             if isinstance(error, (KafkaError, OSError)):
                 raise BrokerError(f"cannot be reached: {refusals.reason(error)}") from None
             raise
-        self._fetches.watch(consumer)
         return consumer
 
     async def _fetch(self) -> None:
         """One fetch of what is asked for."""
+        require_fetching(self._consumer)
         if not self._active:
             self._wake.clear()
             await self._wake.wait()
@@ -191,6 +208,12 @@ class OtherCluster:
     def take_doubted(self) -> set[TopicPartition]:
         """Those whose log may have changed since the last call."""
         return set(self._named(dict.fromkeys(self._fetches.take_doubted())))
+
+    def problems(self) -> list[str]:
+        """Why nothing of this cluster is fetched, or not all."""
+        if self._consumer is None:
+            return [self._problem]
+        return [f"{self._cluster.called}: {text}" for text in self._fetches.problems()]
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether all of these are assigned."""

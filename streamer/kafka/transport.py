@@ -6,11 +6,13 @@ It subclasses Faust's aiokafka driver at five points (each held by a test):
 - ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, static
   membership, every security setting, no reset of offsets behind our back;
 - ``_fetch_records``: ``{tp: [records]}`` becomes ``{tp: [one chunk]}``;
-- ``Fetches.watch``: a failed fetch may mean that a topic was recreated;
+- ``Fetches.watch``: a failed fetch may mean that a topic was recreated, damaged batches are fetched
+  again, and connections that hang are replaced;
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app hears that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
-Only this module, ``fetching`` and ``raw_batches`` touch Faust's and aiokafka's internals.
+Only this module, ``fetching``, ``connections``, ``damaged_batches`` and ``raw_batches`` touch
+Faust's and aiokafka's internals.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from streamer.errors import BrokerError
 from streamer.kafka.assignor import StickyNumbers
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import client_settings
-from streamer.kafka.fetching import Fetches, bounds_of, consumer_options
+from streamer.kafka.fetching import Fetches, bounds_of, consumer_options, require_fetching
 from streamer.kafka.log import Progress
 from streamer.settings.model import Settings
 
@@ -57,7 +59,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def __post_init__(self) -> None:
         super().__post_init__()
         main = self._settings.read_clusters[0]
-        self.fetches = Fetches({log.plain: log for log in self._settings.logs_in(main)})
+        self.fetches = Fetches(
+            {log.plain: log for log in self._settings.logs_in(main)},
+            check_crcs=self._settings.kafka.check_crcs,
+        )
 
     @property
     def _settings(self) -> Settings:
@@ -79,7 +84,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             request_timeout_ms=int(conf.broker_request_timeout * 1000),
         )
-        self.fetches.watch(consumer)
+        self.fetches.watch(consumer._client)
         return consumer
 
     async def on_start(self) -> None:
@@ -132,6 +137,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,  # noqa: ASYNC109 — Faust's signature
         max_records: int | None = None,
     ) -> Any:
+        require_fetching(consumer)  # the worker ends, and is started again
         try:
             records = await super()._fetch_records(
                 consumer, active_partitions, timeout=timeout, max_records=None

@@ -50,6 +50,7 @@ def health(
         for report in present
         for number, text in sorted(report.problems.items())
     ]
+    problems += [f"{report.worker}: {text}" for report in present for text in report.log_problems]
     problems += [
         f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
         for report in reports

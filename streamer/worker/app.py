@@ -87,6 +87,9 @@ class ConsumerLog:
     def take_doubted(self) -> set[TopicPartition]:
         return self._thread.fetches.take_doubted()
 
+    def problems(self) -> list[str]:
+        return self._thread.fetches.problems()
+
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         return {TP(*tp) for tp in tps} <= self._consumer.assignment()
 
@@ -145,7 +148,7 @@ class App(faust.App):
             self._log(),
             self.slot.worker,
             before_recovery=self.require_partitions,
-            after_recovery=self.report,  # readiness need not wait for the timer
+            when_changed=self.report,  # readiness need not wait for the timer
         )
         for other in self.others.values():
             other.start()

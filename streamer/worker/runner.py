@@ -48,10 +48,10 @@ class Runner:
         log: Log,
         worker: str,
         before_recovery: Callable[[], Awaitable[None]] | None = None,
-        after_recovery: Callable[[], Awaitable[None]] | None = None,
+        when_changed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.settings, self.store, self.log = settings, store, log
-        self.before_recovery, self.after_recovery = before_recovery, after_recovery
+        self.before_recovery, self.when_changed = before_recovery, when_changed
         self.catalogue = Catalogue(settings)
         self.dead_letters = DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
@@ -65,7 +65,7 @@ class Runner:
         self.schemas = SchemaFinder(settings, self.worker_report, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
-        self._aside, self._releases = set[asyncio.Task[None]](), set[asyncio.Task[None]]()
+        self._aside, self._releases = set[asyncio.Future[None]](), set[asyncio.Task[None]]()
         self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
         self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
@@ -138,8 +138,8 @@ class Runner:
         if not task.failures:
             self.worker_report.problems.pop(task.number, None)
         self.worker_report.owned[task.number] = str(task.phase)
-        if self.after_recovery is not None:
-            await self.after_recovery()
+        if self.when_changed is not None:
+            await self.when_changed()
 
     async def _recover_once(self, task: PartitionTask) -> None:
         """Claim, load, seek. Called with the partition's lock held."""
@@ -300,15 +300,33 @@ class Runner:
             for log in task.at_end
             if (tp := self._tp(log, task.number)) in self._progress
         }
+        self._look_for_problems()
         if not self._aside:
-            for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
-                job = asyncio.create_task(work)
-                self._aside.add(job)
-                job.add_done_callback(self._aside.discard)
+            self._do_aside(self._tell_kafka())
+            self._do_aside(self.store_watch.ask(self.partitions))
         self._doubted |= {tp.partition for tp in self.log.take_doubted()}
         for number in sorted(self._doubted):
             async with self._lock:
                 await self._recover_again(number)
+
+    def _do_aside(self, work: Awaitable[None]) -> None:
+        job = asyncio.ensure_future(work)
+        self._aside.add(job)
+        job.add_done_callback(self._aside.discard)
+
+    def _look_for_problems(self) -> None:
+        """Report at once what keeps records from being fetched, and when it is over."""
+        before, now = self.worker_report.log_problems, self.log.problems()
+        if before == now:
+            return
+        self.worker_report.log_problems = now
+        for text in now:
+            if text not in before:
+                logger.warning("%s", text)
+        if not now:
+            logger.warning("records are fetched again")
+        if self.when_changed is not None:
+            self._do_aside(self.when_changed())
 
     async def _recover_again(self, number: int) -> None:
         """A log may have changed: commit what was read, then recover by its fingerprints."""

@@ -94,6 +94,9 @@ class SimLog(Process):
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Informative only."""
 
+    def problems(self) -> list[str]:
+        return []
+
     def take_doubted(self) -> set[TopicPartition]:
         return set()
 

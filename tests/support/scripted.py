@@ -63,6 +63,9 @@ class ScriptedLog:
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Nobody looks."""
 
+    def problems(self) -> list[str]:
+        return []
+
     def take_doubted(self) -> set[TopicPartition]:
         gone, self.gone = self.gone, set()
         return gone
