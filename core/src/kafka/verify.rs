@@ -18,7 +18,8 @@ pub struct Damage {
     pub has_frame: bool,
 }
 
-/// Compares all checksums of a blob fetched from an offset, and its offsets with the log's end.
+/// Compares all checksums of a blob fetched from an offset, and its offsets with each other and the
+/// log's end. They are outside the checksums: one that became a little smaller looks like a gap.
 ///
 /// Bytes behind whole batches that are no whole batch are no damage: a fetch may end anywhere.
 pub fn verify(blob: &[u8], next_offset: i64, end_offset: i64) -> Option<Damage> {
@@ -51,8 +52,7 @@ pub fn verify(blob: &[u8], next_offset: i64, end_offset: i64) -> Option<Damage> 
     }
 }
 
-/// The offset after a batch, `most` at most; None where the batch is not as it was sent. The
-/// checksum does not cover the first offset.
+/// The offset after a batch, `most` at most; None where the batch is not as it was sent.
 fn next_of(frame: &Frame, most: i64) -> Option<i64> {
     let header = Header::of(frame.bytes);
     let next = header.next_offset().filter(|&next| next <= most)?;
