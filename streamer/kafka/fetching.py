@@ -65,6 +65,7 @@ class Fetches:
         self._doubted: deque[TopicPartition] = deque()
         self._damaged = DamagedBatches(check_crcs)
         self._connections: Connections | None = None
+        self._answered_at = -math.inf
 
     def watch(self, client: Any) -> None:
         """Look at what an aiokafka client's fetches are answered, and bound its requests in
@@ -92,6 +93,7 @@ class Fetches:
             raise
         if is_damaged and self._connections is not None:
             self._connections.close(node_id)
+        self._answered_at = time.monotonic()
         codes = {
             TopicPartition(topic, partition): code
             for topic, partitions in response.topics
@@ -116,6 +118,17 @@ class Fetches:
             if self._epochs.get(tp, _DOUBTED) != _DOUBTED:
                 self._epochs[tp] = _DOUBTED
                 self._doubted.append(tp)
+
+    def lose(self, tps: Iterable[TopicPartition]) -> None:
+        """Nothing is known of these logs any more: they are recovered, whether they were read or
+        not."""
+        for tp in tps:
+            self._epochs[tp] = _DOUBTED
+            self._doubted.append(tp)
+
+    def silent_seconds(self, since: float) -> float:
+        """For how long no fetch was answered, by the monotonic clock; since then at most."""
+        return time.monotonic() - max(since, self._answered_at)
 
     def take_doubted(self) -> set[TopicPartition]:
         """Those in doubt since the last call; other threads may call this."""
@@ -157,6 +170,13 @@ class Fetches:
             asked_at = self._asked_at.get(tp, -math.inf)
             result[tp] = Progress(self._handed_out.get(tp, 0), behind, position, asked_at)
         return result
+
+
+def ignore(consumer: Any, tps: Iterable[TopicPartition]) -> None:
+    """Let a consumer fetch nothing of these: one without a position would hold up the others."""
+    for tp in consumer.assignment().intersection(tps):
+        consumer.seek(tp, 0)
+        consumer.pause(tp)
 
 
 def require_fetching(consumer: Any) -> None:

@@ -3,13 +3,15 @@
 It belongs to no group: a worker reads of it the partition numbers that the group of ``[kafka]`` has
 given it. A claim in the store fences whoever has lost a number and does not know it yet, and where
 to go on is stored with the state, so nothing is kept in this cluster. While it cannot be reached
-its partitions are not recovered, and so not counted.
+the logs of other clusters are counted; its own are recovered once it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -60,6 +62,8 @@ class OtherCluster:
         self._problem = "not asked yet"
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._active_at = 0.0
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -94,7 +98,11 @@ class OtherCluster:
             try:
                 if self._consumer is None:
                     self._consumer = await self._connected()
+                    self._active_at = time.monotonic()
                     self._take_up()
+                    if self._tried.is_set():
+                        self._fetches.lose(self._assigned)
+                    self._tried.set()
                 await self._fetch()
                 delay_seconds, said = 0.1, ""
             except Exception as error:  # whatever it is: other clusters are read meanwhile
@@ -103,6 +111,7 @@ class OtherCluster:
                 if self._problem != said:
                     said = self._problem
                     logger.warning("trying again: %s", said)
+                self._tried.set()
                 await self._disconnect()
                 await asyncio.sleep(delay_seconds)
                 delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
@@ -111,8 +120,9 @@ class OtherCluster:
         """Begin with a new consumer; partitions that were read are recovered first."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
-            self._fetches.doubt(self._assigned)
-            await consumer.stop()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(limits.CLUSTER_SECONDS):
+                    await consumer.stop()
 
     async def _connected(self) -> Any:
         section = self._cluster.section
@@ -138,7 +148,10 @@ class OtherCluster:
         if not self._active:
             self._wake.clear()
             await self._wake.wait()
+            self._active_at = time.monotonic()
             return
+        if self._fetches.silent_seconds(self._active_at) > limits.CLUSTER_SECONDS:
+            raise BrokerError(f"no answer for {limits.CLUSTER_SECONDS:.0f} s")
         try:
             found = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
         except NoOffsetForPartitionError:  # not sought yet: it is still being recovered
@@ -208,6 +221,27 @@ class OtherCluster:
     def take_doubted(self) -> set[TopicPartition]:
         """Those whose log may have changed since the last call."""
         return set(self._named(dict.fromkeys(self._fetches.take_doubted())))
+
+    def away(self) -> list[str]:
+        """All topics of this cluster, while there is no connection."""
+        return [] if self._consumer is not None else list(self._plain)
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these; they are not ours to read until the next ``assign``."""
+        given_up = self._assigned.intersection(map(self._ours, tps))
+        if given_up:
+            self._assigned -= given_up
+            self._take_up()
+            self._fetches.lose(self._assigned)  # which have no position now
+
+    @property
+    def why_away(self) -> str | None:
+        """Why there is no connection; None where there is one."""
+        return self._problem if self._consumer is None else None
+
+    async def has_tried(self) -> None:
+        """Wait until it has connected, or has failed to."""
+        await self._tried.wait()
 
     def problems(self) -> list[str]:
         """Why nothing of this cluster is fetched, or not all."""

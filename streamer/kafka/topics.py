@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -54,16 +55,35 @@ async def partition_count(
     ``when_away``: called with that error for another cluster than that of ``[kafka]``, whose topics
     are then not looked at.
     """
-    key = "sources" if settings.reads_sources else "kafka.topics"
-    counts: dict[str, int] = {}
+    away = await clusters_away(settings)
+    for error in away.values():
+        if when_away is None:
+            raise error
+        when_away(error)
+    there = [cluster for cluster in settings.read_clusters if cluster.name not in away]
+    return next(iter((await _equal_counts(settings, there)).values()))
+
+
+async def clusters_away(settings: Settings) -> dict[str | None, BrokerError]:
+    """The clusters that cannot be reached; BrokerError where that of ``[kafka]`` is one."""
+    away: dict[str | None, BrokerError] = {}
     for cluster in settings.read_clusters:
         try:
-            found = await _counts(settings, cluster)
+            async with admin_client(cluster.connection, cluster.section):
+                pass
         except BrokerError as error:
-            if cluster.name is None or when_away is None:
+            if cluster.name is None:
                 raise
-            when_away(error)
-            continue
+            away[cluster.name] = error
+    return away
+
+
+async def _equal_counts(settings: Settings, clusters: Iterable[Cluster]) -> dict[str, int]:
+    """Topic → partitions; BrokerError where one is missing or they are not equal."""
+    key = "sources" if settings.reads_sources else "kafka.topics"
+    counts: dict[str, int] = {}
+    for cluster in clusters:
+        found = await _counts(settings, cluster)
         missing = [name for name, count in found.items() if count is None]
         if missing:
             raise BrokerError(
@@ -77,7 +97,73 @@ async def partition_count(
             f"topics need equal partition counts; they have {counts}: recreate them with equal "
             f"counts, or name others in {key}"
         )
-    return next(iter(counts.values()))
+    return counts
+
+
+@dataclass(frozen=True)
+class Readable:
+    """What can be read of the topics. ``count``: partitions of the state; ``unread``: topic → why
+    nothing of it is read, or not all of it, and what to do; ``left_out``: those of which nothing
+    is."""
+
+    count: int
+    unread: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+
+
+async def readable(
+    settings: Settings, stored: int | None, away: Mapping[str | None, object]
+) -> Readable:
+    """What can be read by a state of so many partitions; None where it has not begun.
+
+    A topic that is missing, or has fewer partitions than the state, is left out; of one that has
+    more the others are not read. ``away``: cluster → why it cannot be reached; its topics are left
+    out. BrokerError where nothing can be read.
+    """
+    clusters = [c for c in settings.read_clusters if c.name not in away]
+    unread = {
+        log.topic: f"topic {log.topic} is not read: {away[c.name]}"
+        for c in settings.read_clusters
+        if c.name in away
+        for log in settings.logs_in(c)
+    }
+    if stored is None:
+        counts = await _equal_counts(settings, clusters)
+        return Readable(next(iter(counts.values())), unread, frozenset(unread))
+    found: dict[str, int | None] = {}
+    for cluster in clusters:
+        found |= await _counts(settings, cluster)
+    left_out = unread.keys() | {t for t, count in found.items() if count is None or count < stored}
+    for topic, count in found.items():
+        if (why := _why_unread(topic, count, stored)) is not None:
+            unread[topic] = why
+    if len(left_out) == len(settings.logs):
+        raise BrokerError("; ".join(dict.fromkeys(unread.values())))
+    return Readable(stored, unread, frozenset(left_out))
+
+
+def _why_unread(topic: str, count: int | None, stored: int) -> str | None:
+    """Why not all of a topic is read.
+
+    >>> _why_unread("web", 4, 2)[:48]
+    'partitions 2 to 3 of topic web are not read: the'
+    """
+    if count is None:
+        return f"topic {topic} is not read: it does not exist; create it with {stored} partitions"
+    if count < stored:
+        return (
+            f"topic {topic} is not read: it has {count} partitions, the state has {stored}; "
+            f"recreate it with {stored}"
+        )
+    if count == stored:
+        return None
+    which = f"partitions {stored} to {count - 1}" if count > stored + 1 else f"partition {stored}"
+    are = "are" if count > stored + 1 else "is"
+    return (
+        f"{which} of topic {topic} {are} not read: the state has {stored} partitions, and their "
+        f"number cannot be changed in place; recreate the topic with {stored}, or start anew with "
+        "another redis.prefix and another kafka.group"
+    )
 
 
 async def _counts(settings: Settings, cluster: Cluster) -> dict[str, int | None]:

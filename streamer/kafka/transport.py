@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
 import aiokafka
@@ -33,7 +33,13 @@ from streamer.errors import BrokerError
 from streamer.kafka.assignor import StickyNumbers
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import client_settings
-from streamer.kafka.fetching import Fetches, bounds_of, consumer_options, require_fetching
+from streamer.kafka.fetching import (
+    Fetches,
+    bounds_of,
+    consumer_options,
+    ignore,
+    require_fetching,
+)
 from streamer.kafka.log import Progress
 from streamer.settings.model import Settings
 
@@ -172,6 +178,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def _start_at(self, offsets: dict[TopicPartition, int], epoch: int) -> None:
         self.fetches.start_at(self._ensure_consumer(), offsets, epoch)
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these, though they are assigned."""
+        if not self.thread_loop.is_closed():
+            consumer = self._ensure_consumer()
+            self.thread_loop.call_soon_threadsafe(ignore, consumer, list(tps))
 
     async def bounds(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Start and end of logs, asked from the broker."""

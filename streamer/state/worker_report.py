@@ -19,6 +19,7 @@ class WorkerReport(msgspec.Struct):
     ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
     ``owned``: partition → phase; ``problems``: partition → why it waits;
     ``log_problems``: what keeps it from fetching records;
+    ``unread``: topic → why it is not read, or not all of it;
     ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
     """
 
@@ -34,6 +35,7 @@ class WorkerReport(msgspec.Struct):
     applied_records: int = 0
     problems: dict[int, str] = {}
     log_problems: list[str] = []
+    unread: dict[str, str] = {}
     silent_seconds: int = 0
     unreadable: str = ""
     process: str = ""
