@@ -17,7 +17,7 @@ from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
-from streamer.kafka.topics import clusters_away, partition_count, readable, require_count
+from streamer.kafka.topics import partition_count, readable, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import load
@@ -72,7 +72,7 @@ async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
         await store.try_writing()
         stored = await store.partitions()
         if is_restart and stored is not None:
-            await readable(settings, stored, await clusters_away(settings))
+            await readable(settings, stored)
             return
         count = await partition_count(settings, when_away=say)
         if stored is not None:

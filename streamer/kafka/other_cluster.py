@@ -9,8 +9,6 @@ the logs of other clusters are counted; its own are recovered once it is back.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -36,7 +34,6 @@ from streamer.settings import limits
 from streamer.settings.clusters import Cluster
 from streamer.settings.model import Settings
 
-logger = logging.getLogger("streamer")
 _PAUSE_SECONDS = 0.1
 """After a fetch that gave an error."""
 
@@ -64,6 +61,7 @@ class OtherCluster:
         self._wake = asyncio.Event()
         self._tried = asyncio.Event()
         self._active_at = 0.0
+        self._lost: str | None = None
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -89,11 +87,10 @@ class OtherCluster:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         if self._consumer is not None:
-            consumer, self._consumer = self._consumer, None
-            await consumer.stop()
+            await self._disconnect()
 
     async def _run(self) -> None:
-        delay_seconds, said = 0.1, ""
+        delay_seconds = 0.1
         while True:
             try:
                 if self._consumer is None:
@@ -104,13 +101,11 @@ class OtherCluster:
                         self._fetches.lose(self._assigned)
                     self._tried.set()
                 await self._fetch()
-                delay_seconds, said = 0.1, ""
+                delay_seconds = 0.1
             except Exception as error:  # whatever it is: other clusters are read meanwhile
                 text = str(error) or type(error).__name__
-                self._problem = f"{self._cluster.called}: {text}; at {self._cluster.place}"
-                if self._problem != said:
-                    said = self._problem
-                    logger.warning("trying again: %s", said)
+                text = f"{self._cluster.called}: {text}; at {self._cluster.place}"
+                self._problem = self._lost or text
                 self._tried.set()
                 await self._disconnect()
                 await asyncio.sleep(delay_seconds)
@@ -118,11 +113,9 @@ class OtherCluster:
 
     async def _disconnect(self) -> None:
         """Begin with a new consumer; partitions that were read are recovered first."""
-        consumer, self._consumer = self._consumer, None
+        consumer, self._consumer, self._lost = self._consumer, None, None
         if consumer is not None:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(limits.CLUSTER_SECONDS):
-                    await consumer.stop()
+            await _stop(consumer)
 
     async def _connected(self) -> Any:
         section = self._cluster.section
@@ -145,6 +138,8 @@ class OtherCluster:
     async def _fetch(self) -> None:
         """One fetch of what is asked for."""
         require_fetching(self._consumer)
+        if self._lost is not None:
+            raise BrokerError(self._lost)
         if not self._active:
             self._wake.clear()
             await self._wake.wait()
@@ -224,7 +219,16 @@ class OtherCluster:
 
     def away(self) -> list[str]:
         """All topics of this cluster, while there is no connection."""
-        return [] if self._consumer is not None else list(self._plain)
+        return [] if self._is_there else list(self._plain)
+
+    @property
+    def _is_there(self) -> bool:
+        return self._consumer is not None and self._lost is None
+
+    def give_up(self, why: str) -> None:
+        """Connect again: a question to the cluster has failed, and this is the problem."""
+        self._lost = why
+        self._wake.set()
 
     def ignore(self, tps: Iterable[TopicPartition]) -> None:
         """Fetch nothing of these; they are not ours to read until the next ``assign``."""
@@ -237,7 +241,7 @@ class OtherCluster:
     @property
     def why_away(self) -> str | None:
         """Why there is no connection; None where there is one."""
-        return self._problem if self._consumer is None else None
+        return None if self._is_there else self._lost or self._problem
 
     async def has_tried(self) -> None:
         """Wait until it has connected, or has failed to."""
@@ -245,8 +249,8 @@ class OtherCluster:
 
     def problems(self) -> list[str]:
         """Why nothing of this cluster is fetched, or not all."""
-        if self._consumer is None:
-            return [self._problem]
+        if self.why_away is not None:
+            return [self.why_away]
         return [f"{self._cluster.called}: {text}" for text in self._fetches.problems()]
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
@@ -261,3 +265,14 @@ class OtherCluster:
         """Fetch these again; those no longer assigned are ignored."""
         self._active |= self._assigned.intersection(map(self._ours, tps))
         self._wake.set()
+
+
+async def _stop(consumer: Any) -> None:
+    """Stop a consumer of a cluster that may be away. aiokafka then may raise the cancellation of
+    its own tasks, or wait for ever, and leaves its connections open."""
+    for closing in (consumer.stop, consumer._client.close):
+        task = asyncio.ensure_future(closing())
+        await asyncio.wait({task}, timeout=limits.CLUSTER_SECONDS)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return
+        task.cancel()

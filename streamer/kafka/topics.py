@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -55,91 +56,77 @@ async def partition_count(
     ``when_away``: called with that error for another cluster than that of ``[kafka]``, whose topics
     are then not looked at.
     """
-    away = await clusters_away(settings)
-    for error in away.values():
-        if when_away is None:
-            raise error
-        when_away(error)
-    there = [cluster for cluster in settings.read_clusters if cluster.name not in away]
-    return next(iter((await _equal_counts(settings, there)).values()))
-
-
-async def clusters_away(settings: Settings) -> dict[str | None, BrokerError]:
-    """The clusters that cannot be reached; BrokerError where that of ``[kafka]`` is one."""
-    away: dict[str | None, BrokerError] = {}
+    found: dict[str, int | None] = {}
     for cluster in settings.read_clusters:
         try:
-            async with admin_client(cluster.connection, cluster.section):
-                pass
+            found |= await _counts(settings, cluster)
         except BrokerError as error:
-            if cluster.name is None:
+            if cluster.name is None or when_away is None:
                 raise
-            away[cluster.name] = error
-    return away
+            when_away(error)
+    return _equal(settings, found)
 
 
-async def _equal_counts(settings: Settings, clusters: Iterable[Cluster]) -> dict[str, int]:
-    """Topic → partitions; BrokerError where one is missing or they are not equal."""
+def _equal(settings: Settings, found: Mapping[str, int | None]) -> int:
+    """The partitions of all topics; BrokerError where one is missing or they are not equal."""
     key = "sources" if settings.reads_sources else "kafka.topics"
-    counts: dict[str, int] = {}
-    for cluster in clusters:
-        found = await _counts(settings, cluster)
-        missing = [name for name, count in found.items() if count is None]
-        if missing:
-            raise BrokerError(
-                f"no topic {', '.join(map(repr, missing))} at {cluster.connection.brokers}: create "
-                "it (`streamer produce --create PARTITIONS` creates missing topics), or correct "
-                f"{key}"
-            )
-        counts |= {name: count for name, count in found.items() if count is not None}
-    if len(set(counts.values())) != 1:
+    if missing := [name for name, count in found.items() if count is None]:
         raise BrokerError(
-            f"topics need equal partition counts; they have {counts}: recreate them with equal "
-            f"counts, or name others in {key}"
+            f"no topic {', '.join(map(repr, missing))}: create it (`streamer produce --create "
+            f"PARTITIONS` creates missing topics), or correct {key}"
         )
-    return counts
+    if len(set(found.values())) != 1:
+        raise BrokerError(
+            f"topics need equal partition counts; they have {dict(found)}: recreate them with "
+            f"equal counts, or name others in {key}"
+        )
+    return next(count for count in found.values() if count is not None)
 
 
 @dataclass(frozen=True)
 class Readable:
     """What can be read of the topics. ``count``: partitions of the state; ``unread``: topic → why
     nothing of it is read, or not all of it, and what to do; ``left_out``: those of which nothing
-    is."""
+    is; ``away``: cluster → why it cannot be reached."""
 
     count: int
     unread: Mapping[str, str] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
+    away: Mapping[str, str] = field(default_factory=dict)
 
 
 async def readable(
-    settings: Settings, stored: int | None, away: Mapping[str | None, object]
+    settings: Settings, stored: int | None, away: Mapping[str, str] = MappingProxyType({})
 ) -> Readable:
     """What can be read by a state of so many partitions; None where it has not begun.
 
     A topic that is missing, or has fewer partitions than the state, is left out; of one that has
-    more the others are not read. ``away``: cluster → why it cannot be reached; its topics are left
-    out. BrokerError where nothing can be read.
+    more the others are not read. ``away``: cluster → why it cannot be reached, as far as that is
+    known. BrokerError where that of ``[kafka]`` cannot, or nothing can be read.
     """
-    clusters = [c for c in settings.read_clusters if c.name not in away]
-    unread = {
-        log.topic: f"topic {log.topic} is not read: {away[c.name]}"
-        for c in settings.read_clusters
-        if c.name in away
-        for log in settings.logs_in(c)
-    }
-    if stored is None:
-        counts = await _equal_counts(settings, clusters)
-        return Readable(next(iter(counts.values())), unread, frozenset(unread))
+    away, unread = dict(away), dict[str, str]()
     found: dict[str, int | None] = {}
-    for cluster in clusters:
-        found |= await _counts(settings, cluster)
+    for cluster in settings.read_clusters:
+        name = cluster.name
+        if name is None or name not in away:
+            try:
+                found |= await _counts(settings, cluster)
+                continue
+            except BrokerError as error:
+                if name is None:
+                    raise
+                away[name] = f"{cluster.called}: {error}"
+        for log in settings.logs_in(cluster):
+            unread[log.topic] = f"topic {log.topic} is not read: {away[name]}"
+    if stored is None:
+        return Readable(_equal(settings, found), unread, frozenset(unread), away)
     left_out = unread.keys() | {t for t, count in found.items() if count is None or count < stored}
     for topic, count in found.items():
         if (why := _why_unread(topic, count, stored)) is not None:
             unread[topic] = why
     if len(left_out) == len(settings.logs):
         raise BrokerError("; ".join(dict.fromkeys(unread.values())))
-    return Readable(stored, unread, frozenset(left_out))
+    return Readable(stored, unread, frozenset(left_out), away)
 
 
 def _why_unread(topic: str, count: int | None, stored: int) -> str | None:

@@ -212,8 +212,10 @@ class App(faust.App):
         for other in self.others.values():
             await other.has_tried()
         whys = {name: other.why_away for name, other in self.others.items()}
-        away: dict[str | None, str] = {name: why for name, why in whys.items() if why is not None}
+        away = {name: why for name, why in whys.items() if why is not None}
         found = await readable(self.settings, await self.store.partitions(), away)
+        for name in found.away.keys() - away.keys():
+            self.others[name].give_up(found.away[name])
         return dataclasses.replace(found, unread={**found.unread, **self.left_out})
 
     async def look_again(self) -> None:
