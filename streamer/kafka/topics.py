@@ -125,6 +125,9 @@ async def readable(
         if (why := _why_unread(topic, count, stored)) is not None:
             unread[topic] = why
     if len(left_out) == len(settings.logs):
+        counts = {count for count in found.values() if count is not None}
+        if len(counts) == 1:  # all of them were made anew
+            require_count(stored, counts.pop())
         raise BrokerError("; ".join(dict.fromkeys(unread.values())))
     return Readable(stored, unread, frozenset(left_out), away)
 

@@ -203,6 +203,28 @@ async def test_the_other_cluster_is_away(
         await made.stop_workers()
 
 
+@long
+@pytest.mark.timeout(LIMIT_SECONDS)
+async def test_the_other_cluster_is_away_when_the_state_begins(
+    kafka: str,
+    eu: KafkaServer,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+) -> None:
+    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
+    async with clusters(kafka, names, eu, redis, tmp_path) as some:
+        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
+        await some.send(400)
+        await asyncio.to_thread(eu.kill)
+        made.start_worker([*COMMAND, "-c", str(made.config)])
+        await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
+        await asyncio.to_thread(eu.start)
+        await some.is_counted()
+        await made.stop_workers()
+
+
 async def goes_on(some: Clusters, exporter: Exporter) -> bool:
     """Whether all impressions are counted, and it is said that clicks are not."""
     result = await exporter.read()
