@@ -7,7 +7,8 @@ import asyncio
 import os
 
 from streamer.settings.load import load
-from streamer.worker.app import App, create_app, resolve
+from streamer.state.patterns import resolve
+from streamer.worker.app import App, create_app
 
 
 def __getattr__(name: str) -> App:

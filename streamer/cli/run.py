@@ -25,10 +25,10 @@ from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
 from streamer.state.manifest import require_key
+from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import SUPERVISED
-from streamer.worker.app import resolve
 
 _FIRST_LOOK_SECONDS = 5.0
 _RESTART_SECONDS = 1.0

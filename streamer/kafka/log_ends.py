@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +19,8 @@ from streamer.settings import limits
 from streamer.settings.clusters import Cluster
 from streamer.settings.model import Settings
 
+_TOPICS_SECONDS = 30.0
+"""How often is looked which topics there are: the end of one that is missing is not asked for."""
 NOT_ASKED = "the ends of its logs are not known yet"
 
 
@@ -98,9 +102,13 @@ class _ClusterEnds:
     async def _ask_on(
         self, consumer: Any, count: Callable[[], int], when_known: Callable[[], None]
     ) -> None:
+        there, looked_at = frozenset[str](), -math.inf
         while True:
-            places = [TopicPartition(t, n) for t in self._logs for n in range(count())]
             async with asyncio.timeout(limits.ENDS_TIMEOUT_SECONDS):
+                if time.monotonic() - looked_at > _TOPICS_SECONDS:
+                    there, looked_at = frozenset(await consumer.topics()), time.monotonic()
+                names = [t for t in self._logs if t in there]
+                places = [TopicPartition(t, n) for t in names for n in range(count())]
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}
             self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}

@@ -27,11 +27,12 @@ from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.joined_log import JoinedLog
 from streamer.kafka.log import Log, Progress
 from streamer.kafka.other_cluster import OtherCluster
-from streamer.kafka.patterns import has_patterns, with_topics
+from streamer.kafka.patterns import has_patterns
 from streamer.kafka.record_lookup import records_at
 from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
+from streamer.state.patterns import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import SUPERVISED
@@ -274,21 +275,6 @@ class App(faust.App):
         with contextlib.suppress(StoreError, TimeoutError):
             async with asyncio.timeout(_STORE_SECONDS), self._reporting:
                 await self.store.leave(self.runner.worker_report.worker)
-
-
-async def resolve(settings: Settings) -> tuple[Settings, dict[str, str]]:
-    """The settings with topics in place of patterns; and those that fit one but are not read, with
-    why."""
-    left_out: dict[str, str] = {}
-    if not has_patterns(settings):
-        return settings, left_out
-    store, stored = RedisStore(settings.redis), None
-    try:
-        with contextlib.suppress(StoreError):  # said when the app starts
-            stored = await store.partitions()
-    finally:
-        await store.close()
-    return await with_topics(settings, stored, left_out.__setitem__), left_out
 
 
 def create_app(

@@ -15,6 +15,7 @@ from streamer.kafka import log_ends
 from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
 from streamer.settings import limits
 from streamer.settings.clusters import Cluster
+from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from tests.support.scripted import until
 
@@ -28,6 +29,7 @@ class Broker:
     asked = 0
 
     def __init__(self) -> None:
+        self.there = {*KINDS, "web"}
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
@@ -37,6 +39,9 @@ class Broker:
         if self.error is not None and self.asked == 1:
             raise self.error
         yield self
+
+    async def topics(self) -> set[str]:
+        return self.there
 
     async def beginning_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
         return dict.fromkeys(places, 3)
@@ -81,6 +86,17 @@ async def test_no_error_ends_the_questions(
         assert found.bounds == {}
         broker.error = None
         await until(lambda: found.bounds, "known again")
+
+
+async def test_a_topic_that_is_missing_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker()
+    broker.there.remove("sessions")
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 1):
+        await until(lambda: found.bounds, "known")
+        assert found.bounds.keys() == {(kind, 0) for kind in KINDS if kind != "sessions"}
+        assert found.problem is None
 
 
 async def test_an_old_answer_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
