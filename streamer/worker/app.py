@@ -45,7 +45,7 @@ _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
 _READABLE_SECONDS = 1.0
 """For so long it is not asked again what can be read: partitions are recovered together."""
-_TOPICS_SECONDS = 15.0
+_TOPICS_SECONDS = 30.0
 """How often is looked whether other topics can be read."""
 _PATTERN_SECONDS = 30.0
 """How often topics that fit a pattern are looked for."""

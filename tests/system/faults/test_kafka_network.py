@@ -15,6 +15,7 @@ from streamer.server.exporter import Exporter
 from streamer.settings.model import Topics
 from streamer.state.topics import TopicState
 from streamer.testing.embedded import create_topics
+from tests.support.lanes import long
 from tests.support.required import require
 from tests.support.servers import KafkaServer
 from tests.support.workers import Bench, bench, document_of, produce, until
@@ -102,6 +103,7 @@ async def test_a_batch_that_a_connection_damages_is_fetched_again(
         await worker.stop()
 
 
+@long
 async def test_a_batch_that_is_damaged_in_its_log_is_lost_once(
     behind: Behind, redis_url: str, redis_prefix: str, tmp_path: Path
 ) -> None:
