@@ -41,6 +41,11 @@ def scan_batches(blob: bytes, next_offset: int) -> tuple[int, int, int]:
     """What the headers of fetched batches say, from an offset on: the offset to fetch next, how
     many records there are at most, the first timestamp. ValueError: the format is not read."""
 
+def verify_batches(blob: bytes, next_offset: int, end_offset: int) -> tuple[int, int, bool] | None:
+    """The first batch of a blob, fetched from an offset of a log with this end, that is not as it
+    was sent: how many bytes before it are whole, its offset, and whether it can be passed over.
+    None where all are whole; bytes at the end that are no whole batch are no damage."""
+
 class Core:
     """The counted state of one partition number, over all topics. One thread at a time may use
     it; other threads run while it works."""

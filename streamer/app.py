@@ -6,8 +6,8 @@ from __future__ import annotations
 import asyncio
 import os
 
-from streamer.kafka.patterns import with_topics
 from streamer.settings.load import load
+from streamer.state.patterns import resolve
 from streamer.worker.app import App, create_app
 
 
@@ -16,5 +16,5 @@ def __getattr__(name: str) -> App:
     if name != "app":
         raise AttributeError(name)
     settings = load(os.environ.get("STREAMER_CONFIG"), os.environ)
-    globals()["app"] = app = create_app(settings, asyncio.run(with_topics(settings)))
+    globals()["app"] = app = create_app(settings, *asyncio.run(resolve(settings)))
     return app

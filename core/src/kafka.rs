@@ -8,6 +8,7 @@ mod inflate;
 mod partitioner;
 mod records;
 mod scan;
+mod verify;
 
 use aborted::Aborted;
 use header::{Frame, Header};
@@ -15,6 +16,8 @@ pub use inflate::Scratch;
 #[cfg(any(test, feature = "python"))]
 pub use partitioner::partition_of;
 pub use scan::{Scan, scan};
+#[cfg(any(test, feature = "python"))]
+pub use verify::verify;
 
 /// Records that are handed over together, at most.
 pub const BLOCK: usize = 16;

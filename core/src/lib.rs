@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::python::rekeying::Rekeyer;
     #[pymodule_export]
-    use crate::python::{Core, scan_batches};
+    use crate::python::{Core, scan_batches, verify_batches};
     use crate::users::sums;
     use pyo3::prelude::*;
 

@@ -24,12 +24,12 @@ from streamer.errors import BrokerError, RegistryError
 from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
-from streamer.kafka.patterns import with_topics
 from streamer.kafka.topics import admin_client, cluster_id
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
 from streamer.state.manifest import Manifest
+from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
 
@@ -50,7 +50,10 @@ def main(args: argparse.Namespace) -> int:
 async def _print(settings: Settings) -> int:
     worst = 0
     with contextlib.suppress(BrokerError):  # which the findings say
-        settings = await with_topics(settings)
+        settings, left_out = await resolve(settings)
+        for why in left_out.values():
+            what, _, fix = why.partition("; ")
+            print(Finding(WARN, what, fix), flush=True)
     async for finding in findings(settings):
         print(finding, flush=True)
         worst |= finding.level == ERROR

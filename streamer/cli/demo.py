@@ -17,7 +17,7 @@ import os
 import sys
 import tempfile
 import time
-from asyncio.subprocess import DEVNULL
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -139,13 +139,17 @@ async def _demo(args: argparse.Namespace, settings: Settings, path: str) -> int:
     stop = stopped()
     names = msgspec.structs.astuple(settings.kafka.topics)
     await create_topics(settings.kafka.brokers, names, PARTITIONS)
-    async with _worker(path), _exporter(settings, args.port) as (exporter, port):
+    async with (
+        _producer(settings) as producer,
+        _worker(path) as worker,
+        _exporter(settings, args.port) as (exporter, port),
+    ):
         _announce(settings, path, port, args.rate)
-        traffic = asyncio.create_task(_produce(settings, args.rate))
+        traffic = asyncio.create_task(_produce(producer, settings, args.rate))
         if args.seconds is not None:
             asyncio.get_running_loop().call_later(args.seconds, stop.set)
         try:
-            await _show(exporter, stop, traffic)
+            await _show(exporter, stop, traffic, worker)
         finally:
             traffic.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -170,12 +174,18 @@ def _announce(settings: Settings, path: str, port: int, rate: float) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _worker(path: str) -> AsyncIterator[None]:
+async def _worker(path: str) -> AsyncIterator[asyncio.Task[None]]:
+    """A worker; the task raises StreamerError once it has ended by itself."""
     process = await asyncio.create_subprocess_exec(
-        *worker_command(), env=worker_environment(path), stdout=DEVNULL, start_new_session=True
+        *worker_command(),
+        env=worker_environment(path),
+        stdout=DEVNULL,
+        stderr=PIPE,
+        start_new_session=True,
     )
+    watch = asyncio.create_task(_watch(process))
     try:
-        yield
+        yield watch
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -183,6 +193,21 @@ async def _worker(path: str) -> AsyncIterator[None]:
             await asyncio.wait_for(process.wait(), 15)
         except TimeoutError:
             process.kill()
+        await asyncio.gather(watch, return_exceptions=True)
+
+
+async def _watch(process: asyncio.subprocess.Process) -> None:
+    """Pass on what a worker prints until it ends, which it should not."""
+    assert process.stderr is not None
+    last = "it printed nothing"
+    async for line in process.stderr:
+        text = line.decode(errors="replace")
+        last = text.strip() or last
+        sys.stderr.write(text)
+    code = await process.wait()
+    raise StreamerError(
+        f"the worker of the demo ended with exit code {code}: {last.removeprefix('streamer: ')}"
+    )
 
 
 @contextlib.asynccontextmanager
@@ -202,22 +227,27 @@ async def _exporter(settings: Settings, port: int) -> AsyncIterator[tuple[Export
 # Traffic -----------------------------------------------------------------------------------------
 
 
-async def _produce(settings: Settings, rate: float) -> None:
-    """The log twice over the past two weeks, then lap after lap from now on."""
+@contextlib.asynccontextmanager
+async def _producer(settings: Settings) -> AsyncIterator[AIOKafkaProducer]:
     producer = AIOKafkaProducer(
         bootstrap_servers=settings.kafka.brokers, linger_ms=20, max_batch_size=256 * 1024
     )
     await producer.start()
-    now_ms = int(time.time() * 1000)
     try:
-        for event in replay(legs(now_ms, rate)):
-            if event["ts"] > now_ms:
-                await _wait_until(event["ts"])
-            kind, value = next(open_bandit.lines([event]))
-            topic, key = settings.kafka.topics.by_kind[kind], event["user_id"].encode()
-            await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
+        yield producer
     finally:
         await producer.stop()
+
+
+async def _produce(producer: AIOKafkaProducer, settings: Settings, rate: float) -> None:
+    """The log twice over the past two weeks, then lap after lap from now on."""
+    now_ms = int(time.time() * 1000)
+    for event in replay(legs(now_ms, rate)):
+        if event["ts"] > now_ms:
+            await _wait_until(event["ts"])
+        kind, value = next(open_bandit.lines([event]))
+        topic, key = settings.kafka.topics.by_kind[kind], event["user_id"].encode()
+        await producer.send(topic, value, key=key, timestamp_ms=event["ts"])
 
 
 def legs(now_ms: int, rate: float) -> Iterator[Leg]:
@@ -247,18 +277,23 @@ async def _wait_until(ms: int) -> None:
 # What it shows -----------------------------------------------------------------------------------
 
 
-async def _show(exporter: Exporter, stop: asyncio.Event, traffic: asyncio.Task[None]) -> None:
-    """A live table on a terminal, else a line now and then, until it is time to stop."""
+async def _show(exporter: Exporter, stop: asyncio.Event, *running: asyncio.Task[None]) -> None:
+    """A live table on a terminal, else a line now and then, until it is time to stop, or one of
+    what is running fails."""
     console = Console()
     is_terminal = console.is_terminal and sys.stdout.isatty() and "CI" not in os.environ
     live = Live(console=console, refresh_per_second=4) if is_terminal else contextlib.nullcontext()
     pause = _REFRESH_SECONDS if is_terminal else _PLAIN_SECONDS
     with live as screen:
         while not stop.is_set():
-            if traffic.done():
-                traffic.result()
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), pause)
+            stopping = asyncio.ensure_future(stop.wait())
+            await asyncio.wait(
+                {stopping, *running}, timeout=pause, return_when=asyncio.FIRST_COMPLETED
+            )
+            stopping.cancel()
+            for task in running:
+                if task.done():
+                    task.result()
             result = await exporter.read()
             if screen is not None:
                 screen.update(table_of(result))

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from streamer.cli.stopping import stopped
 from streamer.errors import StoreAccessError, StoreError
 from streamer.kafka.log_ends import KafkaLogEnds
-from streamer.kafka.patterns import with_topics
 from streamer.server.app import application
 from streamer.server.authentication import tls_context
 from streamer.server.exporter import Exporter
 from streamer.server.listener import listen
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.state.patterns import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.worker import garbage_collector
@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     host = args.host or settings.exporter.host
     settings = replace(settings, exporter=replace(settings.exporter, host=host))
-    settings = asyncio.run(with_topics(settings))
+    settings, _ = asyncio.run(resolve(settings))
     port = settings.exporter.port if args.port is None else args.port
     asyncio.run(_serve(settings, host, port))
     return 0

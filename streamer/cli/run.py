@@ -17,8 +17,7 @@ from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
-from streamer.kafka.patterns import with_topics
-from streamer.kafka.topics import partition_count, require_count
+from streamer.kafka.topics import partition_count, readable, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import load
@@ -26,6 +25,7 @@ from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
 from streamer.state.manifest import require_key
+from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.worker_report import SUPERVISED
@@ -40,7 +40,9 @@ def main(args: argparse.Namespace) -> int:
     settings = load(args.config, os.environ)
     if "debug" not in args:
         quiet()
-    settings = asyncio.run(with_topics(settings))
+    settings, left_out = asyncio.run(resolve(settings))
+    for why in left_out.values():
+        print(f"streamer: {why}", file=sys.stderr, flush=True)
     asyncio.run(preflight(settings))
     asyncio.run(preflight_keys(settings))
     say_series(settings)
@@ -56,19 +58,23 @@ def say_series(settings: Settings) -> None:
         print(f"streamer: {finding.what}", flush=True)
 
 
-async def preflight(settings: Settings) -> None:
+async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
     """What would make every worker fail is said once, in one line. Another cluster than that of
-    ``[kafka]`` may be away: workers wait for it."""
+    ``[kafka]`` may be away: it is read once it is back. When a worker is started again, topics may
+    have changed, too: what can be read goes on."""
 
     def say(error: BrokerError) -> None:
-        print(f"streamer: {error}; workers wait for it", file=sys.stderr, flush=True)
+        print(f"streamer: {error}; it is read once it is back", file=sys.stderr, flush=True)
 
     store = RedisStore(settings.redis)
     try:
         await store.check()
         await store.try_writing()
-        count = await partition_count(settings, when_away=say)
         stored = await store.partitions()
+        if is_restart and stored is not None:
+            await readable(settings, stored)
+            return
+        count = await partition_count(settings, when_away=say)
         if stored is not None:
             require_count(stored, count)
             await require_same_state(settings, store, stored)
@@ -209,8 +215,8 @@ async def _until_it_can_run(settings: Settings, config: str | None, stop: asynci
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), delay_seconds)
         try:
-            await with_topics(load(config, os.environ))
-            await preflight(settings)
+            await resolve(load(config, os.environ))
+            await preflight(settings, is_restart=True)
             return
         except StreamerError as error:
             if str(error) != said:

@@ -29,6 +29,8 @@ _LARGEST_BYTES = 1_000_000
 _KEPT_BYTES = (CUT_BYTES, 10_000, 1000, 0)
 """And what is kept of it if that is refused as well; 0: some headers only."""
 _TOO_LARGE = (MessageSizeTooLargeError, RecordListTooLargeError)
+_TIMEOUT_MS = 5000
+"""A commit waits for Kafka's answer; on a connection that hangs there is none."""
 _FIRST_BACK_MS, _LAST_BACK_MS = 3_600_000, 2**45
 
 
@@ -125,7 +127,10 @@ class DeadLetters:
         if self._producer is None:
             batches = {"max_batch_size": 1} if self._is_single else {"linger_ms": 5}
             producer = AIOKafkaProducer(
-                **client_settings(self.settings.kafka), acks="all", **batches
+                **client_settings(self.settings.kafka),
+                acks="all",
+                request_timeout_ms=_TIMEOUT_MS,
+                **batches,
             )
             try:
                 await producer.start()

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from streamer.kafka.chunk import Chunk, chunk_of
+from streamer.kafka.connections import Connections
+from streamer.kafka.damaged_batches import DamagedBatches
 from streamer.kafka.log import Progress
 from streamer.kafka.raw_batches import keep_batches_raw, raw_records
 from streamer.settings.logs import Log
@@ -27,8 +29,6 @@ _MOVED = frozenset({3, 6, 74, 75, 100, 103})
 """Its error codes: topic or partition unknown, another leader or its epoch, another topic id."""
 _DOUBTED = -1
 """The epoch of what is fetched from a log that may have changed."""
-
-TopicPartitions = list[TopicPartition]
 
 
 def consumer_options(*, check_crcs: bool) -> dict[str, Any]:
@@ -47,57 +47,69 @@ def consumer_options(*, check_crcs: bool) -> dict[str, Any]:
     }
 
 
-def watch_fetches(
-    client: Any,
-    doubt: Callable[[TopicPartitions], None],
-    answered: Callable[[TopicPartitions, float], None],
-) -> None:
-    """Report partitions whose fetch was answered, with the time of the question; and those whose
-    fetch failed in a way that a recreated topic would explain.
+class Fetches:
+    """Where the fetches of one consumer stand, and what they are answered; used in the consumer's
+    event loop only, but for ``take_doubted`` and ``problems``. ``logs``: the logs by the names that
+    its cluster knows them by, as do all topic-partitions here.
 
     A consumer knows a topic by its name: once a new one of that name has grown past our position,
     fetches go on as if nothing had happened. Before that one has failed, unless the new topic grew
     so far between two fetches: that is noticed only when the partition is claimed again.
     """
-    send = client.send
 
-    async def watched(node_id: Any, request: Any, **kwargs: Any) -> Any:
-        if getattr(request, "API_KEY", None) != _FETCH:
-            return await send(node_id, request, **kwargs)
-        asked_at = time.monotonic()
-        try:
-            response = await send(node_id, request, **kwargs)
-        except KafkaError:
-            doubt([TopicPartition(t, p) for t, asked in request.topics for p, *_ in asked])
-            raise
-        codes = {
-            TopicPartition(topic, partition): code
-            for topic, partitions in response.topics
-            for partition, code, *_ in partitions
-        }
-        answered([tp for tp, code in codes.items() if not code], asked_at)
-        if doubtful := [tp for tp, code in codes.items() if code in _MOVED]:
-            doubt(doubtful)
-        return response
-
-    client.send = watched
-
-
-class Fetches:
-    """Where the fetches of one consumer stand; used in the consumer's event loop only, but for
-    ``take_doubted``. ``logs``: the logs by the names that its cluster knows them by, as do all
-    topic-partitions here."""
-
-    def __init__(self, logs: Mapping[str, Log]) -> None:
+    def __init__(self, logs: Mapping[str, Log], *, check_crcs: bool) -> None:
         self._logs = logs
         self._epochs: dict[TopicPartition, int] = {}
         self._handed_out: dict[TopicPartition, int] = {}
         self._asked_at: dict[TopicPartition, float] = {}
         self._doubted: deque[TopicPartition] = deque()
+        self._damaged = DamagedBatches(check_crcs)
+        self._connections: Connections | None = None
+        self._answered_at = -math.inf
 
-    def watch(self, consumer: Any) -> None:
-        """Look at what a consumer's fetches are answered."""
-        watch_fetches(consumer._client, self.doubt, self._answer)
+    def watch(self, client: Any) -> None:
+        """Look at what an aiokafka client's fetches are answered, and bound its requests in
+        time."""
+        self._connections = Connections(client)
+        send = client.send
+
+        async def watched(node_id: int, request: Any, **kwargs: Any) -> Any:
+            if request.API_KEY != _FETCH:
+                return await send(node_id, request, **kwargs)
+            nothing = await self._damaged.hold_back(request)
+            if nothing is not None:
+                return nothing
+            return await self._fetch(send, node_id, request)
+
+        client.send = watched
+
+    async def _fetch(self, send: Any, node_id: int, request: Any) -> Any:
+        asked_at = time.monotonic()
+        try:
+            response = await send(node_id, request)
+            is_damaged = self._damaged.examine(request, response)
+        except KafkaError:
+            self.doubt(TopicPartition(t, p) for t, asked in request.topics for p, *_ in asked)
+            raise
+        if is_damaged and self._connections is not None:
+            self._connections.close(node_id)
+        self._answered_at = time.monotonic()
+        codes = {
+            TopicPartition(topic, partition): code
+            for topic, partitions in response.topics
+            for partition, code, *_ in partitions
+        }
+        self._asked_at.update((tp, asked_at) for tp, code in codes.items() if not code)
+        self.doubt(tp for tp, code in codes.items() if code in _MOVED)
+        return response
+
+    def problems(self) -> list[str]:
+        """What keeps records from being fetched."""
+        silent = [] if self._connections is None else self._connections.problems()
+        return silent + [
+            f"{self._logs[tp.topic].topic}/{tp.partition}: {text}"
+            for tp, text in sorted(self._damaged.problems().items())
+        ]
 
     def doubt(self, tps: Iterable[TopicPartition]) -> None:
         """The log may not be the one that was read: what is fetched from now on counts only after
@@ -107,8 +119,16 @@ class Fetches:
                 self._epochs[tp] = _DOUBTED
                 self._doubted.append(tp)
 
-    def _answer(self, tps: Iterable[TopicPartition], asked_at: float) -> None:
-        self._asked_at.update((tp, asked_at) for tp in tps)
+    def lose(self, tps: Iterable[TopicPartition]) -> None:
+        """Nothing is known of these logs any more: they are recovered, whether they were read or
+        not."""
+        for tp in tps:
+            self._epochs[tp] = _DOUBTED
+            self._doubted.append(tp)
+
+    def silent_seconds(self, since: float) -> float:
+        """For how long no fetch was answered, by the monotonic clock; since then at most."""
+        return time.monotonic() - max(since, self._answered_at)
 
     def take_doubted(self) -> set[TopicPartition]:
         """Those in doubt since the last call; other threads may call this."""
@@ -121,6 +141,7 @@ class Fetches:
             self._handed_out[tp] = offset
             self._epochs[tp] = epoch
             self._asked_at.pop(tp, None)
+            self._damaged.forget(tp)
 
     def chunks(self, fetched: Mapping[TopicPartition, Sequence[Any]]) -> dict[Any, Chunk]:
         """What was fetched, as chunks that are handed out now."""
@@ -149,6 +170,21 @@ class Fetches:
             asked_at = self._asked_at.get(tp, -math.inf)
             result[tp] = Progress(self._handed_out.get(tp, 0), behind, position, asked_at)
         return result
+
+
+def ignore(consumer: Any, tps: Iterable[TopicPartition]) -> None:
+    """Let a consumer fetch nothing of these: one without a position would hold up the others."""
+    for tp in consumer.assignment().intersection(tps):
+        consumer.seek(tp, 0)
+        consumer.pause(tp)
+
+
+def require_fetching(consumer: Any) -> None:
+    """Raise what has ended a consumer's fetches for good: aiokafka only logs it, and goes on
+    without records."""
+    task = consumer._fetcher.error_future
+    if task.done() and not task.cancelled() and task.exception() is not None:
+        raise task.exception()
 
 
 async def bounds_of(

@@ -58,6 +58,19 @@ class JoinedLog:
         """Those of all clusters."""
         return {tp for log in self._logs for tp in log.take_doubted()}
 
+    def away(self) -> frozenset[str]:
+        """Those of all clusters."""
+        return frozenset(topic for log in self._logs for topic in log.away())
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Each cluster's own."""
+        for log, some in self._shares(tps):
+            log.ignore(some)
+
+    def problems(self) -> list[str]:
+        """Those of all clusters."""
+        return [text for log in self._logs for text in log.problems()]
+
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether each cluster's are assigned."""
         return all(log.is_assigned(some) for log, some in self._shares(tps))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from aiokafka.structs import TopicPartition
@@ -38,6 +38,15 @@ class Log(Records, Protocol):
     def take_doubted(self) -> set[TopicPartition]:
         """Topic-partitions whose log may have changed since the last call: truncated or
         recreated."""
+
+    def away(self) -> Collection[str]:
+        """Topics that cannot be read now, because their cluster cannot be reached."""
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these, though they are assigned."""
+
+    def problems(self) -> list[str]:
+        """What keeps records from being fetched, in words."""
 
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether Kafka has assigned all of these to this worker."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,10 +14,13 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streamer.kafka.client import Refusals, client_settings
+from streamer.kafka.connections import Connections
 from streamer.settings import limits
 from streamer.settings.clusters import Cluster
 from streamer.settings.model import Settings
 
+_TOPICS_SECONDS = 30.0
+"""How often is looked which topics there are: the end of one that is missing is not asked for."""
 NOT_ASKED = "the ends of its logs are not known yet"
 
 
@@ -66,6 +71,7 @@ class _ClusterEnds:
         self._logs = {log.plain: log.name for log in settings.logs_in(cluster)}
         self.bounds: dict[tuple[str, int], tuple[int, int]] = {}
         self.problem: str | None = NOT_ASKED
+        self._expiry: asyncio.TimerHandle | None = None
 
     async def follow(self, count: Callable[[], int], when_known: Callable[[], None]) -> None:
         """Ask again and again; ``when_known`` is called after each answer, and each failure."""
@@ -78,20 +84,36 @@ class _ClusterEnds:
             except Exception as error:  # whatever it is: what is not asked again is not known
                 is_known = isinstance(error, (KafkaError, OSError, TimeoutError))
                 why = refusals.reason(error) if is_known else f"{type(error).__name__}: {error}"
-                self.bounds, self.problem = {}, f"{why}; at {self._cluster.place}"
-                when_known()
+                self._lose(why, when_known)
             await asyncio.sleep(limits.ENDS_SECONDS)
+
+    def _lose(self, why: str, when_known: Callable[[], None]) -> None:
+        self.bounds, self.problem = {}, f"{why}; at {self._cluster.place}"
+        when_known()
+
+    def _expire_later(self, when_known: Callable[[], None]) -> None:
+        """What is known now is not known any more in ``limits.ENDS_OLD_SECONDS``."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+        why = f"no answer for more than {limits.ENDS_OLD_SECONDS:g} s"
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(limits.ENDS_OLD_SECONDS, self._lose, why, when_known)
 
     async def _ask_on(
         self, consumer: Any, count: Callable[[], int], when_known: Callable[[], None]
     ) -> None:
+        there, looked_at = frozenset[str](), -math.inf
         while True:
-            places = [TopicPartition(t, n) for t in self._logs for n in range(count())]
             async with asyncio.timeout(limits.ENDS_TIMEOUT_SECONDS):
+                if time.monotonic() - looked_at > _TOPICS_SECONDS:
+                    there, looked_at = frozenset(await consumer.topics()), time.monotonic()
+                names = [t for t in self._logs if t in there]
+                places = [TopicPartition(t, n) for t in names for n in range(count())]
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}
             self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}
             self.problem = None
+            self._expire_later(when_known)
             when_known()
             await asyncio.sleep(limits.ENDS_SECONDS)
 
@@ -100,6 +122,7 @@ class _ClusterEnds:
 async def _consumer(cluster: Cluster) -> AsyncIterator[Any]:
     options = client_settings(cluster.connection, cluster.section)
     consumer = AIOKafkaConsumer(**options, isolation_level="read_committed")
+    Connections(consumer._client)
     try:
         await consumer.start()
         yield consumer

@@ -3,13 +3,13 @@
 It belongs to no group: a worker reads of it the partition numbers that the group of ``[kafka]`` has
 given it. A claim in the store fences whoever has lost a number and does not know it yet, and where
 to go on is stored with the state, so nothing is kept in this cluster. While it cannot be reached
-its partitions are not recovered, and so not counted.
+the logs of other clusters are counted; its own are recovered once it is back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,7 +20,13 @@ from aiokafka.structs import TopicPartition
 from streamer.errors import BrokerError
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import Refusals, client_settings
-from streamer.kafka.fetching import FETCH_MAX_WAIT_MS, Fetches, bounds_of, consumer_options
+from streamer.kafka.fetching import (
+    FETCH_MAX_WAIT_MS,
+    Fetches,
+    bounds_of,
+    consumer_options,
+    require_fetching,
+)
 from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.log import Progress
 from streamer.kafka.record_lookup import records_at
@@ -28,7 +34,6 @@ from streamer.settings import limits
 from streamer.settings.clusters import Cluster
 from streamer.settings.model import Settings
 
-logger = logging.getLogger("streamer")
 _PAUSE_SECONDS = 0.1
 """After a fetch that gave an error."""
 
@@ -45,13 +50,18 @@ class OtherCluster:
         logs = settings.logs_in(cluster)
         self._plain = {log.topic: log.plain for log in logs}
         self._full = {log.plain: log.topic for log in logs}
-        self._fetches = Fetches({log.plain: log for log in logs})
+        self._fetches = Fetches(
+            {log.plain: log for log in logs}, check_crcs=settings.kafka.check_crcs
+        )
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._active: set[TopicPartition] = set()
         self._consumer: Any = None
         self._problem = "not asked yet"
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._tried = asyncio.Event()
+        self._active_at = 0.0
+        self._lost: str | None = None
 
     # Names ---------------------------------------------------------------------------------------
 
@@ -77,26 +87,35 @@ class OtherCluster:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         if self._consumer is not None:
-            consumer, self._consumer = self._consumer, None
-            await consumer.stop()
+            await self._disconnect()
 
     async def _run(self) -> None:
-        delay_seconds, said = 0.1, ""
+        delay_seconds = 0.1
         while True:
             try:
                 if self._consumer is None:
                     self._consumer = await self._connected()
+                    self._active_at = time.monotonic()
                     self._take_up()
+                    if self._tried.is_set():
+                        self._fetches.lose(self._assigned)
+                    self._tried.set()
                 await self._fetch()
-                delay_seconds, said = 0.1, ""
+                delay_seconds = 0.1
             except Exception as error:  # whatever it is: other clusters are read meanwhile
                 text = str(error) or type(error).__name__
-                self._problem = f"{self._cluster.called}: {text}; at {self._cluster.place}"
-                if self._problem != said:
-                    said = self._problem
-                    logger.warning("trying again: %s", said)
+                text = f"{self._cluster.called}: {text}; at {self._cluster.place}"
+                self._problem = self._lost or text
+                self._tried.set()
+                await self._disconnect()
                 await asyncio.sleep(delay_seconds)
                 delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+
+    async def _disconnect(self) -> None:
+        """Begin with a new consumer; partitions that were read are recovered first."""
+        consumer, self._consumer, self._lost = self._consumer, None, None
+        if consumer is not None:
+            await _stop(consumer)
 
     async def _connected(self) -> Any:
         section = self._cluster.section
@@ -104,6 +123,7 @@ class OtherCluster:
             **client_settings(self._cluster.connection, section),
             **consumer_options(check_crcs=self._check_crcs),
         )
+        self._fetches.watch(consumer._client)
         refusals = Refusals(section)
         try:
             with refusals:
@@ -113,15 +133,20 @@ class OtherCluster:
             if isinstance(error, (KafkaError, OSError)):
                 raise BrokerError(f"cannot be reached: {refusals.reason(error)}") from None
             raise
-        self._fetches.watch(consumer)
         return consumer
 
     async def _fetch(self) -> None:
         """One fetch of what is asked for."""
+        require_fetching(self._consumer)
+        if self._lost is not None:
+            raise BrokerError(self._lost)
         if not self._active:
             self._wake.clear()
             await self._wake.wait()
+            self._active_at = time.monotonic()
             return
+        if self._fetches.silent_seconds(self._active_at) > limits.CLUSTER_SECONDS:
+            raise BrokerError(f"no answer for {limits.CLUSTER_SECONDS:.0f} s")
         try:
             found = await self._consumer.getmany(*self._active, timeout_ms=FETCH_MAX_WAIT_MS)
         except NoOffsetForPartitionError:  # not sought yet: it is still being recovered
@@ -192,6 +217,42 @@ class OtherCluster:
         """Those whose log may have changed since the last call."""
         return set(self._named(dict.fromkeys(self._fetches.take_doubted())))
 
+    def away(self) -> list[str]:
+        """All topics of this cluster, while there is no connection."""
+        return [] if self._is_there else list(self._plain)
+
+    @property
+    def _is_there(self) -> bool:
+        return self._consumer is not None and self._lost is None
+
+    def give_up(self, why: str) -> None:
+        """Connect again: a question to the cluster has failed, and this is the problem."""
+        self._lost = why
+        self._wake.set()
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these; they are not ours to read until the next ``assign``."""
+        given_up = self._assigned.intersection(map(self._ours, tps))
+        if given_up:
+            self._assigned -= given_up
+            self._take_up()
+            self._fetches.lose(self._assigned)  # which have no position now
+
+    @property
+    def why_away(self) -> str | None:
+        """Why there is no connection; None where there is one."""
+        return None if self._is_there else self._lost or self._problem
+
+    async def has_tried(self) -> None:
+        """Wait until it has connected, or has failed to."""
+        await self._tried.wait()
+
+    def problems(self) -> list[str]:
+        """Why nothing of this cluster is fetched, or not all."""
+        if self.why_away is not None:
+            return [self.why_away]
+        return [f"{self._cluster.called}: {text}" for text in self._fetches.problems()]
+
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         """Whether all of these are assigned."""
         return self._assigned.issuperset(map(self._ours, tps))
@@ -204,3 +265,14 @@ class OtherCluster:
         """Fetch these again; those no longer assigned are ignored."""
         self._active |= self._assigned.intersection(map(self._ours, tps))
         self._wake.set()
+
+
+async def _stop(consumer: Any) -> None:
+    """Stop a consumer of a cluster that may be away. aiokafka then may raise the cancellation of
+    its own tasks, or wait for ever, and leaves its connections open."""
+    for closing in (consumer.stop, consumer._client.close):
+        task = asyncio.ensure_future(closing())
+        await asyncio.wait({task}, timeout=limits.CLUSTER_SECONDS)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return
+        task.cancel()

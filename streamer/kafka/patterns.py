@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from streamer.errors import BrokerError
-from streamer.kafka.topics import admin_client
+from streamer.kafka.topics import admin_client, partitions_of
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, full_name, is_pattern
+
+_LEFT_OUT = (
+    "topic {topic} of a pattern is not read: it has {n} partitions, the others have {count}; "
+    "recreate it with {count}, or correct the pattern"
+)
 
 
 def has_patterns(settings: Settings) -> bool:
@@ -18,17 +24,56 @@ def has_patterns(settings: Settings) -> bool:
     return any(is_pattern(log.topic) for log in settings.logs.values())
 
 
-async def with_topics(settings: Settings) -> Settings:
+async def with_topics(
+    settings: Settings,
+    stored: int | None = None,
+    when_left_out: Callable[[str, str], None] | None = None,
+) -> Settings:
     """The settings with the topics that exist in place of patterns; BrokerError where a pattern
-    fits none, or Kafka cannot be asked."""
+    fits none, or Kafka cannot be asked.
+
+    A topic with another number of partitions than the state (``stored``), or than most, where that
+    has not begun, is left out: ``when_left_out`` is called with its name and why.
+    """
     if not has_patterns(settings):
         return settings
-    existing: dict[str | None, list[str]] = {}
+    counts: dict[str | None, dict[str, int]] = {}
     for cluster in settings.read_clusters:
-        if any(is_pattern(log.topic) for log in settings.logs_in(cluster)):
+        logs = settings.logs_in(cluster)
+        if any(is_pattern(log.topic) for log in logs):
             async with admin_client(cluster.connection, cluster.section) as client:
-                existing[cluster.name] = sorted(await client.list_topics())
+                there = await client.list_topics()
+                wanted = [t for t in there if any(_fits(log.plain, t) for log in logs)]
+                described = await partitions_of(client, wanted)
+            counts[cluster.name] = {t: len(partitions) for t, partitions in described.items()}
+    count = stored or _usual([n for found in counts.values() for n in found.values()])
+    existing: dict[str | None, list[str]] = {}
+    for name, found in counts.items():
+        existing[name] = sorted(t for t, n in found.items() if count in (None, n))
+        for topic, n in found.items():
+            if when_left_out is not None and count not in (None, n):
+                full = full_name(topic, name)
+                when_left_out(full, _LEFT_OUT.format(topic=full, n=n, count=count))
     return resolved(settings, existing)
+
+
+def _fits(pattern: str, topic: str) -> bool:
+    """Whether a topic is, or may be, one that is read."""
+    if not is_pattern(pattern):
+        return pattern == topic
+    return re.search(pattern, topic) is not None and not topic.startswith("__")
+
+
+def _usual(counts: list[int]) -> int | None:
+    """What most have; None where it is not clear.
+
+    >>> _usual([2, 3, 2]), _usual([2, 3]), _usual([])
+    (2, None, None)
+    """
+    most = Counter(counts).most_common(2)
+    if not most or (len(most) == 2 and most[0][1] == most[1][1]):
+        return None
+    return most[0][0]
 
 
 def resolved(settings: Settings, existing: Mapping[str | None, list[str]]) -> Settings:

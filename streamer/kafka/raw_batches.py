@@ -29,6 +29,10 @@ class RawBatches:
     """Where the next fetch begins."""
 
 
+class DamagedBytes(bytes):
+    """A record batch that is damaged for good: it is handed out to be declared lost."""
+
+
 def raw_records(data: Any) -> Any:
     """Marks the consumer that gets ``RawBatches``; as a deserializer it changes nothing."""
     return data
@@ -55,7 +59,7 @@ def keep_batches_raw() -> bool:
         __slots__ = ("data", "has_next", "next_batch", "size_in_bytes")
 
         def __init__(self, data: bytes) -> None:
-            self.data, reader = data, memory_records(data)
+            self.data, reader = data, memory_records(bytes(data))
             self.has_next, self.next_batch = reader.has_next, reader.next_batch
             self.size_in_bytes = reader.size_in_bytes
 
@@ -68,7 +72,11 @@ def keep_batches_raw() -> bool:
                 found = scan_batches(records.data, fetch_offset)
             except ValueError:  # an old format, or damage: aiokafka reads it, or says what it is
                 return
-            self._records_iterator = _raw(self, bytes(records.data), aborted or (), *found)
+            next_offset, count, first_ms = found
+            if isinstance(records.data, DamagedBytes):
+                count = max(1, count)  # its header may deny it
+            raw = RawBatches(bytes(records.data), aborted or (), count, first_ms, next_offset)
+            self._records_iterator = _raw(self, raw)
 
     fetcher.MemoryRecords = KeptRecords
     fetcher.PartitionRecords.__init__ = init
@@ -89,15 +97,8 @@ def _has_hooks(fetcher: Any) -> bool:
     )
 
 
-def _raw(
-    partition_records: Any,
-    data: bytes,
-    aborted: Sequence[tuple[int, int]],
-    next_offset: int,
-    records: int,
-    first_ms: int,
-) -> Iterator[RawBatches]:
+def _raw(partition_records: Any, raw: RawBatches) -> Iterator[RawBatches]:
     """Everything in one; nothing where there are markers of transactions only."""
-    partition_records.next_fetch_offset = next_offset
-    if records:
-        yield RawBatches(data, aborted, records, first_ms, next_offset)
+    partition_records.next_fetch_offset = raw.next_offset
+    if raw.records:
+        yield raw

@@ -6,18 +6,20 @@ It subclasses Faust's aiokafka driver at five points (each held by a test):
 - ``_create_worker_consumer``: read_committed, partitions of one number to the same worker, static
   membership, every security setting, no reset of offsets behind our back;
 - ``_fetch_records``: ``{tp: [records]}`` becomes ``{tp: [one chunk]}``;
-- ``Fetches.watch``: a failed fetch may mean that a topic was recreated;
+- ``Fetches.watch``: a failed fetch may mean that a topic was recreated, damaged batches are fetched
+  again, and connections that hang are replaced;
 - ``seek_to_committed``: where to go on is not Kafka's to say. The app hears that partitions were
   assigned; it claims each in the store, loads it, and seeks to the offsets stored there.
 
-Only this module, ``fetching`` and ``raw_batches`` touch Faust's and aiokafka's internals.
+Only this module, ``fetching``, ``connections``, ``damaged_batches`` and ``raw_batches`` touch
+Faust's and aiokafka's internals.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
 import aiokafka
@@ -31,7 +33,13 @@ from streamer.errors import BrokerError
 from streamer.kafka.assignor import StickyNumbers
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.client import client_settings
-from streamer.kafka.fetching import Fetches, bounds_of, consumer_options
+from streamer.kafka.fetching import (
+    Fetches,
+    bounds_of,
+    consumer_options,
+    ignore,
+    require_fetching,
+)
 from streamer.kafka.log import Progress
 from streamer.settings.model import Settings
 
@@ -57,7 +65,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
     def __post_init__(self) -> None:
         super().__post_init__()
         main = self._settings.read_clusters[0]
-        self.fetches = Fetches({log.plain: log for log in self._settings.logs_in(main)})
+        self.fetches = Fetches(
+            {log.plain: log for log in self._settings.logs_in(main)},
+            check_crcs=self._settings.kafka.check_crcs,
+        )
 
     @property
     def _settings(self) -> Settings:
@@ -79,7 +90,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
             rebalance_timeout_ms=int(conf.broker_rebalance_timeout * 1000),
             request_timeout_ms=int(conf.broker_request_timeout * 1000),
         )
-        self.fetches.watch(consumer)
+        self.fetches.watch(consumer._client)
         return consumer
 
     async def on_start(self) -> None:
@@ -132,6 +143,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         timeout: float | None = None,  # noqa: ASYNC109 — Faust's signature
         max_records: int | None = None,
     ) -> Any:
+        require_fetching(consumer)  # the worker ends, and is started again
         try:
             records = await super()._fetch_records(
                 consumer, active_partitions, timeout=timeout, max_records=None
@@ -166,6 +178,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
 
     async def _start_at(self, offsets: dict[TopicPartition, int], epoch: int) -> None:
         self.fetches.start_at(self._ensure_consumer(), offsets, epoch)
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """Fetch nothing of these, though they are assigned."""
+        if not self.thread_loop.is_closed():
+            consumer = self._ensure_consumer()
+            self.thread_loop.call_soon_threadsafe(ignore, consumer, list(tps))
 
     async def bounds(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Start and end of logs, asked from the broker."""

@@ -100,14 +100,16 @@ class Processor:
             Query(self._gauge("ready"), "all partitions"),
             Query(f"min({self._gauge('topic_keyed_by_user', 'topic')})", "keyed by user"),
             Query(self._gauge("identity_exact"), "exact"),
+            Query(f"1 - max({self._gauge('topic_unread', 'topic')})", "all topics"),
             Query(self._gauge("workers"), "workers"),
             Query(self._gauge("partitions"), "partitions"),
         ]
         overrides = [
-            bad_from("^(all partitions|keyed by user|exact)$", good, unit=YES_NO),
+            bad_from("^(all partitions|keyed by user|exact|all topics)$", good, unit=YES_NO),
             bad_from("^workers$", good),
         ]
-        names = ("ready", "topic_keyed_by_user", "identity_exact", "workers", "partitions")
+        names = ("ready", "topic_keyed_by_user", "identity_exact", "topic_unread", "workers",
+                 "partitions")  # fmt: skip
         return tiles(
             "Is streamer counting?", self._text(*names), NUMBER, queries,
             width=8, height=6, overrides=overrides,

@@ -10,7 +10,13 @@ from streamer.metrics.definition import Metric
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.counters import COUNTERS, Counter
 from streamer.server.lag import Standstill
-from streamer.server.processor import Health, keyed_metric, log_metrics, processor_metrics
+from streamer.server.processor import (
+    Health,
+    keyed_metric,
+    log_metrics,
+    processor_metrics,
+    unread_metric,
+)
 from streamer.settings.model import Settings
 from streamer.state.memory import MemoryStore
 from streamer.state.reader import Reader
@@ -49,6 +55,7 @@ def _processor() -> Iterator[Declared]:
         *processor_metrics(Reader(MemoryStore()), [], Health()),
         *log_metrics({}, Standstill()),
         keyed_metric(Settings(), {}),
+        unread_metric(Settings(), {}),
     ]
     for family in families:
         name = family.name + ("_total" if family.type == "counter" else "")

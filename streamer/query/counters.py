@@ -33,6 +33,8 @@ class Known:
     """Log → whether its topic is keyed by user."""
     item_samples: Mapping[str, float] = field(default_factory=dict)
     """Window → the share of the items that is counted, where items are counted."""
+    is_unread: bool = False
+    """Whether there are topics of which not all is read."""
 
     def topics(self, log: str) -> list[TopicState]:
         """What partitions say of a log, those that know it."""
@@ -256,14 +258,16 @@ def _counted_since(known: Known) -> Iterator[Sample]:
 
 @_declare(
     "identity_exact",
-    formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0 "
-    "and topics are keyed by user, else 0",
+    formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0, "
+    "topics are keyed by user, and all of them are read, else 0",
     unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
     """1 while all numbers are exact: no bound was hit, no record lost and no join missed."""
     is_sampled = any(ratio < 1 for ratio in known.item_samples.values())
-    exact = not (is_sampled or topics_not_by_user(known.settings, known.keyed)) and all(
+    exact = not (
+        known.is_unread or is_sampled or topics_not_by_user(known.settings, known.keyed)
+    ) and all(
         h.join_gap == 0
         and h.settled_moved == 0
         and h.dropped == 0

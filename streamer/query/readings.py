@@ -129,11 +129,13 @@ def readout(
     now_ms: int | None = None,
     kept: KeptSums | None = None,
     keyed: Mapping[str, bool] = MappingProxyType({}),
+    is_unread: bool = False,
 ) -> Readout:
     """Read all windows at stream time (or at ``now_ms``, which only a live reader gives).
 
     ``kept``: sums of the readout before, of the same reader; ``keyed``: kind → whether its topic is
-    keyed by user; where one is not, metrics of users and experiments are left out.
+    keyed by user; where one is not, metrics of users and experiments are left out;
+    ``is_unread``: whether there are topics of which not all is read.
     """
     if topics_not_by_user(settings, keyed):
         catalogue = catalogue.without_users()
@@ -153,7 +155,7 @@ def readout(
         if (items := window.items(None)) is not None
     }
     headers = [view.header for view in views]
-    known = Known(settings, headers, stream_ms, experiments, alerts, keyed, samples)
+    known = Known(settings, headers, stream_ms, experiments, alerts, keyed, samples, is_unread)
     blocks = [*_counters(known), *_shown(settings, catalogue, windows)]
     return Readout(stream_ms, blocks, alerts)
 

@@ -73,6 +73,7 @@ class Api:
             {
                 "is_ready": self.exporter.health.is_ready,
                 "problems": self.exporter.health.problems,
+                "warnings": self.exporter.health.warnings,
                 "files": list(self.exporter.files),
                 "about": self.exporter.about,
                 "now_ms": self.exporter.now_ms,

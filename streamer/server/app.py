@@ -58,9 +58,14 @@ class Pages:
         except StreamerError as error:
             return web.Response(status=503, text=f"not ready: {error}\n")
         if not self.exporter.health.is_ready:
-            text = "\n".join(["not ready:", *self.exporter.health.problems]) + "\n"
+            text = (
+                "\n".join(
+                    ["not ready:", *self.exporter.health.problems, *self.exporter.health.warnings]
+                )
+                + "\n"
+            )
             return web.Response(status=503, text=text)
-        return web.Response(text="ready\n")
+        return web.Response(text="\n".join(["ready", *self.exporter.health.warnings]) + "\n")
 
     async def first_load(self, app: web.Application) -> AsyncIterator[None]:
         """Read before the first question, and follow the ends of Kafka's logs."""

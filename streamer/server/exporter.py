@@ -22,6 +22,8 @@ from streamer.server.processor import (
     keyed_metric,
     log_metrics,
     processor_metrics,
+    unread_metric,
+    unread_topics,
 )
 from streamer.server.single_flight import SingleFlight
 from streamer.settings import limits
@@ -60,7 +62,7 @@ class Exporter:
         self.standstill = Standstill()
         self.readout_seconds = 0.0
         self._live: int | None = None
-        self._last: dict[bool, tuple[tuple[int, int | None], Readout]] = {}
+        self._last: dict[bool, tuple[tuple[int, int | None, bool], Readout]] = {}
         """Whether at stream time → the last readout, and what it was of."""
         self.now_ms = 0
         """Time of the store's clock, which is that of commits, when it was read last."""
@@ -114,13 +116,14 @@ class Exporter:
         started = time.perf_counter()
         await self._refresh()
         live_ms = None if at_stream else self._live
-        state = (self.reader.updates, live_ms and live_ms // 1000)
+        unread = bool(unread_topics(self.reports))
+        state = (self.reader.updates, live_ms and live_ms // 1000, unread)
         last = self._last.get(at_stream)
         if last is not None and last[0] == state:
             return last[1]
         views, keyed = self.reader.views, self.reader.keyed
         result = await asyncio.to_thread(
-            readout, self.settings, self.catalogue, views, live_ms, self._sums, keyed
+            readout, self.settings, self.catalogue, views, live_ms, self._sums, keyed, unread
         )
         self._last[at_stream] = state, result
         self.readout_seconds = time.perf_counter() - started
@@ -140,6 +143,7 @@ class Exporter:
         yield from processor_metrics(self.reader, self.reports, self.health)
         yield from log_metrics(self.lags, self.standstill)
         yield keyed_metric(self.settings, self.reader.keyed)
+        yield unread_metric(self.settings, unread_topics(self.reports))
         yield build_info()
         name, text = f"{PREFIX}readout_seconds", "Time the last readout took."
         yield GaugeMetricFamily(name, text, value=self.readout_seconds)

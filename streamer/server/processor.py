@@ -33,6 +33,8 @@ class Health:
     """Whether what an exporter shows follows the logs, and what keeps it from that."""
 
     problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """What is not read of the logs, while everything else is."""
 
     @property
     def is_ready(self) -> bool:
@@ -55,6 +57,7 @@ def health(
         for report in present
         for number, text in sorted(report.problems.items())
     ]
+    problems += [f"{report.worker}: {text}" for report in present for text in report.log_problems]
     problems += [
         f"the report of {report.worker} in Redis cannot be read: {report.unreadable}"
         for report in reports
@@ -89,7 +92,26 @@ def health(
     ]
     if ends.problem is not None:
         problems.append(f"the lag is unknown: Kafka: {ends.problem}")
-    return Health(tuple(problems))
+    return Health(tuple(problems), tuple(unread_topics(reports).values()))
+
+
+def unread_topics(reports: list[WorkerReport]) -> dict[str, str]:
+    """Topic → why it is not read, or not all of it, by the workers that are present."""
+    present = [report for report in reports if report.is_present]
+    found = {topic: why for report in present for topic, why in report.unread.items()}
+    return dict(sorted(found.items()))
+
+
+def unread_metric(settings: Settings, unread: Mapping[str, str]) -> Metric:
+    """Which topics are not read."""
+    found = GaugeMetricFamily(
+        f"{PREFIX}topic_unread",
+        "1 while records of a topic that should count are not read; /readyz says why.",
+        labels=["topic"],
+    )
+    for topic in sorted({log.topic for log in settings.logs.values()} | unread.keys()):
+        found.add_metric([topic], topic in unread)
+    return found
 
 
 def processor_metrics(reader: Reader, reports: list[WorkerReport], now: Health) -> Iterator[Metric]:

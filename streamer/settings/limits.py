@@ -227,16 +227,27 @@ RECOVERIES_AT_ONCE = 8
 STANDING_SECONDS = 5.0
 """How often a worker asks whether what it has is still its own: an idle partition commits nothing
 that would tell."""
-ENDS_SECONDS = 2.0
+ENDS_SECONDS = 1.0
 """How often an exporter asks Kafka where its logs end."""
+ENDS_OLD_SECONDS = 3.0
+"""The lag counts as unknown once the last answer is older."""
 ENDS_TIMEOUT_SECONDS = 10.0
-"""Longest wait for the answer, before the lag counts as unknown."""
+"""Longest wait for the answer, before the connection is replaced."""
 STANDSTILL_SECONDS = 3.0
 """Records that have waited for so long without a commit of their partition are a problem."""
 STORE_SECONDS = 2.0
 """A store that has not said its time within it hangs: an exporter says so, and waits no longer."""
 CLUSTER_SECONDS = 10.0
 """Longest wait for an answer of another cluster, before its partitions say that it is away."""
+SILENT_SECONDS = 3.0
+"""A connection to Kafka is replaced where nothing arrives for so long though an answer is due."""
+UNANSWERED_SECONDS = 2.0
+"""A broker that has not answered for so long is a problem."""
+CONNECT_SECONDS = 10.0
+"""Longest wait for a new connection to Kafka."""
+DAMAGED_FETCHES = 5
+"""A record batch that arrives damaged is fetched so many times before it is lost; the pauses add up
+to some 4 s."""
 REGISTRY_SECONDS = 10.0
 """Longest wait for an answer of a schema registry."""
 MAX_SCHEMA_BYTES = 1 << 20

@@ -18,6 +18,8 @@ class WorkerReport(msgspec.Struct):
     ``process``: random, tells two workers of one name apart;
     ``read_to``: "kind/partition" → offset before which all is stored, of logs read to their ends;
     ``owned``: partition → phase; ``problems``: partition → why it waits;
+    ``log_problems``: what keeps it from fetching records;
+    ``unread``: topic → why it is not read, or not all of it;
     ``silent_seconds``: the report's age when it was read; ``unreadable``: why it could not be.
     """
 
@@ -32,6 +34,8 @@ class WorkerReport(msgspec.Struct):
     fenced: int = 0
     applied_records: int = 0
     problems: dict[int, str] = {}
+    log_problems: list[str] = []
+    unread: dict[str, str] = {}
     silent_seconds: int = 0
     unreadable: str = ""
     process: str = ""

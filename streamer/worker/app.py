@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
 import time
 from collections.abc import AsyncIterable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 import faust
@@ -25,11 +27,12 @@ from streamer.kafka.fingerprints import Fingerprint
 from streamer.kafka.joined_log import JoinedLog
 from streamer.kafka.log import Log, Progress
 from streamer.kafka.other_cluster import OtherCluster
-from streamer.kafka.patterns import has_patterns, with_topics
+from streamer.kafka.patterns import has_patterns
 from streamer.kafka.record_lookup import records_at
-from streamer.kafka.topics import cluster_ids, partition_count, require_count
+from streamer.kafka.topics import Readable, readable, require_count
 from streamer.kafka.transport import ChunkSchema, Consumer, ConsumerThread, Transport
 from streamer.settings.model import Settings
+from streamer.state.patterns import resolve
 from streamer.state.redis.store import RedisStore
 from streamer.state.store import Store
 from streamer.state.worker_report import SUPERVISED
@@ -40,6 +43,10 @@ from streamer.worker.runner import Runner
 logger = logging.getLogger("streamer")
 _TELEMETRY_SECONDS = 2.0
 _STORE_SECONDS = 5.0
+_READABLE_SECONDS = 1.0
+"""For so long it is not asked again what can be read: partitions are recovered together."""
+_TOPICS_SECONDS = 30.0
+"""How often is looked whether other topics can be read."""
 _PATTERN_SECONDS = 30.0
 """How often topics that fit a pattern are looked for."""
 _NAMESAKES, _NAMESAKES_SECONDS = 3, 60.0
@@ -87,6 +94,15 @@ class ConsumerLog:
     def take_doubted(self) -> set[TopicPartition]:
         return self._thread.fetches.take_doubted()
 
+    def away(self) -> Collection[str]:
+        return ()
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        self._thread.ignore(tps)
+
+    def problems(self) -> list[str]:
+        return self._thread.fetches.problems()
+
     def is_assigned(self, tps: Iterable[TopicPartition]) -> bool:
         return {TP(*tp) for tp in tps} <= self._consumer.assignment()
 
@@ -104,13 +120,16 @@ class App(faust.App):
     settings: Settings
     written: Settings
     """With patterns of topics, as they are in the file."""
+    left_out: Mapping[str, str]
+    """Topic that fits a pattern, and is not read → why."""
     store: Store
     slot: Slot
     """The name of this worker in its group; known once the app has started."""
     others: Mapping[str, OtherCluster]
     """The clusters besides that of ``[kafka]``, by name."""
     _runner: Runner | None = None
-    _count: int | None = None
+    _readable: Readable | None = None
+    _looked_at = 0.0
     _asking: asyncio.Lock
     _reporting: asyncio.Lock
     _has_left = False
@@ -144,8 +163,8 @@ class App(faust.App):
             self.store,
             self._log(),
             self.slot.worker,
-            before_recovery=self.require_partitions,
-            after_recovery=self.report,  # readiness need not wait for the timer
+            look_at_topics=self.look_at_topics,
+            when_changed=self.report,  # readiness need not wait for the timer
         )
         for other in self.others.values():
             other.start()
@@ -161,7 +180,7 @@ class App(faust.App):
         """Recover the partitions that Kafka has assigned."""
         topics = {log.topic for log in self.settings.logs_in(self.settings.read_clusters[0])}
         numbers = {tp.partition for tp in assigned if tp.topic in topics}
-        self._count = None
+        self._readable = None
         await self.take(numbers)
 
     async def take(self, numbers: Collection[int]) -> None:
@@ -175,20 +194,44 @@ class App(faust.App):
         """Hand a fetched chunk to the runner."""
         self.runner.offer(chunk)
 
-    async def require_partitions(self) -> None:
-        """All topics have as many partitions as when the state began; asked before anything
-        is recovered (the broker once for each assignment, the store each time: it may have been
-        emptied).
+    async def look_at_topics(self) -> Readable:
+        """What can be read of the topics, asked before anything is recovered: the brokers now and
+        then, the store each time, for it may have been emptied.
 
         It is the broker that is asked: a member of the group that does not lead it knows of no
         partitions but its own.
         """
         async with self._asking:
-            count = self._count  # which the next assignment forgets
-            if count is None:
-                count = self._count = await partition_count(self.settings)
-                self.runner.cluster_ids = await cluster_ids(self.settings)
-        require_count(await self.store.set_partitions(count), count)
+            found, now = self._readable, time.monotonic()
+            if found is None or now - self._looked_at > _READABLE_SECONDS:
+                found = self._readable = await self._ask_for_topics()
+                self._looked_at = now
+        require_count(await self.store.set_partitions(found.count), found.count)
+        return found
+
+    async def _ask_for_topics(self) -> Readable:
+        for other in self.others.values():
+            await other.has_tried()
+        whys = {name: other.why_away for name, other in self.others.items()}
+        away = {name: why for name, why in whys.items() if why is not None}
+        found = await readable(self.settings, await self.store.partitions(), away)
+        for name in found.away.keys() - away.keys():
+            self.others[name].give_up(found.away[name])
+        return dataclasses.replace(found, unread={**found.unread, **self.left_out})
+
+    async def look_again(self) -> None:
+        """Name what is not read, and recover all partitions where other topics can be read than
+        before. A cluster that was away says itself when it is back."""
+        if self._readable is None:
+            return
+        away = set(self.runner.log.away())
+        with contextlib.suppress(BrokerError, StoreError):  # asked again
+            before, now = self._readable, await self._ask_for_topics()
+            self._readable = self.runner.readable = now
+            if now.left_out - away != before.left_out - away:
+                for other in self.others.values():
+                    other.assign(self.runner.partitions)
+                self.runner.recover_all()
 
     async def on_stop(self) -> None:
         """Commit and release everything, then withdraw the report."""
@@ -234,8 +277,13 @@ class App(faust.App):
                 await self.store.leave(self.runner.worker_report.worker)
 
 
-def create_app(settings: Settings, resolved: Settings | None = None) -> App:
-    """The app of the given settings; ``resolved``: with topics in place of patterns."""
+def create_app(
+    settings: Settings,
+    resolved: Settings | None = None,
+    left_out: Mapping[str, str] = MappingProxyType({}),
+) -> App:
+    """The app of the given settings; ``resolved``: with topics in place of patterns, without those
+    ``left_out``."""
     written, settings = settings, resolved or settings
     kafka = settings.kafka
     app = App(
@@ -251,7 +299,7 @@ def create_app(settings: Settings, resolved: Settings | None = None) -> App:
         broker_heartbeat_interval=_seconds(settings) / 10,
         broker_request_timeout=max(90.0, 2 * _seconds(settings)),
     )
-    app.written, app.settings = written, settings
+    app.written, app.settings, app.left_out = written, settings, left_out
     app.store = RedisStore(settings.redis)
     app.others = {
         cluster.name: OtherCluster(settings, cluster, app.offer)
@@ -294,12 +342,16 @@ def _add_tasks(app: App) -> None:
             os.kill(os.getpid(), signal.SIGTERM)  # it was killed: nobody would stop us any more
         await app.report()
 
+    @app.timer(interval=_TOPICS_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
+    async def look_at_topics() -> None:
+        await app.look_again()
+
     if has_patterns(app.written):
 
         @app.timer(interval=_PATTERN_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
         async def look_for_topics() -> None:
             with contextlib.suppress(BrokerError):  # asked again
-                found = await with_topics(app.written)
+                found, app.left_out = await resolve(app.written)
                 if found.logs.keys() - app.settings.logs.keys():
                     new = ", ".join(sorted(found.logs.keys() - app.settings.logs.keys()))
                     logger.warning("exiting, to read from the restart on what is new: %s", new)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from aiokafka.structs import TopicPartition
 
 from streamer.kafka.fingerprints import Records, resume
 from streamer.state.journal import Journal
-from streamer.state.partition import Partition
+from streamer.state.partition import Partition, TopicLog
 
 logger = logging.getLogger("streamer")
+NOT_BEGUN = -1
+"""The first offset of a log that could not be read since the state began."""
 _NOT_THERE = "records {} to {} are lost: Kafka has deleted them"
 
 
@@ -43,7 +45,7 @@ async def find_place(
     What was never committed begins at the start of its log.
     """
     is_new = journal.commit_number == 0
-    new = [tp for tp, name in logs.items() if is_new or partition.logs[name].is_new]
+    new = [tp for tp, name in logs.items() if is_new or _has_not_begun(partition.logs[name])]
     for tp, (start, _) in (await records.bounds(new)).items() if new else ():
         log = partition.logs[logs[tp]]
         log.first_offset = log.next_offset = start
@@ -67,3 +69,14 @@ async def find_place(
             log.restart(place.offset)
             journal.forget_fingerprints(logs[tp], place.offset)
     return any(place.lost or place.is_other_log for place in found.values())
+
+
+def _has_not_begun(log: TopicLog) -> bool:
+    return log.is_new or log.first_offset == NOT_BEGUN
+
+
+def leave_out(partition: Partition, names: Iterable[str]) -> None:
+    """Logs that cannot be read now: one that was never read begins at its start later."""
+    for name in names:
+        if _has_not_begun(partition.logs[name]):
+            partition.logs[name].first_offset = NOT_BEGUN

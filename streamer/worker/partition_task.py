@@ -68,6 +68,10 @@ class PartitionTask:
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
+    """Logs that cannot be read now. None is at its end; none holds back the others while there is
+    room for what waits for it."""
+    has_room: bool = True
     committed: dict[str, int] = field(default_factory=dict)
     refreshed_at: float = 0.0
     refresh_seconds: float = 0.0
@@ -98,9 +102,9 @@ class PartitionTask:
         if chunk.epoch == self.epochs.get(chunk.log):
             self.queues[chunk.log].append(chunk)
 
-    def look(self, progress: Mapping[str, Progress]) -> None:
-        """Update ``at_end``, the topics applied up to the last stable offset, and ``caught_up``,
-        those fetched up to it: with an empty queue they hold no other topic back.
+    def look(self, progress: Mapping[str, Progress], absent: frozenset[str] = frozenset()) -> None:
+        """Update ``absent``; ``at_end``, the topics applied up to the last stable offset; and
+        ``caught_up``, those fetched up to it: with an empty queue they hold no other topic back.
 
         A topic ends where nothing of another cluster was applied that was received after the
         question for its end: there may be older records by now.
@@ -114,7 +118,29 @@ class PartitionTask:
             is_applied = self.partition.logs[name].next_offset >= handed_out
             if not self.queues[name] and is_applied and self._received_elsewhere(name) <= asked_at:
                 ended.add(name)
-        self.at_end, self.caught_up = frozenset(ended), frozenset(caught_up)
+        self.at_end, self.caught_up = frozenset(ended - absent), frozenset(caught_up - absent)
+        self.absent = absent
+        self.has_room = not absent or self.partition is None or self._has_room(self.partition)
+
+    def _has_room(self, partition: Partition) -> bool:
+        """Whether what joins keep is under half of its bounds, beyond which rows leave early."""
+        bounds, sizes = self.settings.limits, partition.core.sizes()
+        kept = {
+            "impressions_rows": bounds.open_impressions,
+            "feedback_rows": bounds.open_feedback,
+            "sessions_rows": bounds.open_sessions,
+        }
+        return all(2 * sizes[name] <= bound for name, bound in kept.items())
+
+    @property
+    def problem(self) -> str | None:
+        """What keeps the partition from being counted though its records are there."""
+        if self.has_room or not self.waiting:
+            return None
+        return (
+            f"partition {self.number}: memory for joins is half full, so it waits for "
+            f"{', '.join(sorted(self.absent))}"
+        )
 
     def _received_elsewhere(self, name: str) -> float:
         """When the newest was received of what was applied of other clusters than a log's."""
@@ -156,6 +182,8 @@ class PartitionTask:
                 is_elsewhere = logs[sibling].cluster != logs[oldest].cluster
                 if is_elsewhere and self._asked_at[sibling] < received_at:
                     return None
+                continue
+            if sibling in self.absent and self.has_room:
                 continue
             behind_ms = fronts[oldest] - log.arrival_ms
             if behind_ms > self.settings.limits.hold_back_ms:
@@ -260,7 +288,8 @@ class PartitionTask:
 
     def _drop_queues(self) -> None:
         """Empty the queues, and reject all chunks fetched before the next seek."""
-        self.at_end = self.caught_up = frozenset()
+        self.at_end = self.caught_up = self.absent = frozenset()
+        self.has_room = True
         self.unknown_schemas = None
         self.epochs = {}
         for queue in self.queues.values():

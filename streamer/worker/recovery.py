@@ -23,7 +23,7 @@ from streamer.state.partition import Partition
 from streamer.state.reader import manifests_of
 from streamer.state.restore import load_partition, start_over
 from streamer.state.store import Store, Stored
-from streamer.worker.log_position import find_place, find_start
+from streamer.worker.log_position import NOT_BEGUN, find_place, find_start
 
 logger = logging.getLogger("streamer")
 _SECOND_LOOK_SECONDS = 1.0
@@ -107,4 +107,5 @@ def _first_known(stored: Stored, partition: Partition) -> dict[str, int]:
         topics = renamed(manifest, partition.settings.logs, partition.cluster_ids).topics
     except CodecError:
         return {}
-    return {name: topic.first_offset for name, topic in topics.items()}
+    known = {name: topic.first_offset for name, topic in topics.items()}
+    return {name: offset for name, offset in known.items() if offset != NOT_BEGUN}

@@ -22,15 +22,15 @@ from streamer.errors import BrokerError, CodecError, SettingsError, StoreError, 
 from streamer.ingest.dead_letters import DeadLetters
 from streamer.kafka.chunk import Chunk
 from streamer.kafka.log import Log, Progress
+from streamer.kafka.topics import Readable
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
-from streamer.settings.logs import NO_IDS, ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.partition import Partition
 from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.checkpoint import Committer, prepare
-from streamer.worker.log_position import find_place
+from streamer.worker.log_position import find_place, leave_out
 from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.recovery import recover
 from streamer.worker.schemas import SchemaFinder
@@ -50,13 +50,13 @@ class Runner:
         store: Store,
         log: Log,
         worker: str,
-        before_recovery: Callable[[], Awaitable[None]] | None = None,
-        after_recovery: Callable[[], Awaitable[None]] | None = None,
+        look_at_topics: Callable[[], Awaitable[Readable]] | None = None,
+        when_changed: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.settings, self.store, self.log = settings, store, log
-        self.before_recovery, self.after_recovery = before_recovery, after_recovery
+        self.look_at_topics, self.when_changed = look_at_topics, when_changed
+        self.readable = Readable(limits.MAX_PARTITIONS)
         self.catalogue = Catalogue(settings)
-        self.cluster_ids: ClusterIds = NO_IDS
         self.dead_letters = DeadLetters(settings)
         self.worker_report = WorkerReport(worker, process=secrets.token_hex(8))
         self.partitions: dict[int, PartitionTask] = {}
@@ -69,7 +69,7 @@ class Runner:
         self.schemas = SchemaFinder(settings, self.worker_report, self._tasks, self._wake.set)
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
-        self._aside, self._releases = set[asyncio.Task[None]](), set[asyncio.Task[None]]()
+        self._aside, self._releases = set[asyncio.Future[None]](), set[asyncio.Task[None]]()
         self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
         self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
@@ -123,12 +123,12 @@ class Runner:
         """Claim, load, seek; retried until it succeeds or the partition is taken away."""
         while True:
             await asyncio.sleep(delay_seconds)
-            if not self.log.is_assigned(self._tps(task.number)):
-                self.partitions.pop(task.number, None)  # a claim would fence its new owner
-                self.worker_report.problems.pop(task.number, None)
-                await self._release(task)
-                return
             try:
+                if not await self._is_ours(task.number):
+                    self.partitions.pop(task.number, None)  # a claim would fence its new owner
+                    self.worker_report.problems.pop(task.number, None)
+                    await self._release(task)
+                    return
                 async with self._recovering, task.lock:
                     await self._recover_once(task)
                 break
@@ -146,23 +146,39 @@ class Runner:
         if not task.failures:
             self.worker_report.problems.pop(task.number, None)
         self.worker_report.owned[task.number] = str(task.phase)
-        if self.after_recovery is not None:
-            await self.after_recovery()
+        if self.when_changed is not None:
+            await self.when_changed()
+
+    def _logs(self, number: int) -> dict[TopicPartition, str]:
+        """The logs that can be read, by topic-partition."""
+        names, left_out = self.settings.logs, self.readable.left_out
+        tps = zip(self._tps(number), names, strict=True)
+        return {tp: name for tp, name in tps if tp.topic not in left_out}
+
+    async def _is_ours(self, number: int) -> bool:
+        """Look at what can be read: whether the state has this partition, and Kafka has assigned
+        it."""
+        if self.look_at_topics is not None:
+            self.readable = await self.look_at_topics()
+        away = self.log.away()
+        logs = self._logs(number) if number < self.readable.count else {}
+        self.log.ignore(tp for tp in self._tps(number) if tp not in logs and tp.topic not in away)
+        return bool(logs) and self.log.is_assigned(logs)
 
     async def _recover_once(self, task: PartitionTask) -> None:
         """Claim, load, seek. Called with the partition's lock held."""
         task.phase = Phase.RECOVERING
-        if self.before_recovery is not None:
-            await self.before_recovery()
-        logs = dict(zip(self._tps(task.number), self.settings.logs, strict=True))
+        logs = self._logs(task.number)
         partition, journal = task.partition, task.journal
         if partition is not None and journal is not None and await self._is_still_ours(task):
             task.dirty |= await find_place(self.log, logs, partition, journal)
         else:
             task.forget(Phase.RECOVERING)
-            empty = partial(Partition, self.settings, self.catalogue, cluster_ids=self.cluster_ids)
+            ids = self.readable.cluster_ids
+            empty = partial(Partition, self.settings, self.catalogue, cluster_ids=ids)
             found = await recover(empty, self.store, self.log, logs, task.number)
             partition, task.journal, task.dirty = found.partition, found.journal, found.dirty
+        leave_out(partition, self.settings.logs.keys() - set(logs.values()))
         offsets = {tp: partition.logs[name].next_offset for tp, name in logs.items()}
         epoch = next(self._epochs)
         task.epochs = dict.fromkeys(self.settings.logs, epoch)
@@ -308,15 +324,43 @@ class Runner:
             if (tp := self._tp(log, task.number)) in self._progress
         }
         self.schemas.ask_again()
+        self._look_for_problems()
         if not self._aside:
-            for work in (self._tell_kafka(), self.store_watch.ask(self.partitions)):
-                job = asyncio.create_task(work)
-                self._aside.add(job)
-                job.add_done_callback(self._aside.discard)
+            self._do_aside(self._tell_kafka())
+            self._do_aside(self.store_watch.ask(self.partitions))
         self._doubted |= {tp.partition for tp in self.log.take_doubted()}
         for number in sorted(self._doubted):
             async with self._lock:
                 await self._recover_again(number)
+
+    def _do_aside(self, work: Awaitable[None]) -> None:
+        job = asyncio.ensure_future(work)
+        self._aside.add(job)
+        job.add_done_callback(self._aside.discard)
+
+    def _look_for_problems(self) -> None:
+        """Report at once what keeps records from being fetched, and when it is over."""
+        unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
+        unread |= self.readable.unread
+        waiting = [task.problem for task in self.partitions.values() if task.problem]
+        before, now = self.worker_report.log_problems, [*self.log.problems(), *waiting]
+        if before == now and unread == self.worker_report.unread:
+            return
+        for text in unread.keys() - self.worker_report.unread.keys():
+            logger.warning("%s", unread[text])
+        self.worker_report.unread = unread
+        self.worker_report.log_problems = now
+        for text in now:
+            if text not in before:
+                logger.warning("%s", text)
+        if before and not now:
+            logger.warning("records are fetched again")
+        if self.when_changed is not None:
+            self._do_aside(self.when_changed())
+
+    def recover_all(self) -> None:
+        """What can be read has changed: recover all partitions by that, one by one."""
+        self._doubted |= self.partitions.keys()
 
     async def _recover_again(self, number: int) -> None:
         """A log may have changed: commit what was read, then recover by its fingerprints."""
@@ -340,7 +384,9 @@ class Runner:
         if is_tick:
             logs = self.settings.logs
             found = {log: self._progress.get(self._tp(log, task.number)) for log in logs}
-            task.look({log: progress for log, progress in found.items() if progress})
+            missing = self.readable.left_out.union(self.log.away())
+            absent = frozenset(name for name, log in logs.items() if log.topic in missing)
+            task.look({log: progress for log, progress in found.items() if progress}, absent)
         if task.is_stuck or task.has_too_much:
             return False
         bounds = self.settings.limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from streamer.kafka import log_ends
 from streamer.kafka.log_ends import NOT_ASKED, KafkaLogEnds
 from streamer.settings import limits
 from streamer.settings.clusters import Cluster
+from streamer.settings.event_fields import KINDS
 from streamer.settings.load import parse
 from tests.support.scripted import until
 
@@ -26,6 +28,11 @@ class Broker:
     error: Exception | None = None
     asked = 0
 
+    def __init__(self) -> None:
+        self.there = {*KINDS, "web"}
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+
     @contextlib.asynccontextmanager
     async def consumer(self, cluster: Cluster) -> AsyncIterator[Any]:
         self.asked += 1
@@ -33,12 +40,16 @@ class Broker:
             raise self.error
         yield self
 
+    async def topics(self) -> set[str]:
+        return self.there
+
     async def beginning_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
         return dict.fromkeys(places, 3)
 
     async def end_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
         if self.error is not None:
             raise self.error
+        await self.goes_on.wait()
         return dict.fromkeys(places, 7)
 
 
@@ -75,6 +86,34 @@ async def test_no_error_ends_the_questions(
         assert found.bounds == {}
         broker.error = None
         await until(lambda: found.bounds, "known again")
+
+
+async def test_a_topic_that_is_missing_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = Broker()
+    broker.there.remove("sessions")
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 1):
+        await until(lambda: found.bounds, "known")
+        assert found.bounds.keys() == {(kind, 0) for kind in KINDS if kind != "sessions"}
+        assert found.problem is None
+
+
+async def test_an_old_answer_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker stands still: no error ends the question."""
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    monkeypatch.setattr(limits, "ENDS_OLD_SECONDS", 0.2)
+    broker = Broker()
+    monkeypatch.setattr(log_ends, "_consumer", broker.consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 2):
+        await until(lambda: found.bounds, "known")
+        broker.goes_on.clear()
+        await until(lambda: not found.bounds, "not known any more")
+        assert found.problem == "no answer for more than 0.2 s; at kafka.brokers broker:1"
+        broker.goes_on.set()
+        await until(lambda: found.bounds, "known again")
+        assert found.problem is None
 
 
 async def test_one_cluster_that_is_away_does_not_hide_the_others(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 import aiokafka
@@ -126,7 +126,6 @@ async def test_a_failed_fetch_casts_doubt_on_its_logs() -> None:
     request = FetchRequest(100, 1, 1000, 0, asked)
     assert request.API_KEY == 1
     assert request.topics == asked
-    doubted: list[TopicPartition] = []
     answers: list[Any] = [
         SimpleNamespace(topics=[("clicks", [(0, 0, 9, b""), (1, 3, -1, b"")])]),
         SimpleNamespace(topics=[("clicks", [(0, 6, -1, b""), (1, 0, 9, b"")])]),
@@ -134,22 +133,33 @@ async def test_a_failed_fetch_casts_doubt_on_its_logs() -> None:
     ]
 
     class Client:
-        async def send(self, node_id: int, request: Any) -> Any:
+        _conns: ClassVar[dict[Any, Any]] = {}
+
+        async def _get_conn(self, node_id: int) -> Any:
+            raise AssertionError
+
+        async def send(self, node_id: int, request: Any, *, group: Any) -> Any:
             answer = answers.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer
 
-    client = Client()
-    answered: list[TopicPartition] = []
-    fetching.watch_fetches(client, doubted.extend, lambda tps, _: answered.extend(tps))
-    for _ in range(2):
+    client: Any = Client()
+    made = fetching.Fetches({}, check_crcs=True)
+    made.watch(client)
+    tps = [TopicPartition("clicks", number) for number in range(2)]
+    expected = [{tps[1]}, {tps[0]}]
+    for doubted in expected:
+        made._epochs = dict.fromkeys(tps, 1)
         await client.send(1, request)
-    assert answered == [TopicPartition("clicks", 0), TopicPartition("clicks", 1)]
-    assert doubted == [TopicPartition("clicks", 1), TopicPartition("clicks", 0)]
+        assert made.take_doubted() == doubted
+        assert made._asked_at.keys() == (
+            set(tps) - expected[0] if doubted == expected[0] else set(tps)
+        )
+    made._epochs = dict.fromkeys(tps, 1)
     with pytest.raises(KafkaConnectionError):
         await client.send(1, request)
-    assert doubted[2:] == [TopicPartition("clicks", 0), TopicPartition("clicks", 1)]
+    assert made.take_doubted() == set(tps)
 
 
 def test_faust_finds_the_transport_by_its_scheme() -> None:

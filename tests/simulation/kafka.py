@@ -94,6 +94,15 @@ class SimLog(Process):
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Informative only."""
 
+    def away(self) -> frozenset[str]:
+        return frozenset()
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """All are read."""
+
+    def problems(self) -> list[str]:
+        return []
+
     def take_doubted(self) -> set[TopicPartition]:
         return set()
 

@@ -19,6 +19,7 @@ from unittest.mock import patch
 from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.dead_letters import DeadLetter
 from streamer.ingest.hash_key import FIXED_KEY, HashKey
+from streamer.kafka.topics import Readable
 from streamer.settings.model import Settings
 from streamer.state.manifest import decode
 from streamer.state.memory import MemoryStore
@@ -101,10 +102,10 @@ class World:
         runner = self.runner_type(self.case.settings, store, log, f"worker{self._born}")
         runner.catalogue = self.case.catalogue
 
-        async def set_partitions() -> None:
-            await store.set_partitions(PARTITIONS)
+        async def set_partitions() -> Readable:
+            return Readable(await store.set_partitions(PARTITIONS))
 
-        runner.before_recovery = set_partitions
+        runner.look_at_topics = set_partitions
         runner.dead_letters.send = self._send_dead  # type: ignore[method-assign]
         worker = Worker(runner.worker_report.worker, log, runner)
         worker.tasks = [

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,6 +62,15 @@ class ScriptedLog:
 
     async def tell_kafka(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Nobody looks."""
+
+    def away(self) -> frozenset[str]:
+        return frozenset()
+
+    def ignore(self, tps: Iterable[TopicPartition]) -> None:
+        """All are read."""
+
+    def problems(self) -> list[str]:
+        return []
 
     def take_doubted(self) -> set[TopicPartition]:
         gone, self.gone = self.gone, set()

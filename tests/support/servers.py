@@ -76,6 +76,9 @@ class KafkaServer(Server):
 
     name = "kafka"
 
+    advertised_port: int | None = None
+    """Where clients are sent to, if not here: a proxy."""
+
     def __init__(self, directory: Path | None = None, jvm: Sequence[str] = FRUGAL) -> None:
         self._java, self._libs, self._options = _program("java"), kafka_libs(), jvm
         super().__init__(directory)
@@ -97,7 +100,7 @@ class KafkaServer(Server):
             "node.id": "1",
             "controller.quorum.voters": f"1@{controller}",
             "listeners": f"PLAINTEXT://{client},CONTROLLER://{controller}",
-            "advertised.listeners": f"PLAINTEXT://{client}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.advertised_port or self.port}",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": "PLAINTEXT",
             "log.dirs": str(self.directory / "data"),

@@ -181,7 +181,7 @@ async def test_the_other_cluster_is_away(
     for all there is."""
     names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
     async with clusters(kafka, names, eu, redis, tmp_path) as some:
-        made = some.made
+        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
         await some.send(400)
         worker = made.start_worker()
         await some.is_counted()
@@ -192,18 +192,50 @@ async def test_the_other_cluster_is_away(
             await asyncio.to_thread(eu.kill)
             worker.process.send_signal(signal.SIGCONT)
 
-            async def waits() -> bool:
-                (report,) = await made.store.reports()
-                return all(AWAY in report.problems.get(n, "") for n in range(PARTITIONS))
-
-            await until(waits, "its partitions wait, and say for what", made.said)
+            await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
             if len(some.sent) == 3:  # at the start, too
                 worker.kill()
                 worker = made.start_worker([*COMMAND, "-c", str(made.config)])
                 await until(lambda: says(made, AWAY), "the new one says it", made.said)
+                await until(lambda: goes_on(some, exporter), "by the new one, too", made.said)
             await asyncio.to_thread(eu.start)
             await some.is_counted()
         await made.stop_workers()
+
+
+@long
+@pytest.mark.timeout(LIMIT_SECONDS)
+async def test_the_other_cluster_is_away_when_the_state_begins(
+    kafka: str,
+    eu: KafkaServer,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+) -> None:
+    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
+    async with clusters(kafka, names, eu, redis, tmp_path) as some:
+        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
+        await some.send(400)
+        await asyncio.to_thread(eu.kill)
+        made.start_worker([*COMMAND, "-c", str(made.config)])
+        await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
+        await asyncio.to_thread(eu.start)
+        await some.is_counted()
+        await made.stop_workers()
+
+
+async def goes_on(some: Clusters, exporter: Exporter) -> bool:
+    """Whether all impressions are counted, and it is said that clicks are not."""
+    result = await exporter.read()
+    shown = sum(path.read_bytes().count(b"impression") for path in some.sent)
+    stored = exporter.reader.manifests.values()
+    return (
+        AWAY in str(exporter.health.problems)
+        and f"{some.names.clicks}@eu" in str(exporter.health.warnings)
+        and by_labels(result.readings)["streamer_identity_exact",] == 0
+        and sum(m.topics[some.names.impressions].accepted for m in stored) == shown
+    )
 
 
 async def says(made: Bench, text: str) -> bool:

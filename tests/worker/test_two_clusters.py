@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
+import msgspec
 from aiokafka.structs import TopicPartition
 
 from streamer.errors import BrokerError
@@ -75,6 +76,44 @@ def test_a_log_does_not_end_before_what_was_applied() -> None:
     assert task.at_end == {SHOWN}
     look(task, shown=6.0, tapped=5.1)
     assert task.at_end == {SHOWN, TAPPED}
+
+
+def test_a_log_that_cannot_be_read_holds_back_nobody_and_is_not_at_its_end() -> None:
+    task = owned()
+    late_ms = 1_700_000_000_000
+    task.apply([chunk(TAPPED, 0, late_ms - 86_400_000, received_at=4.0)])
+    task.offer(chunk(SHOWN, 0, late_ms, received_at=5.0))
+    assert task.partition is not None
+    log = task.partition.logs[SHOWN]
+    progress = {SHOWN: Progress(log.next_offset + 1, 0, log.next_offset + 1, 6.0)}
+    task.look(progress)
+    assert task.take(1, everything=True) == []  # it is a day ahead
+    task.look(progress, frozenset({TAPPED}))
+    assert task.problem is None
+    task.apply(task.take(1, everything=True))
+    task.look(progress, frozenset({TAPPED}))
+    assert task.at_end == {SHOWN}
+    before_ms = task.partition.logs[TAPPED].clock_ms
+    task.apply([])
+    assert task.partition.logs[TAPPED].clock_ms == before_ms
+    assert task.partition.logs[SHOWN].clock_ms == late_ms
+
+
+def test_it_holds_back_the_others_where_memory_for_joins_is_half_full() -> None:
+    task = owned()
+    limits = msgspec.structs.replace(SETTINGS.limits, open_impressions=2)
+    task.settings = msgspec.structs.replace(SETTINGS, limits=limits)
+    now_ms = 1_700_000_000_000
+    task.apply([chunk(TAPPED, 0, now_ms - 86_400_000, received_at=4.0)])
+    absent = frozenset({TAPPED})
+    for offset in range(2):
+        task.offer(chunk(SHOWN, offset, now_ms, received_at=5.0))
+        task.look({}, absent)
+        task.apply(task.take(1, everything=True))
+    task.offer(chunk(SHOWN, 2, now_ms, received_at=5.0))
+    task.look({}, absent)
+    assert task.take(1, everything=True) == []
+    assert task.problem == f"partition 0: memory for joins is half full, so it waits for {TAPPED}"
 
 
 async def test_each_cluster_is_asked_for_its_own_topics() -> None:

@@ -294,3 +294,39 @@ fn a_scan_says_where_reading_ends_without_reading() {
     old[16] = 1;
     assert_eq!(scan(&old, 0), Err(ReadError::Format { magic: 1 }));
 }
+
+#[test]
+fn what_arrives_as_it_was_sent_is_whole() {
+    let mut blob = [three(3).bytes(), three(9).bytes()].concat();
+    assert_eq!(verify(&blob, 4, 12), None);
+    assert_eq!(verify(&[], 4, 12), None);
+    blob.extend(&three(12).bytes()[..40]);
+    assert_eq!(verify(&blob, 3, 15), None);
+}
+
+#[test]
+fn no_flipped_byte_of_a_batch_goes_unnoticed_but_the_epoch_of_its_leader() {
+    let (first, second) = (three(3).bytes(), three(6).bytes());
+    let blob = [first.clone(), second, three(9).bytes()].concat();
+    let epoch = 12..16;
+    let places = (0..2 * first.len()).flat_map(|at| [(at, 0x41), (at, 0x02)]);
+    for (at, bits) in places {
+        let mut damaged = blob.clone();
+        damaged[at] ^= bits;
+        let found = verify(&damaged, 3, 12);
+        let place = at % first.len();
+        if epoch.contains(&place) {
+            assert_eq!(found, None, "byte {at}");
+            continue;
+        }
+        if place == 7 && damaged[at] < blob[at] && found.is_none() {
+            continue; // as if there was a gap
+        }
+        // A length may claim more than there is: the rest then looks like a batch that is cut.
+        let is_cut = found.is_none() && (8..12).contains(&place) && at > first.len();
+        let offset = found.map(|damage| (damage.offset, damage.whole_bytes));
+        let expected = [(3, 0), (6, first.len())];
+        let is_noticed = offset.is_some_and(|found| expected.contains(&found));
+        assert!(is_cut || is_noticed, "byte {at}: {found:?}");
+    }
+}

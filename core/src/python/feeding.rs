@@ -2,6 +2,7 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use smallvec::SmallVec;
 
 use super::given::GivenRecords;
@@ -154,4 +155,17 @@ pub fn scan_batches(blob: &[u8], next_offset: i64) -> PyResult<(i64, u64, i64)> 
     let found =
         kafka::scan(blob, next_offset).map_err(|error| PyValueError::new_err(error.to_string()))?;
     Ok((found.next_offset, found.records, found.first_timestamp_ms))
+}
+
+/// The first batch of a fetched blob that is not as it was sent: how many bytes before it are whole,
+/// its offset, and whether it can be passed over. None where all are whole.
+#[pyfunction]
+pub fn verify_batches(
+    py: Python<'_>,
+    blob: PyBackedBytes,
+    next_offset: i64,
+    end_offset: i64,
+) -> Option<(usize, i64, bool)> {
+    let damage = py.detach(|| kafka::verify(&blob, next_offset, end_offset))?;
+    Some((damage.whole_bytes, damage.offset, damage.has_frame))
 }

@@ -51,8 +51,8 @@ export function verdict(health) {
 
 /** What readers of the numbers should know besides. */
 export function remarks(health) {
-  const found = [];
-  if (!health.identity_exact) {
+  const found = health.warnings.map((text) => `Not all is counted: ${text}.`);
+  if (!health.identity_exact && !found.length) {
     found.push("Not all numbers are exact: a limit was reached, or records were lost.");
   }
   if (health.users_behind_seconds > QUIET_SECONDS) {

@@ -10,6 +10,7 @@ NOW_MS = 1_750_000_000_000
 HEALTH: dict[str, Any] = {
     "is_ready": True,
     "problems": [],
+    "warnings": [],
     "stream_time_ms": NOW_MS,
     "now_ms": NOW_MS + 2000,
     "partitions": 1,

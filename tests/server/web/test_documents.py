@@ -239,6 +239,13 @@ def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None
     assert shown.run_with("format.js", f"return it.{call}") == wanted
 
 
+def test_a_topic_that_is_not_read_is_named(shown: Browser) -> None:
+    change = {"identity_exact": False, "warnings": ["topic web is not read: it does not exist"]}
+    body = "return it.remarks(...given)"
+    text = shown.run_with("health.js", body, {**HEALTH, **change})
+    assert text == "Not all is counted: topic web is not read: it does not exist."
+
+
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
     change = {"identity_exact": False, "users_behind_seconds": 150.0}
     documents.documents["/api/health"] = 200, {**HEALTH, **change}

@@ -1,9 +1,10 @@
-"""A TCP proxy in front of Redis that delays, cuts, and swallows replies."""
+"""A TCP proxy in front of Redis or Kafka: it delays, cuts, damages, swallows, and hangs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -20,6 +21,7 @@ class Proxy:
     ``swallow``: share of commits (scripts) whose reply is thrown away and the connection cut.
     ``cut``: share of blocks of bytes at which the connection is cut, in either direction.
     ``delay_seconds``: longest delay of a block.
+    ``damage``: what becomes of a block of bytes of a reply.
     """
 
     target: int
@@ -31,6 +33,8 @@ class Proxy:
     cuts: int = 0
     delayed: int = 0
     port: int = 0
+    damage: Callable[[bytes], bytes] | None = None
+    _hanging: set[asyncio.StreamWriter] = field(default_factory=set)
     _writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
     async def __aenter__(self) -> Proxy:
@@ -45,11 +49,19 @@ class Proxy:
         await self._server.wait_closed()
 
     @property
+    def brokers(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
     def url(self) -> str:
         return f"redis://{HOST}:{self.port}/0"
 
     def calm(self) -> None:
         self.swallow = self.cut = self.delay_seconds = 0.0
+
+    def hang_all(self) -> None:
+        """Let nothing more through on the present connections, and leave them open."""
+        self._hanging |= self._writers
 
     def cut_all(self) -> None:
         """Cut every connection; what comes next goes to the present target."""
@@ -97,5 +109,9 @@ class Proxy:
                 if not is_request and doomed.is_set():
                     self.swallowed += 1
                     return
+                if writer in self._hanging:
+                    continue
+                if self.damage is not None and not is_request:
+                    data = self.damage(data)
                 writer.write(data)
                 await writer.drain()
