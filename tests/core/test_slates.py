@@ -238,10 +238,12 @@ async def test_takeovers_in_the_middle_of_slates_change_nothing(
     log = Log()
     for i in range(6):
         at_ms = i * 40 * M
-        log.shown(at_ms, request_id=f"r{i}", item_id="a", position=1, score=0.2)
+        log.shown(at_ms, request_id=f"r{i}", item_id="a", position=1, score=0.2, reference=["b"])
         log.click(at_ms + S, request_id=f"r{i}", item_id="b")
         log.shown(at_ms, at_ms + M, request_id=f"r{i}", item_id="b", position=2, score=0.1)
         log.shown(at_ms + 30 * M, request_id=f"r{i}", item_id="c", held_out="c")
+        early: dict[str, Any] = {"item_id": "d", "reference": ["d", "c"], "held_out": "x"}
+        log.shown(at_ms - M * (i % 2), at_ms + 31 * M, request_id=f"r{i}", **early)
         log.bought(at_ms + 2 * H, request_id=f"r{i}", item_id="b")
     records = to_log(log.records)
     reference = run_engines(settings, 1, records, 10**6)
