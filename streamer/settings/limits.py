@@ -43,6 +43,15 @@ MAX_DWELL_MS = 24 * 3600 * 1000
 MAX_LABEL_TEXTS = 500_000
 """Texts of label sets that an exporter keeps (a cache: emptied when full)."""
 # Labels and panes -------------------------------------------------------------------------
+SCORE_OCTAVES = (-17, 20)
+"""Magnitudes of scores that have bins of their own, as powers of two: from 0.0000076 to beyond
+MAX_SCORE, so that pCVR and logits are in order."""
+FINE_SCORE_OCTAVES = (-3, 10)
+"""Those with narrow bins, from 1/8 to 1024: dot products, ratings and probabilities about 1/2 lie
+close together."""
+SCORE_BINS_AN_OCTAVE = (8, 32)
+"""Wide and narrow ones: 1,318 bins in all. With clicks they take 42 of the 512 blocks of a row, of
+which those exist that hold something: from 2 kB a segment and pane on."""
 POSITION_CLASSES = 50
 """Positions 1..50 have series of their own; deeper ones share ``other``."""
 MAX_DIMENSIONS = 6
@@ -75,7 +84,7 @@ MAX_POLICY_POSITIONS = 1000
 MAX_CUSTOM = 8
 """Custom metrics: each event of their kind keeps a number for each."""
 MAX_CUSTOM_SKETCHES = 4
-"""Those with quantiles: a sketch takes 44 of the 256 blocks of a row."""
+"""Those with quantiles: a sketch takes 44 of the 512 blocks of a row."""
 MAX_CUSTOM_VALUES = 100
 """Values of a dimension that a custom metric is restricted to."""
 MAX_CUSTOM_VALUE = 1e12
