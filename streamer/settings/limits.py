@@ -149,10 +149,11 @@ MAX_OPEN_FEEDBACK = 2_000_000
 MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 45 bytes each."""
-MAX_ITEM_ROWS = 100_000
-"""(item, values of dimensions, pane) of one window, with the counts of each: 100 bytes with one
-cut-off, 24 more for each further one. Beyond it a sample of the items: of the 50,000 that then stay
-at least, counts of distinct items have a standard error of half a percent."""
+MAX_ITEM_ROWS = 2_000_000
+"""(item, values of dimensions, pane) of one window, with the counts of each: 90 bytes with two
+cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has 61
+panes, so 30,000 items fit whatever the traffic. Beyond it a sample of the items, which serves
+counts of distinct items."""
 MAX_ITEM_LABELS = 1000
 """Combinations of values by which items are counted in a partition; more are `other`. They have ten
 bits of a code."""

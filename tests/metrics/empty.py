@@ -138,6 +138,7 @@ def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
         return _each(sums, lambda table: table.every[CATEGORY] > 0)
     declared = item_counts(sums.settings)
     assert declared is not None
+    said = said.removesuffix(", and where items are a sample")  # here they are whole
     if said == "absent without two slates":
         place = declared.weight(int(labels["k"]))
         return _each(sums, lambda table: table.every[place] > 1)
