@@ -114,6 +114,7 @@ pub struct EvictedEarly {
     pub impressions: u64,
     pub retained: u64,
     pub feedback: u64,
+    pub probes: u64,
 }
 
 /// The impressions of one partition and the feedback that joins them.
@@ -238,7 +239,9 @@ impl Attribution {
         if is_member {
             if !item.probes.is_empty() {
                 let age = (item.event_ms, item.offset, item.index);
-                self.slates.take_probes(slate, age, item.probes);
+                let most = self.rules.max_open;
+                let is_taken = self.slates.take_probes(slate, age, item.probes, most);
+                self.evicted_early.probes += u64::from(!is_taken);
             }
             self.count_slate(slate, item, counting);
             let has_feedback = self

@@ -101,6 +101,8 @@ pub struct Slates {
     pub dirty_lists: Vec<u32>,
     /// Members that probes of slates came from.
     pub probed_by: Log<ProbedBy>,
+    /// Items of all brute-force lists.
+    listed: usize,
 }
 
 impl Slates {
@@ -219,6 +221,8 @@ impl Slates {
         found.rows -= 1;
         if found.rows == 0 {
             let (key, older) = (found.key, found.older);
+            let listed = found.probes.as_ref().map_or(0, |probes| probes.listed());
+            self.listed -= listed;
             self.unlink(slate, key, older);
             let at = slate as usize;
             self.slates[at / CHUNK][at % CHUNK] = None;
@@ -250,12 +254,19 @@ impl Slates {
         }
     }
 
-    /// A member of a slate has probes.
-    pub fn take_probes(&mut self, slate: u32, age: Age, probes: EventProbes) {
-        if let Some(found) = self.get_mut(slate)
-            && found.probes.get_or_insert_default().take(age, probes)
-        {
-            let (key, opened_ms) = (found.key, found.opened_ms);
+    /// A member of a slate has probes; false where there are `most` items in lists already.
+    pub fn take_probes(&mut self, slate: u32, age: Age, probes: EventProbes, most: usize) -> bool {
+        let is_full = self.listed + probes.reference.len() > most;
+        let Some(found) = self.get_mut(slate).filter(|_| !is_full) else {
+            return !is_full;
+        };
+        let (key, opened_ms) = (found.key, found.opened_ms);
+        let of_slate = found.probes.get_or_insert_default();
+        let before = of_slate.listed();
+        let is_taken = of_slate.take(age, probes);
+        let now = of_slate.listed();
+        self.listed = self.listed + now - before;
+        if is_taken {
             self.probed_by.push(ProbedBy {
                 slate,
                 key,
@@ -263,6 +274,7 @@ impl Slates {
                 age,
             });
         }
+        true
     }
 
     /// A stored pair of the probes of a slate; without its rows the slate is gone, and so are they.
@@ -274,7 +286,10 @@ impl Slates {
         };
         if let Some(found) = self.get_mut(slate) {
             let probes = found.probes.get_or_insert_default();
+            let before = probes.listed();
             probes.load(age, is_held_out, pair);
+            let now = probes.listed();
+            self.listed = self.listed + now - before;
         }
         let by = ProbedBy {
             slate,
@@ -320,12 +335,11 @@ impl Slates {
     }
 
     pub fn bytes(&self) -> usize {
-        let probed = self.probed_by.iter().filter_map(|(_, by)| self.probed(by));
-        let probes = probed.filter_map(|found| found.probes.as_ref());
         self.slates.len() * CHUNK * size_of::<Option<Slate>>()
             + self.by_key.allocation_size()
             + self.probed_by.bytes()
-            + probes.map(|probes| probes.bytes()).sum::<usize>()
+            + self.probed_by.len() * size_of::<Probes>()
+            + self.listed * size_of::<u64>()
     }
 }
 

@@ -143,7 +143,8 @@ MAX_SEGMENTS = 20_000
 """Distinct combinations of dimension values in one partition."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
 """Impressions that feedback can still join, about 90 bytes each; also a bound of impressions with
-feedback and, where conversions have a gain, of the members of their slates: 240 bytes each."""
+feedback and, where conversions have a gain, of the members of their slates: 240 bytes each; and of
+the items in the brute-force lists of slates, 8 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000

@@ -350,3 +350,16 @@ def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
     readings = read(log)
     assert value(readings, "window_slates", over="engaged") is None
     assert value(readings, "mrr", over="all") == 0.0
+
+
+def test_brute_force_lists_beyond_the_bound_are_counted() -> None:
+    settings = parse({"limits": {"open_impressions": 1000}})
+    log = Log()
+    for i in range(4):
+        log.shown(i * S, request_id=f"r{i}", item_id="a", reference=[f"i{j}" for j in range(400)])
+    (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 10)).partitions
+    readings = read_engines(engines)
+    assert readings["streamer_identity_exact", frozenset()] == 0
+    assert partition.core.counters()["evicted_early"]["probes"] == 2
+    slates = {v for (name, _), v in readings.items() if name == "streamer_window_reference_slates"}
+    assert slates == {2}

@@ -73,12 +73,9 @@ impl Probes {
             .chain(pairs.map(|pair| (false, *pair)))
     }
 
-    pub fn bytes(&self) -> usize {
-        let pairs = self
-            .reference
-            .as_ref()
-            .map_or(0, |(_, pairs)| pairs.capacity());
-        size_of::<Self>() + pairs * size_of::<u64>()
+    /// How many items brute force gives.
+    pub fn listed(&self) -> usize {
+        self.reference.as_ref().map_or(0, |(_, pairs)| pairs.len())
     }
 }
 
