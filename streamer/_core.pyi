@@ -330,7 +330,9 @@ class RecordDecoder:
         """The hash of an id."""
 
 def slate_amounts(
-    spec_json: str, slates: Sequence[Sequence[tuple[int, bool, float, int]]], incremental: bool
+    spec_json: str,
+    slates: Sequence[tuple[Sequence[tuple[int, bool, float, int, bool]], int, bool]],
+    incremental: bool,
 ) -> list[tuple[list[int], list[int]]]:
     """For each slate (grade, is clicked, score, probe of each item) the amounts of the family's
     statistic, and the millionths of each column's value."""

@@ -40,6 +40,7 @@ use crate::counting::Counting;
 use crate::custom::Values;
 use crate::hash::NONE;
 use crate::log::NO_ROW;
+use crate::slates::probes::EventProbes;
 use crate::slates::{NO_SLATE, Slates};
 use crate::spec::Spec;
 use crate::weights::{WeighedItem, Weights};
@@ -100,7 +101,7 @@ pub struct ShownItem<'a> {
     pub position: u16,
     pub segment: Segment,
     pub score: f64,
-    pub probe: i16,
+    pub probes: EventProbes<'a>,
     /// None where there are no policies.
     pub weights: Option<&'a WeighedItem>,
     /// None where there are no custom metrics.
@@ -113,6 +114,7 @@ pub struct EvictedEarly {
     pub impressions: u64,
     pub retained: u64,
     pub feedback: u64,
+    pub probes: u64,
 }
 
 /// The impressions of one partition and the feedback that joins them.
@@ -206,7 +208,7 @@ impl Attribution {
     fn place(&mut self, item: &ShownItem, slate: u32, counting: &mut Counting) -> u32 {
         let mut row = Impression::new(item.pair, (item.event_ms, item.offset, item.index));
         (row.position, row.segment) = (item.position, item.segment as u16);
-        (row.score, row.probe, row.slate) = (item.score, item.probe, slate);
+        (row.score, row.slate) = (item.score, slate);
         let weights = item.weights.map(|of| of.map(|weighed| weighed.weight));
         self.weights.load_open(weights.unwrap_or_default());
         self.items.load_open(item.item);
@@ -220,7 +222,7 @@ impl Attribution {
         row.set_member(is_member);
         if is_member {
             row.prev_in_slate = found.last_member;
-            if found.marked > 0 || item.probe > 0 {
+            if found.is_ranked() || !item.probes.is_empty() {
                 self.retract_values(slate, counting);
             }
         }
@@ -232,10 +234,15 @@ impl Attribution {
             }
             if is_member {
                 found.last_member = added;
-                found.marked += u32::from(item.probe > 0);
             }
         }
         if is_member {
+            if !item.probes.is_empty() {
+                let age = (item.event_ms, item.offset, item.index);
+                let most = self.rules.max_open;
+                let is_taken = self.slates.take_probes(slate, age, item.probes, most);
+                self.evicted_early.probes += u64::from(!is_taken);
+            }
             self.count_slate(slate, item, counting);
             let has_feedback = self
                 .slates

@@ -165,6 +165,16 @@ pub struct Member {
     pub is_clicked: bool,
     /// What the model predicted; NaN: nothing.
     pub score: f64,
-    /// What the event says of a brute-force list and of a held-out item: see `slate_values`.
-    pub probe: i16,
+    /// Its rank in the brute-force list of the slate; 0: it is not in it.
+    pub listed: u16,
+    pub is_held_out: bool,
+}
+
+/// What a slate is compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Probed {
+    /// Items that brute force gives; 0: there is no list.
+    pub reference_size: usize,
+    /// Whether an item was held out among sampled ones.
+    pub has_held_out: bool,
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use crate::attribution::pending::Feedback;
 use crate::changes::{
-    Dwell, Given, Kind, Member, Outcome, Segment, Session, Shown, Slate, UserAt, Weighing,
+    Dwell, Given, Kind, Member, Outcome, Probed, Segment, Session, Shown, Slate, UserAt, Weighing,
 };
 use crate::counting::alert_series::Series;
 use crate::counting::components::{Change, Component, OfSlates, of_slates};
@@ -338,8 +338,14 @@ impl Counting {
     }
 
     /// The values of a slate with feedback or probes, whose members stand in the order shown.
-    pub fn ranked(&mut self, slate: &Slate, members: &[Member], losses: Option<PairLosses>) {
-        self.context.read(members, losses);
+    pub fn ranked(
+        &mut self,
+        slate: &Slate,
+        members: &[Member],
+        probed: Probed,
+        losses: Option<PairLosses>,
+    ) {
+        self.context.read(members, probed, losses);
         for (at, family) in &self.families {
             let amounts = &mut self.amounts[..family.width];
             family.amounts(&self.context, amounts);

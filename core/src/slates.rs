@@ -7,6 +7,7 @@
 pub mod family;
 pub mod grading;
 pub mod lists;
+pub mod probes;
 pub mod ranking;
 pub mod scoring;
 pub mod values;
@@ -14,8 +15,9 @@ pub mod values;
 use hashbrown::HashTable;
 
 use crate::attribution::pair_log::Age;
-use crate::log::NO_ROW;
+use crate::log::{Log, NO_ROW};
 use crate::slates::grading::EmittedLosses;
+use crate::slates::probes::{EventProbes, ProbedBy, Probes};
 
 const CHUNK: usize = 1024;
 
@@ -39,7 +41,7 @@ pub struct Slate {
     pub placed: u32,
     /// Rows that are here.
     rows: u32,
-    /// Members with an outcome or a probe: with any, the slate is ranked.
+    /// Members with an outcome.
     pub marked: u32,
     pub first_row: u32,
     /// Chains of its members: open ones, and retained ones.
@@ -55,6 +57,8 @@ pub struct Slate {
     pub is_list_dirty: bool,
     /// Of large slates that are ranked: the losses over pairs, as emitted.
     pub losses: Option<Box<EmittedLosses>>,
+    /// What it is compared with, if anything.
+    pub probes: Option<Box<Probes>>,
 }
 
 /// Later than any.
@@ -64,6 +68,11 @@ impl Slate {
     /// The earliest member.
     pub fn earliest(&self) -> Option<Age> {
         (self.earliest != NO_AGE).then_some(self.earliest)
+    }
+
+    /// Whether it has values: members with an outcome, or probes.
+    pub fn is_ranked(&self) -> bool {
+        self.marked > 0 || self.probes.is_some()
     }
 
     /// Whether the next row that is placed is a member.
@@ -90,6 +99,10 @@ pub struct Slates {
     pub dirty: Vec<u32>,
     /// Those whose lists are.
     pub dirty_lists: Vec<u32>,
+    /// Members that probes of slates came from.
+    pub probed_by: Log<ProbedBy>,
+    /// Items of all brute-force lists.
+    listed: usize,
 }
 
 impl Slates {
@@ -160,6 +173,7 @@ impl Slates {
             is_dirty: false,
             is_list_dirty: false,
             losses: None,
+            probes: None,
         };
         let at = self.add(slate);
         match older {
@@ -207,6 +221,8 @@ impl Slates {
         found.rows -= 1;
         if found.rows == 0 {
             let (key, older) = (found.key, found.older);
+            let listed = found.probes.as_ref().map_or(0, |probes| probes.listed());
+            self.listed -= listed;
             self.unlink(slate, key, older);
             let at = slate as usize;
             self.slates[at / CHUNK][at % CHUNK] = None;
@@ -238,6 +254,71 @@ impl Slates {
         }
     }
 
+    /// A member of a slate has probes; false where there are `most` items in lists already.
+    pub fn take_probes(&mut self, slate: u32, age: Age, probes: EventProbes, most: usize) -> bool {
+        let is_full = self.listed + probes.reference.len() > most;
+        let Some(found) = self.get_mut(slate).filter(|_| !is_full) else {
+            return !is_full;
+        };
+        let (key, opened_ms) = (found.key, found.opened_ms);
+        let of_slate = found.probes.get_or_insert_default();
+        let before = of_slate.listed();
+        let is_taken = of_slate.take(age, probes);
+        let now = of_slate.listed();
+        self.listed = self.listed + now - before;
+        if is_taken {
+            self.probed_by.push(ProbedBy {
+                slate,
+                key,
+                opened_ms,
+                age,
+            });
+        }
+        true
+    }
+
+    /// A stored pair of the probes of a slate; without its rows the slate is gone, and so are they.
+    pub fn load_probe(&mut self, by: (u64, i64, Age), is_held_out: bool, pair: u64) {
+        let (key, opened_ms, age) = by;
+        let is_it = |slate: &u32| self.get(*slate).is_some_and(|x| x.opened_ms == opened_ms);
+        let Some(slate) = self.of_key(key).find(is_it) else {
+            return;
+        };
+        if let Some(found) = self.get_mut(slate) {
+            let probes = found.probes.get_or_insert_default();
+            let before = probes.listed();
+            probes.load(age, is_held_out, pair);
+            let now = probes.listed();
+            self.listed = self.listed + now - before;
+        }
+        let by = ProbedBy {
+            slate,
+            key,
+            opened_ms,
+            age,
+        };
+        let last = self.probed_by.next().checked_sub(1);
+        if last.and_then(|last| self.probed_by.get(last as u32)) != Some(&by) {
+            self.probed_by.push(by);
+        }
+    }
+
+    /// The slate of a row of `probed_by`, while it is here.
+    pub fn probed(&self, by: &ProbedBy) -> Option<&Slate> {
+        self.get(by.slate)
+            .filter(|found| (found.key, found.opened_ms) == (by.key, by.opened_ms))
+    }
+
+    /// Forgets where the probes of slates came from that are gone.
+    pub fn expire_probes(&mut self) {
+        while let Some((_, front)) = self.probed_by.front() {
+            if self.probed(front).is_some() {
+                return;
+            }
+            self.probed_by.drop_front();
+        }
+    }
+
     /// Every slate of a key, the newest first.
     pub fn of_key(&self, key: u64) -> impl Iterator<Item = u32> + '_ {
         let next = |slate: &u32| Some(self.get(*slate)?.older).filter(|x| *x != NO_SLATE);
@@ -254,7 +335,11 @@ impl Slates {
     }
 
     pub fn bytes(&self) -> usize {
-        self.slates.len() * CHUNK * size_of::<Option<Slate>>() + self.by_key.allocation_size()
+        self.slates.len() * CHUNK * size_of::<Option<Slate>>()
+            + self.by_key.allocation_size()
+            + self.probed_by.bytes()
+            + self.probed_by.len() * size_of::<Probes>()
+            + self.listed * size_of::<u64>()
     }
 }
 

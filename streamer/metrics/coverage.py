@@ -77,12 +77,12 @@ def _cutoffs(settings: Any) -> Iterator[tuple[str, int]]:
 )
 def catalog_coverage(w: Sums) -> Iterator[Series]:
     """Share of the catalogue that is shown at all; `k="all"` also counts impressions without a
-    position. Above 1 `items.catalog_size` is too small."""
+    position. At most 1: where `window_items` is above `items.catalog_size`, that is too small."""
     size = catalog_size(w)
     for label, place in _cutoffs(w.settings):
 
         def share(table: ItemTable, place: int = place) -> float | None:
-            return table.distinct(place) / size if size else None
+            return min(1.0, table.distinct(place) / size) if size else None
 
         yield each(w, share, k=label)
 

@@ -56,8 +56,9 @@ from streamer.metrics.user_sums import USERS
 
 metric = Declarations()
 _HORIZON = "click_ms"
-_WITHOUT = "absent without impressions"
-_BELOW_TWO = "absent without impressions, and below two items in the catalogue"
+_SAMPLED = "where items are a sample"
+_WITHOUT = f"absent without impressions, and {_SAMPLED}"
+_BELOW_TWO = f"absent without impressions, below two items in the catalogue, and {_SAMPLED}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ USER_COVERAGE = "user_coverage_ratio"
     "inter_list_diversity_ratio",
     formula="1 - mean cosine over all pairs of lists",
     unit="ratio",
-    empty="absent without two slates",
+    empty=f"absent without two slates, and {_SAMPLED}",
     source="J",
     labels=("k",),
 )
@@ -118,11 +119,11 @@ def inter_list_diversity(w: Sums) -> Iterator[Series]:
             table: ItemTable, place: int = place, excess_at: int = excess_at
         ) -> float | None:
             lists = int(table.every[place])
-            if lists < 2:
+            if lists < 2 or not table.is_whole:
                 return None
             parts = table.of(place) / WEIGHT_UNIT
             squares = lists + int(table.every[excess_at]) / WEIGHT_UNIT**2
-            cosines = float(parts @ parts) / table.sample_ratio - squares
+            cosines = float(parts @ parts) - squares
             return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
 
         yield each(w, diversity, k=str(k))
@@ -158,16 +159,13 @@ def window_category_lists(w: Sums) -> Iterator[Series]:
 def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
     """Sum over impressions (clicked ones, as ``place`` says) of the item's self-information, over
     impressions. It is that of the item's share of the impressions of the longest window, 1 for an
-    item of the catalogue that is shown as often as the others; None where there is no other.
-
-    Where a sample of the items is held, of the window or of the longest one, items of both count.
-    """
+    item of the catalogue that is shown as often as the others; None where there is no other, and
+    where a sample of the items is held: the most frequent ones decide, and may not be in it."""
     known, size = w.all_items, catalog_size(w)
     if known is None or size < 2 or not known.every[SHOWN]:
         return None
-    table = table.in_sample(known.sample_ratio)
     shown = table.of(SHOWN)
-    if not shown.any():
+    if not shown.any() or not (table.is_whole and known.is_whole):
         return None
     popular = np.maximum(known.at(table.items, SHOWN), 1)
     surprise = np.log2(known.every[SHOWN] / popular) / np.log2(size)
@@ -224,9 +222,9 @@ def exposure_gini(w: Sums) -> Iterator[Series]:
 
     def gini(table: ItemTable) -> float | None:
         shown = np.sort(table.of(SHOWN)[table.of(SHOWN) > 0]).astype(np.float64)
-        if not len(shown):
+        if not len(shown) or not table.is_whole:
             return None
-        n = max(round(size * table.sample_ratio), len(shown))
+        n = max(round(size), len(shown))
         ranks = np.arange(n - len(shown) + 1, n + 1)
         return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
 

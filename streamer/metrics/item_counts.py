@@ -13,7 +13,6 @@ import numpy as np
 
 from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.arrays import I64
-from streamer.encoding.packed import ITEM_BITS
 from streamer.metrics.rings import Ring, rings_of
 from streamer.settings import limits
 from streamer.settings.model import Settings
@@ -77,16 +76,14 @@ class ItemTable:
         return bool(self.counts.any() or self.every.any())
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all items are here."""
+        return self.sample_ratio == 1
+
+    @property
     def category_ratio(self) -> float:
         """Share of the categories that are here: all, where one item in 64 is."""
         return min(1.0, self.sample_ratio * (1 << ITEM_CATEGORY_BITS))
-
-    def in_sample(self, ratio: float) -> ItemTable:
-        """Those of its items that are in a sample of this share of all items."""
-        if ratio >= self.sample_ratio:
-            return self
-        is_kept = self.items < int((1 << ITEM_BITS) * ratio)
-        return ItemTable(self.items[is_kept], self.counts[is_kept], self.every, ratio)
 
     def of(self, place: int) -> I64:
         """One count of each item."""

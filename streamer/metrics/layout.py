@@ -9,7 +9,7 @@ from functools import cached_property
 from streamer.errors import StreamerError
 
 BLOCK_STATS = 64
-MAX_BLOCKS = 256
+MAX_BLOCKS = 512
 
 
 @dataclass(frozen=True)

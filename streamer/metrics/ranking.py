@@ -217,7 +217,7 @@ slate_metric(
     "hit_sampled_ratio",
     title="Hit rate, sampled",
     formula="1 if the held-out item stands in the first 10",
-    doc="HR@10 of one held-out item among sampled ones (`held_out` of the event).",
+    doc="HR@10 of one held-out item among sampled ones (`held_out` of the slate).",
     unit="ratio",
     source="G",
     population=SAMPLED,
@@ -227,7 +227,7 @@ slate_metric(
     "ndcg_sampled_ratio",
     title="NDCG, sampled",
     formula="1 / log2(rank of the held-out item + 1) if it stands in the first 10",
-    doc="NDCG@10 of one held-out item among sampled ones (`held_out` of the event).",
+    doc="NDCG@10 of one held-out item among sampled ones (`held_out` of the slate).",
     unit="ratio",
     source="G",
     population=SAMPLED,
@@ -236,8 +236,9 @@ slate_metric(
 slate_metric(
     "index_recall_ratio",
     title="Index recall",
-    formula="|first k of the index in the first k of brute force| / k",
-    doc="Share of the brute-force list's first k (`reference` of the event) that an "
+    formula="|first k of the index in the first k of brute force| / min(k, items that brute force"
+    " gives)",
+    doc="Share of the brute-force list's first k (`reference` of the slate) that an "
     "approximate index put in its own first k.",
     unit="ratio",
     source="G",

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamer.metrics.layout import Stat
 from streamer.metrics.named_sums import NamedSums
+from streamer.settings import limits
 from streamer.settings.model import Settings
 
 UNIT = 1_000_000_000
@@ -30,23 +31,40 @@ _LARGEST_LOSS = 35 * UNIT
 """Of a click that was predicted with a probability of 1e-15 or less."""
 
 
-def _steps(per_decade: int, first: int, stop: int) -> list[float]:
-    """Powers of ten, evenly spaced by their logarithm and rounded to two digits.
+def _octaves(first: int, stop: int) -> list[float]:
+    """Lower edges of bins of magnitudes from 2^first to 2^stop: evenly spaced in each octave.
 
-    >>> _steps(10, -3, 1)
-    [0.5, 0.63, 0.79, 1.0]
+    >>> _octaves(-4, -3)[:3], len(_octaves(-4, -3)), len(_octaves(-3, -2))
+    ([0.0625, 0.0703125, 0.078125], 8, 32)
     """
-    return [float(f"{10 ** (k / per_decade):.2g}") for k in range(first, stop)]
+    edges = []
+    for octave in range(first, stop):
+        is_fine = octave in range(*limits.FINE_SCORE_OCTAVES)
+        bins = limits.SCORE_BINS_AN_OCTAVE[is_fine]
+        edges += [2.0**octave * (1 + i / bins) for i in range(bins)]
+    return edges
 
 
-_SMALL = (*_steps(5, -25, -20), *_steps(10, -40, -30), *_steps(30, -90, -8))
-"""From 0.00001, from 0.0001, and from 0.001 up to 1/2."""
-_LARGE = tuple(round(1 - x, 4) for x in (*_steps(15, -15, -4), *_steps(5, -15, -5)))
-"""The same seen from 1, with wider steps: probabilities of clicks are small."""
-_BEYOND = (-8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0)
-EDGES = tuple(sorted((*_SMALL, *_LARGE, *_BEYOND)))
-"""Inner edges of the 128 bins of scores: a score on an edge is in the bin above it. From 0.001 to
-1/2 neighbours differ by 8 %. Stored panes are counted by them."""
+def _edges() -> tuple[float, ...]:
+    first, stop = limits.SCORE_OCTAVES
+    negative = [-edge for edge in _octaves(first, stop)]
+    up_to_half, from_half = _octaves(first, -1), [0.5]
+    near_one = [1 - distance for distance in _octaves(-10, -1)]
+    return tuple(
+        sorted({*negative, *up_to_half, *from_half, *near_one, *_octaves(0, stop), *CLASSES})
+    )
+
+
+CLASSES = (
+    *(-1.0, 0.0, 0.0001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
+    *(0.75, 0.9, 0.99, 1.0, 8.0),
+)
+"""Upper bounds of the classes of the score histogram, which are edges of bins; one more class is
+beyond them all."""
+EDGES = _edges()
+"""Inner edges of the bins of scores: a score on an edge is in the bin above it. Bins are narrow
+relative to the score, whatever its scale: by sign, exponent and the first bits of the mantissa; and
+between 1/2 and 1 relative to the distance from 1. Stored panes are counted by them."""
 
 
 def name_of(kind: str, threshold: float | None = None) -> str:

@@ -53,7 +53,16 @@ from streamer.metrics.score_ratios import (
     RATIOS,
     SCORE,
 )
-from streamer.metrics.score_sums import BINS, CURVE, CURVE_BINS, EDGES, UNIT, name_of, stats
+from streamer.metrics.score_sums import (
+    BINS,
+    CLASSES,
+    CURVE,
+    CURVE_BINS,
+    EDGES,
+    UNIT,
+    name_of,
+    stats,
+)
 
 metric = Declarations()
 _NO_INTERVAL = "It has no interval."
@@ -220,13 +229,6 @@ def fairness_loss(w: Sums) -> Iterator[Series]:
             rows = len(w(SCORE.name))
             present = np.full(rows, len(means) > 1)
             yield Series({**labels, "dimension": dimension}, np.full(rows, apart), present)
-
-
-CLASSES = (
-    *(-1.0, 0.0, 0.0001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
-    *(0.75, 0.9, 0.99, 1.0, 8.0),
-)
-"""Upper bounds of the classes of scores, of the edges of bins; one more is beyond them all."""
 
 
 @metric(

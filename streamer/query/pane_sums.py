@@ -88,8 +88,10 @@ class PaneSums:
             self._kept = {}
         self._kept = {key: kept for key, kept in self._kept.items() if kept.used}
         for kept in self._kept.values():
-            more = np.zeros(segments * size - len(kept.flat), np.int64)
-            kept.flat, kept.used = np.concatenate([kept.flat, more]), False
+            if segments > self._shape[0]:
+                more = np.zeros(segments * size - len(kept.flat), np.int64)
+                kept.flat = np.concatenate([kept.flat, more])
+            kept.used = False
         before, self._views = self._views, list(views)
         self._maps, self._shape = list(maps), (segments, size)
         if self._kept:

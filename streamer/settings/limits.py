@@ -43,6 +43,15 @@ MAX_DWELL_MS = 24 * 3600 * 1000
 MAX_LABEL_TEXTS = 500_000
 """Texts of label sets that an exporter keeps (a cache: emptied when full)."""
 # Labels and panes -------------------------------------------------------------------------
+SCORE_OCTAVES = (-17, 20)
+"""Magnitudes of scores that have bins of their own, as powers of two: from 0.0000076 to beyond
+MAX_SCORE, so that pCVR and logits are in order."""
+FINE_SCORE_OCTAVES = (-3, 10)
+"""Those with narrow bins, from 1/8 to 1024: dot products, ratings and probabilities about 1/2 lie
+close together."""
+SCORE_BINS_AN_OCTAVE = (8, 32)
+"""Wide and narrow ones: 1,318 bins in all. With clicks they take 42 of the 512 blocks of a row, of
+which those exist that hold something: from 2 kB a segment and pane on."""
 POSITION_CLASSES = 50
 """Positions 1..50 have series of their own; deeper ones share ``other``."""
 MAX_DIMENSIONS = 6
@@ -75,7 +84,7 @@ MAX_POLICY_POSITIONS = 1000
 MAX_CUSTOM = 8
 """Custom metrics: each event of their kind keeps a number for each."""
 MAX_CUSTOM_SKETCHES = 4
-"""Those with quantiles: a sketch takes 44 of the 256 blocks of a row."""
+"""Those with quantiles: a sketch takes 44 of the 512 blocks of a row."""
 MAX_CUSTOM_VALUES = 100
 """Values of a dimension that a custom metric is restricted to."""
 MAX_CUSTOM_VALUE = 1e12
@@ -134,16 +143,18 @@ MAX_SEGMENTS = 20_000
 """Distinct combinations of dimension values in one partition."""
 MAX_OPEN_IMPRESSIONS = 8_000_000
 """Impressions that feedback can still join, about 90 bytes each; also a bound of impressions with
-feedback and, where conversions have a gain, of the members of their slates: 240 bytes each."""
+feedback and, where conversions have a gain, of the members of their slates: 240 bytes each; and of
+the items in the brute-force lists of slates, 8 bytes each."""
 MAX_OPEN_FEEDBACK = 2_000_000
 """Feedback kept because it can still move, or because a conversion may need it."""
 MAX_USER_ITEMS = 4_000_000
 """(user, item, segment) touched within the longest window; beyond it a sample of the users. About
 45 bytes each."""
-MAX_ITEM_ROWS = 100_000
-"""(item, values of dimensions, pane) of one window, with the counts of each: 100 bytes with one
-cut-off, 24 more for each further one. Beyond it a sample of the items: of the 50,000 that then stay
-at least, counts of distinct items have a standard error of half a percent."""
+MAX_ITEM_ROWS = 2_000_000
+"""(item, values of dimensions, pane) of one window, with the counts of each: 90 bytes with two
+cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has 61
+panes, so 30,000 items fit whatever the traffic. Beyond it a sample of the items, which serves
+counts of distinct items."""
 MAX_ITEM_LABELS = 1000
 """Combinations of values by which items are counted in a partition; more are `other`. They have ten
 bits of a code."""

@@ -149,10 +149,11 @@ def _impressions(dice: Random, slate: Slate) -> list[dict[str, Any]]:
     probes = ({"held_out": slate.held_out} if slate.held_out else {}) | (
         {"reference": slate.reference} if slate.reference else {}
     )
-    event = {"type": "impression", "slate": slate.name} | _request(slate) | probes
+    event = {"type": "impression", "slate": slate.name} | _request(slate)
     if dice.random() < 0.5:
-        return [event | item for item in shown]
-    return [event | {"items": shown}] if shown else []
+        with_probes = dice.randrange(len(shown))
+        return [event | item | (probes if i == with_probes else {}) for i, item in enumerate(shown)]
+    return [event | probes | {"items": shown}]
 
 
 def _line(ms: int, event: dict[str, Any]) -> Line:

@@ -112,7 +112,7 @@ def referenced(slates: Slates, k: int) -> Judged:
 
 
 def trec_reference(slates: Slates, k: int) -> Values:
-    return trec_of(f"P_{k}", referenced(slates, k), ranked_of(slates))
+    return trec_of(f"recall_{k}", referenced(slates, k), ranked_of(slates))
 
 
 # ranx -----------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ def ranx_sampled(measure: str) -> Function:
 
 
 def ranx_reference(slates: Slates, k: int) -> Values:
-    return ranx_of(f"precision@{k}", referenced(slates, k), ranked_of(slates))
+    return ranx_of(f"recall@{k}", referenced(slates, k), ranked_of(slates))
 
 
 # Jurity ---------------------------------------------------------------------------------------

@@ -75,22 +75,35 @@ def test_within_the_bound_everything_is_exact() -> None:
     assert (found["item_sample_ratio"], found["identity_exact"]) == (1.0, 1)
 
 
-def test_beyond_the_bound_a_sample_of_the_items_says_nearly_the_same() -> None:
+OF_FREQUENT = (
+    *("novelty_ratio", "exposure_gini", "inter_list_diversity_ratio", "serendipity_ratio"),
+)
+"""Metrics that the most frequent items decide."""
+
+
+def test_a_sample_serves_what_frequent_items_do_not_decide_and_nothing_else() -> None:
     exact, sampled = read(100_000), read(2_000)
     assert sampled["item_sample_ratio"] in (0.25, 0.125, 0.0625)
     assert sampled["identity_exact"] == 0
     n = exact["window_items"] * sampled["item_sample_ratio"]
     for name, within in (
         ("window_items", 4 / n**0.5),
-        ("novelty_ratio", 0.02),
-        ("exposure_gini", 0.1),
         ("diversity_loss", 0.0),
         ("intra_list_diversity_ratio", 0.0),
     ):
         assert sampled[name] == pytest.approx(exact[name], rel=within + 1e-12), name
+    assert set(OF_FREQUENT) <= exact.keys()
+    assert not set(OF_FREQUENT) & sampled.keys()
 
 
-def test_items_that_the_longest_window_left_out_are_not_taken_for_rare_ones() -> None:
+def test_coverage_is_at_most_1() -> None:
+    for limit in (100_000, 500):
+        found = read(limit, items={"catalog_size": 10})
+        assert found["window_items"] > 10
+        assert found["catalog_coverage_ratio"] == 1.0
+
+
+def test_novelty_is_absent_where_the_longest_window_left_items_out() -> None:
     """Of the last minute all items are held, of the hour some."""
     found = {}
     for limit in (100_000, 2_000):
@@ -102,8 +115,9 @@ def test_items_that_the_longest_window_left_out_are_not_taken_for_rare_ones() ->
         minute = frozenset({"window": "1m"}.items())
         assert read["streamer_item_sample_ratio", minute] == 1.0
         in_all = minute | {("variant", "all")}
-        found[limit] = read["streamer_novelty_ratio", in_all]
-    assert found[2_000] == pytest.approx(found[100_000], rel=0.03)
+        found[limit] = {n for n in OF_FREQUENT if (f"streamer_{n}", in_all) in read}
+    assert found[100_000] == {"novelty_ratio", "exposure_gini"}
+    assert found[2_000] == {"exposure_gini"}
 
 
 def test_partitions_may_have_more_labels_than_one_has_numbers_for() -> None:

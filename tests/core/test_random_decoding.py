@@ -97,12 +97,17 @@ class Pair:
                     self.core.hash(item.item_id),
                     item.position or 0,
                     Score(math.nan if item.score is None else item.score),
-                    probe_of(event, item.item_id),
                 )
                 for item in event.shown
             ]
             weights = [self.weights(item) for item in event.shown if self.settings.policies]
-            return {"items": shown, "is_list": event.is_list, "weights": weights}
+            return {
+                "items": shown,
+                "is_list": event.is_list,
+                "weights": weights,
+                "reference": [self.core.hash(item) for item in event.reference],
+                "held_out": self.core.hash(event.held_out or ""),
+            }
         items = [self.core.hash(line.item_id or "") for line in lines]
         if kind == "conversions":
             worth = [line.value_micros for line in lines]
@@ -136,16 +141,6 @@ class Pair:
             is_estimated = found is not None and found.expected is not None
             codes.append(-1 if found is None else found.weight + (is_estimated << 30))
         return codes + [-1] * (4 - len(codes))
-
-
-def probe_of(event: Event, item: str) -> int:
-    """What an event says of an item beside its place: its rank in the brute-force list, and
-    whether it is the one held out."""
-    listed = 0
-    if event.reference:
-        listed = 2 + event.reference.index(item) if item in event.reference else 1
-    held = 0 if event.held_out is None else 1 + (event.held_out == item)
-    return 3 * listed + held
 
 
 PAIR = Pair(SETTINGS["few values"])

@@ -238,10 +238,12 @@ async def test_takeovers_in_the_middle_of_slates_change_nothing(
     log = Log()
     for i in range(6):
         at_ms = i * 40 * M
-        log.shown(at_ms, request_id=f"r{i}", item_id="a", position=1, score=0.2)
+        log.shown(at_ms, request_id=f"r{i}", item_id="a", position=1, score=0.2, reference=["b"])
         log.click(at_ms + S, request_id=f"r{i}", item_id="b")
         log.shown(at_ms, at_ms + M, request_id=f"r{i}", item_id="b", position=2, score=0.1)
         log.shown(at_ms + 30 * M, request_id=f"r{i}", item_id="c", held_out="c")
+        early: dict[str, Any] = {"item_id": "d", "reference": ["d", "c"], "held_out": "x"}
+        log.shown(at_ms - M * (i % 2), at_ms + 31 * M, request_id=f"r{i}", **early)
         log.bought(at_ms + 2 * H, request_id=f"r{i}", item_id="b")
     records = to_log(log.records)
     reference = run_engines(settings, 1, records, 10**6)
@@ -348,3 +350,16 @@ def test_feedback_that_leaves_a_slate_finds_it_whole() -> None:
     readings = read(log)
     assert value(readings, "window_slates", over="engaged") is None
     assert value(readings, "mrr", over="all") == 0.0
+
+
+def test_brute_force_lists_beyond_the_bound_are_counted() -> None:
+    settings = parse({"limits": {"open_impressions": 1000}})
+    log = Log()
+    for i in range(4):
+        log.shown(i * S, request_id=f"r{i}", item_id="a", reference=[f"i{j}" for j in range(400)])
+    (partition,) = (engines := run_engines(settings, 1, to_log(log.records), 10)).partitions
+    readings = read_engines(engines)
+    assert readings["streamer_identity_exact", frozenset()] == 0
+    assert partition.core.counters()["evicted_early"]["probes"] == 2
+    slates = {v for (name, _), v in readings.items() if name == "streamer_window_reference_slates"}
+    assert slates == {2}

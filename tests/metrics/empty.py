@@ -11,6 +11,7 @@ from streamer.metrics import coverage, diversity, ranking, score_drift, scoring
 from streamer.metrics.definition import Metric
 from streamer.metrics.intervals import _of_groups
 from streamer.metrics.item_counts import CATEGORY, SHOWN, ItemTable, item_counts
+from streamer.metrics.score_sums import EDGES
 from streamer.metrics.user_sums import USERS, positive_users
 from tests.metrics.counted import CountedSums
 
@@ -137,6 +138,7 @@ def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
         return _each(sums, lambda table: table.every[CATEGORY] > 0)
     declared = item_counts(sums.settings)
     assert declared is not None
+    said = said.removesuffix(", and where items are a sample")  # here they are whole
     if said == "absent without two slates":
         place = declared.weight(int(labels["k"]))
         return _each(sums, lambda table: table.every[place] > 1)
@@ -187,7 +189,7 @@ def _pick(sums: CountedSums, name: str) -> Any:
 def _of_drift(metric: Metric, sums: CountedSums) -> Any:
     then = sums.day_before("score_bins", None)
     assert then is not None
-    now, past = (bins[:, :128].sum(axis=1) for bins in (sums("score_bins"), then))
+    now, past = (bins[:, : len(EDGES) + 1].sum(axis=1) for bins in (sums("score_bins"), then))
     if metric.name == "score_drift":
         return (now >= score_drift.LEAST_SCORES) & (past >= score_drift.LEAST_SCORES)
     return (past if "day_before" in metric.name else now) > 0
@@ -219,7 +221,7 @@ def _of_scores(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
         return of_probabilities
     if said == "absent without scored impressions clicked and not clicked":
         bins = stat("score_bins")
-        return is_mixed(bins[:, :128].sum(axis=1), bins[:, 128:].sum(axis=1))
+        return is_mixed(*(part.sum(axis=1) for part in np.split(bins, 2, axis=1)))
     if said == "absent without scores from the threshold to 1":
         return stat(f"scores.predicted@{labels['threshold']}") > 0
     if said == "absent without two values that have scores from 0 to 1":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,10 +22,9 @@ LEAST = 1000
 
 def classes_of(then: list[int]) -> dict[int, int]:
     """Bin → the tenth that the middle of its scores fell in; 10 where all of them are below it."""
-    found = {}
+    found, ordered = {}, sorted(then)
     for number in range(len(EDGES) + 1):
-        below = sum(b < number for b in then)
-        middle = Fraction(below) + Fraction(then.count(number), 2)
+        middle = Fraction(bisect_left(ordered, number) + bisect_right(ordered, number), 2)
         found[number] = math.floor(10 * middle / len(then))
     return found
 

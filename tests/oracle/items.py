@@ -139,7 +139,8 @@ class ItemReadings:
         size = self.catalog_size(popular)
         for k in (*self.settings.metrics.k, None):
             items = {row.shown.item_id for row in cell.rows if is_among(row.shown, k)}
-            out.ratio("catalog_coverage_ratio", {"k": str(k or "all"), **labels}, len(items), size)
+            shown = min(len(items), size)
+            out.ratio("catalog_coverage_ratio", {"k": str(k or "all"), **labels}, shown, size)
         out.put("window_items", labels, float(len({row.shown.item_id for row in cell.rows})))
 
     def read_items(

@@ -15,6 +15,8 @@ PLACES = (*("given",) * 4, *("none",) * 2, "some", "gaps", "equal", "turned", "a
 SCORES = (*("none",) * 3, *("all",) * 2, *("some",) * 2, "ties", "ties", "wide")
 TIED = (0.1, 0.1, 0.5, 1)
 WIDE = (-1_000_000, 1e6, -0.0, 0, 3, -2.5, 1e-300, 37.25, 40)
+CARRIERS = ("all", "any", "any", "first", "last", "one")
+"""Which of the single impressions of a slate have its brute-force list and held-out item."""
 FAR_PLACES = (50, 51, 10_000)
 
 
@@ -96,14 +98,14 @@ class Slates:
                 found[field] = 0
         return found
 
-    def probes(self, items: list[str]) -> Payload:
+    def probes(self, items: list[str], share: float = 0.2) -> Payload:
         """A brute-force list, the held-out item, both, or mostly neither."""
         r = self.random
         found: Payload = {}
-        if r.random() < 0.2:
+        if r.random() < share:
             others = (*items, *self.items, NEVER_SHOWN)
             found["reference"] = [r.choice(others) for _ in range(r.choice((1, 3, 10, 40)))]
-        if r.random() < 0.15:
+        if r.random() < share:
             found["held_out"] = r.choice((*items, *items, *self.items, NEVER_SHOWN))
         return found
 
@@ -115,9 +117,13 @@ class Slates:
         if r.random() < 0.5:
             r.shuffle(elements)
         probes = self.probes(items)
-        spread = r.choice((0.0, 0.0, 0.0, 0.1, 0.5))
-        for element in elements:
-            own = probes if r.random() < 0.8 else r.choice(({}, self.probes(items)))
+        carriers = r.choice(CARRIERS)
+        spread = r.choice((0.5,) if carriers == "any" else (0.0, 0.0, 0.0, 0.1, 0.5))
+        only = {"first": 0, "last": len(items) - 1, "one": r.randrange(len(items))}
+        for i, element in enumerate(elements):
+            own = probes if only.get(carriers, i) == i else {}
+            if carriers == "any" and r.random() < 0.5:
+                own = r.choice(({}, self.probes(items, 0.6)))
             member_ms, delay_ms = at_ms, None
             if r.random() < spread:
                 apart_ms = r.randint(1, max(1, self.click_ms // r.choice((20, 400))))

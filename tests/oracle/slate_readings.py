@@ -93,11 +93,9 @@ class SlateReadings:
 
     def probed(self, slate: Slate) -> Values:
         found = {}
-        if slate.is_sampled:
-            held = [rank for rank, m in enumerate(slate.members, 1) if m.is_held_out]
-            rank = min(held, default=None)
-            found["sampled"] = [m.value(rank) for m in self.measures["sampled"]]
-        if slate.has_reference:
+        if slate.held_out is not None:
+            found["sampled"] = [m.value(slate.held_out_rank) for m in self.measures["sampled"]]
+        if slate.reference:
             found["reference"] = [m.value(slate) for m in self.measures["reference"]]
         return found
 
@@ -254,5 +252,7 @@ def probed_measures(settings: Settings) -> dict[str, list[Measure]]:
 
 
 def index_recall(slate: Slate, k: int) -> int:
-    """How many of the first k are among the first k of the brute-force list."""
-    return ranking.quotient(sum(m.is_among_first(k) for m in slate.members[:k]), k)
+    """How many of the brute-force list's first k are among the first k shown."""
+    best = slate.reference[:k]
+    shown = {m.item_id for m in slate.members[:k]}
+    return ranking.quotient(sum(item in shown for item in best), len(best))

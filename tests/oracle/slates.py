@@ -30,14 +30,6 @@ class Member:
     def is_relevant(self) -> bool:
         return self.grade > 0
 
-    @property
-    def is_held_out(self) -> bool:
-        return self.row.event.held_out == self.item_id
-
-    def is_among_first(self, k: int) -> bool:
-        """The item stands among the first k of its event's reference."""
-        return self.item_id in self.row.event.reference[:k]
-
 
 @dataclass(frozen=True)
 class Slate:
@@ -59,14 +51,26 @@ class Slate:
     def grades(self) -> tuple[float, ...]:
         return tuple(m.grade for m in self.members)
 
-    @property
-    def is_sampled(self) -> bool:
-        """A held-out item stood among sampled ones."""
-        return any(m.row.event.held_out is not None for m in self.members)
+    @cached_property
+    def events(self) -> list[Event]:
+        """Of each member its event, in the order of the members' ages."""
+        return [row.event for row in sorted((m.row for m in self.members), key=lambda r: r.newness)]
+
+    @cached_property
+    def held_out(self) -> str | None:
+        """The item that stood among sampled ones, by the earliest member that says so."""
+        return next((e.held_out for e in self.events if e.held_out is not None), None)
+
+    @cached_property
+    def reference(self) -> tuple[str, ...]:
+        """What brute force gives, each item at its first place, by the earliest member likewise."""
+        listed = next((e.reference for e in self.events if e.reference), ())
+        return tuple(item for i, item in enumerate(listed) if item not in listed[:i])
 
     @property
-    def has_reference(self) -> bool:
-        return any(m.row.event.reference for m in self.members)
+    def held_out_rank(self) -> int | None:
+        ranks = (i for i, m in enumerate(self.members, 1) if m.item_id == self.held_out)
+        return next(ranks, None)
 
 
 def slates_of(joins: Joins, settings: Settings) -> list[Slate]:

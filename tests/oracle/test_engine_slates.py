@@ -115,13 +115,25 @@ def moved() -> Log:
 
 
 def probed() -> Log:
-    """Held-out items and brute-force lists, also of single members that disagree."""
+    """Held-out items and brute-force lists, also of single members: on the first one only, on a
+    later one only, and on members that disagree, of which the earliest comes last."""
     log = Log().shown(0, items=listed("abcdefghijklm"), held_out="k", reference=["b", "b", "a"])
     log.shown(0, items=listed("abcdefghijklm"), held_out="j").shown(0, items=listed("a"))
     log.shown(0, items=listed("ab"), reference=[f"i{i}" for i in range(999)] + ["a"])
     for item, fields in (("a", {}), ("b", {"held_out": "b"}), ("c", {"reference": ["x", "c"]})):
         log.shown(1, item_id=item, **fields, **R)
-    return log.shown(-M, 2, item_id="z", position=1, held_out="z", **R)
+    log.shown(-M, 2, item_id="z", position=1, held_out="z", **R)
+    both: dict[str, Any] = {"held_out": "i8", "reference": ["i7", "i8"]}
+    requests: dict[str, Any] = {"first": (both, {}), "later": ({}, both), "none": ({}, {})}
+    for request, fields in requests.items():
+        for i, own in enumerate(fields):
+            log.shown(3 + i, item_id=f"i{7 + i}", request_id=request, position=i + 1, **own)
+    log.click(20, item_id="i8", request_id="first").bought(40 * M, item_id="i8", request_id="first")
+    log.shown(4 * M, item_id="i8", request_id="moved", **both)
+    log.click(4 * M + 1, item_id="i8", request_id="moved")
+    log.shown(4 * M + 2, item_id="i9", request_id="moved", held_out="i9", reference=["i9"])
+    early: dict[str, Any] = {"held_out": "i7", "reference": ["x", "i7", "x"]}
+    return log.shown(-2 * M, 50 * M, item_id="i7", request_id="moved", **early)
 
 
 LOGS = (any_order, reused, reused_by_arrival, too_many, risen, bought_late, moved, probed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -14,6 +15,7 @@ from .files import records_of_log
 from .joining import Joins, join
 from .random_log import random_log
 from .scoring import clicked_pairs, differences, scored
+from .shape import Event
 from .slates import Slate, slates_of
 
 SETTINGS = parse(
@@ -164,11 +166,37 @@ def test_scores(slates: list[Slate]) -> None:
     assert count(slates, lambda s: max(map(abs, scores(s)), default=0) == 1e6) > 2
 
 
+def carriers(slate: Slate, name: str) -> list[Event]:
+    return [event for event in slate.events if getattr(event, name)]
+
+
+def has_it_first(slate: Slate, name: str) -> bool:
+    """Its earliest event has it, and another one has none."""
+    return 0 < len(carriers(slate, name)) < len(slate.events) and bool(
+        getattr(slate.events[0], name)
+    )
+
+
+def has_it_later(slate: Slate, name: str) -> bool:
+    return bool(carriers(slate, name)) and not getattr(slate.events[0], name)
+
+
+def has_an_earlier_one_late(slate: Slate, name: str) -> bool:
+    """The event that counts came after another one that says otherwise."""
+    found = carriers(slate, name)
+    differing = {getattr(event, name) for event in found}
+    return len(differing) > 1 and found[0].offset > min(event.offset for event in found)
+
+
 def test_probes(slates: list[Slate]) -> None:
-    assert count(slates, lambda s: s.is_sampled) > 50
-    assert count(slates, lambda s: s.has_reference) > 50
-    assert count(slates, lambda s: any(m.is_held_out for m in s.members)) > 20
-    assert count(slates, lambda s: s.is_sampled and not any(m.is_held_out for m in s.members)) > 20
+    assert count(slates, lambda s: s.held_out is not None) > 50
+    assert count(slates, lambda s: s.reference) > 50
+    assert count(slates, lambda s: s.held_out_rank is not None) > 20
+    assert count(slates, lambda s: s.held_out is not None and s.held_out_rank is None) > 20
+    for name in ("held_out", "reference"):
+        assert count(slates, partial(has_it_first, name=name)) > 10
+        assert count(slates, partial(has_it_later, name=name)) > 20
+        assert count(slates, partial(has_an_earlier_one_late, name=name)) > 2
     differing = {"held_out": 0, "reference": 0}
     for name in differing:
         for slate in slates:

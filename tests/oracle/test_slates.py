@@ -226,24 +226,20 @@ def test_scores_are_those_of_the_elements() -> None:
     assert {m.item_id: m.row.shown.score for m in slate.members} == {"a": 0.25, "b": None, "c": -3}
 
 
-def test_each_event_has_its_own_items() -> None:
-    log = Log().shown(0, items=listed("ab"), reference=["b", "b", "c", "a"], held_out="b", **R)
-    log.shown(0, item_id="c", position=3, held_out="a", **R).shown(0, item_id="d", **R)
+def test_reference_and_held_out_item_are_those_of_the_earliest_member_that_has_them() -> None:
+    log = Log().shown(5, item_id="a", held_out="z", reference=["c", "c", "a"], **R)
+    log.shown(3, item_id="b", held_out="a", **R).shown(9, item_id="c", reference=["c"], **R)
+    log.shown(1, item_id="d", **R)
     (slate,) = slates(log)
-    assert slate.is_sampled
-    assert slate.has_reference
-    assert [m.is_held_out for m in slate.members] == [False, True, False, False]
-    assert [[m.is_among_first(k) for m in slate.members] for k in (1, 3, 4)] == [
-        [False, True, False, False],
-        [False, True, False, False],
-        [True, True, False, False],
-    ]
+    assert slate.held_out == "a"
+    assert slate.held_out_rank == 3  # d, b, a, c by time
+    assert slate.reference == ("c", "a")
 
 
 def test_without_them_it_is_neither_sampled_nor_compared() -> None:
     (slate,) = slates(Log().shown(0, items=listed("ab"), reference=None, held_out=None))
-    assert not slate.is_sampled
-    assert not slate.has_reference
+    assert slate.held_out is None
+    assert not slate.reference
 
 
 @pytest.mark.parametrize(

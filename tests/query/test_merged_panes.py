@@ -52,7 +52,7 @@ def test_commits_change_what_is_kept(name: str) -> None:
 
 def test_what_did_not_change_is_not_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse({"windows": {"lengths": ["1h"]}})
-    records, _ = random_records(9, "defaults", 500, 2)
+    records, _ = random_records(7, "defaults", 500, 2)
     engines, merged, panes = Engines(settings, 2), MergedPanes(), list[int]()
     for chunk in chunks_of(to_log(records), 100):
         engines.feed(chunk)

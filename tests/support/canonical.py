@@ -25,6 +25,8 @@ from streamer.state.partition import Partition, Series
 from streamer.state.snapshot import panes_of
 
 Canonical = dict[str, Any]
+_ANONYMOUS = (1 << 32) - 1
+"""How the hashes of anonymous users end."""
 _EVERY = 1 << 31
 """An epoch after all others."""
 
@@ -139,15 +141,51 @@ def _intervals(
 def _user_items(
     partition: Partition, texts: Sequence[tuple[str, ...]]
 ) -> dict[tuple[Any, ...], list[int]]:
-    """Last times by (user, pair, segment), of rows that a window still covers."""
-    oldest = partition.core.horizon_ms("user_items")
+    """Last times by (user, pair, segment), of rows that a window still covers, and of feedback by
+    request that is pending: whether it is final depends on what came first."""
+    oldest = partition.core.horizon_ms("user_items") or 0
+    width = 1 + len(partition.settings.user_feedback_kinds)
     found: dict[tuple[Any, ...], list[int]] = {}
-    for row in _rows(partition, "user_items", lambda row: True):
-        times = [t if t > oldest else 0 for name, t in row.items() if name.startswith("time_")]
+
+    def put(key: tuple[Any, ...], times: list[int]) -> None:
+        times = [t if t > oldest else 0 for t in times]
         if any(times):
-            key = (row["user"], row["pair"], texts[row["segment"]])
             found[key] = [max(pair) for pair in zip(found.get(key, times), times, strict=True)]
+
+    for row in _rows(partition, "user_items", lambda row: True):
+        times = [row[f"time_{column}"] for column in range(width)]
+        put((row["user"], row["pair"], texts[row["segment"]]), times)
+    for row, kind, segment in _joined_by_request(partition, texts):
+        times = [0] * width
+        if kind in partition.settings.user_feedback_kinds:
+            column = 1 + partition.settings.user_feedback_kinds.index(kind)
+            times[column] = row["event_ms"] // partition.core.unit_ms + 1
+        put((row["user"], row["pair"], segment), times)
     return dict(sorted(found.items()))
+
+
+def _joined_by_request(
+    partition: Partition, texts: Sequence[tuple[str, ...]]
+) -> Iterator[tuple[dict[str, Any], str, tuple[str, ...]]]:
+    """Pending clicks by request that join an impression: row, kind, and the segment with what it
+    has of the impression."""
+    click_ms, kinds = partition.settings.attribution.click_ms, partition.settings.feedback_kinds
+    shown = _rows(partition, "retained", lambda row: True)
+
+    def is_named(row: dict[str, Any]) -> bool:
+        return bool(row["slate"] and row["kind"] >= 0 and row["user"] & _ANONYMOUS != _ANONYMOUS)
+
+    for row in _rows(partition, "feedback", is_named):
+        near = [
+            (x["event_ms"], x["offset"], x["index"], x["segment"])
+            for x in shown
+            if (x["pair"], x["slate"]) == (row["pair"], row["slate"])
+            and 0 <= row["event_ms"] - x["event_ms"] <= click_ms
+        ]
+        if near:
+            both = zip(texts[row["segment"]], texts[max(near)[-1]], strict=True)
+            filled = tuple(of if own == "unknown" else own for own, of in both)
+            yield row, kinds[row["kind"]], filled
 
 
 def _user_sums(partition: Partition, dimensions: dict[str, Any]) -> dict[tuple[Any, ...], int]:

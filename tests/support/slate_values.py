@@ -23,11 +23,14 @@ FAMILIES: Mapping[str, SlateFamily] = {
 }
 
 
+LISTED = 39
+
+
 @dataclass(frozen=True)
 class Item:
     """A shown item. ``grade``: place of its gain from 1, 0 for none; ``listed``: its rank in the
     brute-force list, 0: it is not in it, None: there is no list; ``is_held_out`` None: no item
-    was held out."""
+    was held out. A list has ``LISTED`` items."""
 
     grade: int = 0
     is_clicked: bool = False
@@ -35,11 +38,9 @@ class Item:
     listed: int | None = None
     is_held_out: bool | None = None
 
-    def for_core(self) -> tuple[int, bool, float, int]:
-        listed = 0 if self.listed is None else 1 + self.listed
-        held = 0 if self.is_held_out is None else 1 + self.is_held_out
+    def for_core(self) -> tuple[int, bool, float, int, bool]:
         score = float("nan") if self.score is None else self.score
-        return self.grade, self.is_clicked, score, 3 * listed + held
+        return self.grade, self.is_clicked, score, self.listed or 0, bool(self.is_held_out)
 
 
 Slate = Sequence[Item]
@@ -52,8 +53,10 @@ def random_slate(dice: Random, size: int, grades: int) -> list[Item]:
     share, scale = dice.choice((0.0, 0.05, 0.3, 0.9, 1.0)), dice.choice((1e-3, 1.0, 30.0, 1e6))
     unscored, is_tied = dice.choice((0.0, 0.2, 1.0)), dice.random() < 0.5
     has_list, is_sampled = dice.random() < 0.5, dice.random() < 0.5
+    ranks = [*range(1, LISTED + 1), *[0] * size]
+    dice.shuffle(ranks)
     items = []
-    for _ in range(size):
+    for i in range(size):
         score: float | None = max(-1e6, min(1e6, dice.gauss(0, 1) * scale))
         if is_tied:
             score = float(round((score or 0.0) / scale))  # some are -0.0
@@ -62,7 +65,7 @@ def random_slate(dice: Random, size: int, grades: int) -> list[Item]:
                 dice.randint(1, grades) if dice.random() < share else 0,
                 dice.random() < share,
                 None if dice.random() < unscored else score,
-                dice.randrange(40) if has_list else None,
+                ranks[i] if has_list else None,
                 dice.random() < 0.2 if is_sampled else None,
             )
         )
@@ -79,8 +82,15 @@ def in_core(
     settings: Settings, family: SlateFamily, slates: Sequence[Slate], incremental: bool = False
 ) -> list[tuple[list[int], list[int]]]:
     """Of each slate the amounts of the family's statistic, and the millionths of its values."""
-    members = [[item.for_core() for item in slate] for slate in slates]
-    return slate_amounts(json.dumps(spec_of(settings, family)), members, incremental)
+    given = [
+        (
+            [item.for_core() for item in slate],
+            LISTED if any(item.listed is not None for item in slate) else 0,
+            any(item.is_held_out is not None for item in slate),
+        )
+        for slate in slates
+    ]
+    return slate_amounts(json.dumps(spec_of(settings, family)), given, incremental)
 
 
 def core_values(settings: Settings, family: SlateFamily, slate: Slate) -> Values:
@@ -132,4 +142,4 @@ def oracle_values(settings: Settings, slate: Slate) -> tuple[set[str], Values]:
 
 def _index_recall(slate: Slate, k: int) -> int:
     found = sum(item.listed is not None and 1 <= item.listed <= k for item in slate[:k])
-    return by_rank.quotient(found, k)
+    return by_rank.quotient(found, min(k, LISTED))

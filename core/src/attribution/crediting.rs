@@ -173,7 +173,7 @@ impl Attribution {
         if now == before {
             return;
         }
-        let (slate, is_probed) = (found.slate, found.probe > 0);
+        let slate = found.slate;
         let change = Outcome {
             event_ms: found.event_ms,
             segment: Segment::from(found.segment),
@@ -186,7 +186,7 @@ impl Attribution {
             found.is_member && (now.is_clicked, now.grade) != (before.is_clicked, before.grade);
         if is_ranked {
             self.retract_values(slate, counting);
-            self.mark(slate, &before, &now, is_probed);
+            self.mark(slate, &before, &now);
         }
         if let Some(found) = self.retained.get_mut(row) {
             found.outcome = now;
@@ -198,10 +198,8 @@ impl Attribution {
         self.items.emit_outcome(row, &change, counting);
     }
 
-    pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts, is_probed: bool) {
-        if let Some(found) = self.slates.get_mut(slate)
-            && !is_probed
-        {
+    pub(super) fn mark(&mut self, slate: u32, before: &Counts, now: &Counts) {
+        if let Some(found) = self.slates.get_mut(slate) {
             found.marked += u32::from(now.is_ranked());
             found.marked -= u32::from(before.is_ranked());
         }

@@ -27,6 +27,7 @@ impl Attribution {
             self.items.retained.drop_front();
             self.slates.release(slate);
         }
+        self.slates.expire_probes();
     }
 
     fn is_front_past(&self, clock_ms: i64, arrival_ms: i64) -> bool {

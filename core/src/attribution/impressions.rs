@@ -17,8 +17,6 @@ pub struct Impression {
     /// From 1; 0: missing.
     pub position: u16,
     pub segment: u16,
-    /// What the event says of it beside its place: see `slate_values`.
-    pub probe: i16,
     /// The slate that it is shown in; `NO_SLATE`: none.
     pub slate: u32,
     /// The member of the slate before it.
@@ -43,7 +41,6 @@ impl Impression {
             index_and_flags: index & INDEX,
             position: 0,
             segment: 0,
-            probe: 0,
             slate: NO_SLATE,
             prev_in_slate: NO_ROW,
             retained: NO_ROW,

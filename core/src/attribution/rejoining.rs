@@ -51,12 +51,11 @@ impl Attribution {
                 continue;
             };
             let outcome = self.retained.outcome(found, &self.rules.grades);
-            let (slate, is_member, is_probed) = (found.slate, found.is_member, found.probe > 0);
+            let (slate, is_member) = (found.slate, found.is_member);
             if let Some(found) = self.retained.get_mut(row) {
                 found.outcome = outcome;
             }
             if is_member
-                && !is_probed
                 && outcome.is_ranked()
                 && let Some(found) = self.slates.get_mut(slate)
             {

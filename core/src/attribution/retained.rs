@@ -45,7 +45,6 @@ pub struct Retained {
     pub index: u16,
     pub position: u16,
     pub segment: u16,
-    pub probe: i16,
     pub slate: u32,
     /// The retained member of the slate before it.
     pub prev_in_slate: u32,
@@ -78,7 +77,6 @@ impl Retained {
             index,
             position: 0,
             segment: 0,
-            probe: 0,
             slate: NO_SLATE,
             prev_in_slate: NO_ROW,
             open: NO_ROW,

@@ -52,7 +52,7 @@ impl Attribution {
         };
         let mut made = Retained::new(open.pair, user, open.age());
         (made.position, made.segment) = (open.position, open.segment);
-        (made.score, made.probe, made.open) = (open.score, open.probe, row);
+        (made.score, made.open) = (open.score, row);
         if let Some(found) = self.slates.get(open.slate) {
             (made.slate, made.slate_key) = (open.slate, found.key);
             made.is_member = open.is_member() && !found.is_closed;

@@ -29,6 +29,7 @@ const WEIGHT_UNIT: i64 = 1 << 28;
 #[derive(Clone, Copy, Debug)]
 struct Places {
     cutoffs: usize,
+    has_lists: bool,
 }
 
 impl Places {
@@ -49,7 +50,10 @@ impl Places {
         3 + 2 * self.cutoffs + at
     }
     fn width(self) -> usize {
-        3 + 3 * self.cutoffs
+        match self.has_lists {
+            true => 3 + 3 * self.cutoffs,
+            false => 3 + self.cutoffs,
+        }
     }
 }
 
@@ -105,9 +109,10 @@ pub struct ItemCounts {
 }
 
 impl ItemCounts {
-    pub fn new(spec: &ItemCountsSpec, since: &ItemsSince) -> Self {
+    pub fn new(spec: &ItemCountsSpec, has_lists: bool, since: &ItemsSince) -> Self {
         let places = Places {
             cutoffs: spec.cutoffs.len(),
+            has_lists,
         };
         let rings = Rings::new(&spec.rings);
         Self {
@@ -180,7 +185,8 @@ impl ItemCounts {
         } = change.slate;
         let label = self.labels.of(dimensions, segment);
         let places = self.places;
-        for at in 0..places.cutoffs {
+        let cutoffs = if places.has_lists { places.cutoffs } else { 0 };
+        for at in 0..cutoffs {
             let shown = change.items.len().min(self.spec.cutoffs[at] as usize);
             let weight = (WEIGHT_UNIT as f64 / (shown as f64).sqrt()).round_ties_even() as i64;
             let excess = shown as i64 * weight * weight - WEIGHT_UNIT * WEIGHT_UNIT;
@@ -235,7 +241,7 @@ impl ItemCounts {
         }
         for (at, _) in (0..)
             .zip(&self.since.lists_ms)
-            .filter(|(_, ms)| at_ms < **ms)
+            .filter(|(_, ms)| self.places.has_lists && at_ms < **ms)
         {
             due.to_mut()[self.places.weight(at)] = 0;
             due.to_mut()[self.places.excess(at)] = 0;

@@ -78,7 +78,10 @@ impl Listing {
         let counts = spec.items.counts.as_ref();
         let places = Places(&spec.statistics);
         Ok(Self {
-            counts: counts.map(|counts| ItemCounts::new(counts, &spec.since.items)),
+            counts: counts.map(|counts| {
+                let has_lists = !spec.items.lists.is_empty();
+                ItemCounts::new(counts, has_lists, &spec.since.items)
+            }),
             sums: NamedSums::of(&spec.items.lists, "lists_by_user_group", &places)?,
             of_experiments: of_lists(&spec.experiments.components),
             of_series: of_lists(&spec.alerts.components),

@@ -15,7 +15,7 @@ use crate::hash::{HashMap, mix};
 pub const BLOCK: usize = 64;
 /// No sum passes this: beyond it is an error, never a wrap.
 pub const MAX_SUM: i64 = 1 << 62;
-const BLOCK_BITS: u32 = 8;
+const BLOCK_BITS: u32 = 9;
 const SEGMENT_BITS: u32 = 15;
 const GATHERED_ROWS: usize = 8192;
 /// Bits of a place in a cell.
@@ -63,7 +63,7 @@ impl Rows {
     }
 }
 
-/// The places of the cells of one pane by segment << 8 | block.
+/// The places of the cells of one pane by segment << BLOCK_BITS | block.
 type Pane = hashbrown::HashMap<u32, u32>;
 
 /// All rings of a partition, and the totals.

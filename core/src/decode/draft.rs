@@ -3,7 +3,7 @@
 use super::event::{Action, Body, Click, Dimensions, Event, EventKind, Item, Line};
 use super::{Names, Rules, ValueSettings, times};
 use crate::changes::Kind;
-use crate::hash::{self, NONE};
+use crate::hash::NONE;
 use crate::json::Text;
 
 mod checking;
@@ -88,8 +88,8 @@ pub(super) struct Draft {
     said: Option<Box<Said>>,
     /// Where there are custom metrics.
     custom: Option<Box<Custom>>,
-    /// Item → rank from 1, where it stands first.
-    reference: hash::HashMap<i16>,
+    /// The items that brute force gives, best first.
+    reference: Vec<u64>,
     /// Texts of the record that have escapes.
     pub unescaped: String,
     pub place: Place,
@@ -155,7 +155,6 @@ impl Shown {
             item: self.item,
             position: self.position,
             score,
-            probe: 0,
             category: self.category,
         }
     }
@@ -214,6 +213,11 @@ impl Draft {
                 items: &self.items,
                 is_list: self.head.has_list,
                 weights: self.said.as_ref().map_or(&[], |said| &said.weights),
+                reference: match self.head.has_reference {
+                    true => &self.reference,
+                    false => &[],
+                },
+                held_out: self.head.held_out,
             },
             EventKind::Clicks => Body::Click {
                 lines: &self.lines,

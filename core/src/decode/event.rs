@@ -80,6 +80,10 @@ pub enum Body<'a> {
         is_list: bool,
         /// What each item says of policies; empty where there are none.
         weights: &'a [WeighedItem],
+        /// The list that brute force gives, as items; empty where there is none.
+        reference: &'a [u64],
+        /// The item that was held out among sampled ones; `hash::NONE` where there is none.
+        held_out: u64,
     },
     Click {
         /// One at least, as of conversions.
@@ -128,9 +132,6 @@ pub struct Item {
     pub position: u32,
     /// NaN: missing.
     pub score: f64,
-    /// What the event says of a brute-force list and a held-out item, `list * 3 + held`; 0: nothing.
-    /// List: 0 none, 1 the item is not in it, else 1 + its rank. Held: 0 none, 1 another, 2 this.
-    pub probe: i16,
     /// Hash of its category; `hash::NONE`: missing.
     pub category: u64,
 }

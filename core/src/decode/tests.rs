@@ -2,6 +2,7 @@ use std::time::Instant;
 
 use super::*;
 use crate::changes::Kind;
+use crate::hash::NONE;
 use crate::kafka::Record;
 use crate::kafka::testing::{Dice, rounds};
 use crate::weights::WeighedItem;
@@ -101,16 +102,16 @@ fn a_list_with_a_reference_and_a_held_out_item() {
     let Body::Impressions {
         items,
         is_list: true,
+        reference: [b, _, again, a],
+        held_out,
         ..
     } = event.body
     else {
         panic!()
     };
     assert_eq!(items.iter().map(|i| i.position).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(
-        items.iter().map(|i| i.probe).collect::<Vec<_>>(),
-        [5 * 3 + 1, 2 * 3 + 2]
-    );
+    assert_eq!([*b, *again, held_out], [items[1].item; 3]);
+    assert_eq!(*a, items[0].item);
     assert!(items[0].score == 0.5 && items[1].score.is_nan());
     let plain = format!(r#"{{{TS}"item_id":"a"}}"#);
     let event = decoder
@@ -119,14 +120,16 @@ fn a_list_with_a_reference_and_a_held_out_item() {
     let Body::Impressions {
         items: [item],
         is_list: false,
+        reference,
+        held_out,
         ..
     } = event.body
     else {
         panic!()
     };
     assert_eq!(
-        (item.position, item.probe),
-        (0, 0),
+        (item.position, reference, held_out),
+        (0, &[][..], NONE),
         "nothing is left of the event before"
     );
 }

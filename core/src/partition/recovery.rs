@@ -22,13 +22,15 @@ use crate::partition::beside::{items_reader, values_reader, weights_reader};
 use crate::partition::event_ids::EventId;
 use crate::partition::snapshot::kind_of;
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
+    VisitRow,
 };
 use crate::slates::NO_SLATE;
 
 impl Partition {
     /// Takes over the blobs of one table, the oldest first; clocks, segments and counters are set
-    /// before. Impressions come before what is retained of them, feedback last. Returns the numbers
+    /// before. Impressions come before what is retained of them, then what slates
+    /// are compared with, feedback last. Returns the numbers
     /// (or epochs) of the rows of each blob: the first, and the one after the last.
     pub fn load(&mut self, table: Table, blobs: &[Columns]) -> Result<Vec<(u64, u64)>, LoadError> {
         if blobs.is_empty() {
@@ -37,6 +39,7 @@ impl Partition {
         match table {
             Table::EventIds(_)
             | Table::Impressions
+            | Table::Probes
             | Table::UserItems
             | Table::OfExperiments(_) => {
                 let mut spans = Vec::new();
@@ -72,6 +75,15 @@ impl Partition {
                 Ok(())
             }
             Table::Impressions => self.load_impressions(columns),
+            Table::Probes => {
+                for row in ProbeRow::rows(columns)? {
+                    let age = (row.event_ms, row.offset, row.index as u16);
+                    let by = (row.slate, row.opened_ms, age);
+                    let slates = &mut self.attribution.slates;
+                    slates.load_probe(by, row.is_held_out, row.pair);
+                }
+                Ok(())
+            }
             Table::OfExperiments(table) => self.counting.experiments.load(table, columns),
             _ => match &mut self.counting.users {
                 Some(users) => users.load(columns, self.stream_ms),
@@ -106,7 +118,7 @@ impl Partition {
             let age = (stored.event_ms, stored.offset, stored.index as u16);
             let mut row = Impression::new(stored.pair, age);
             (row.position, row.segment) = (stored.position as u16, stored.segment as u16);
-            (row.score, row.probe) = (stored.score, stored.probe);
+            row.score = stored.score;
             row.set_member(stored.is_member);
             if stored.slate == NONE {
                 self.attribution.impressions.push(row);
@@ -125,7 +137,6 @@ impl Partition {
             found.is_closed |= stored.is_closed;
             if stored.is_member {
                 found.learn_earliest(row.age(), row.segment);
-                found.marked += u32::from(row.probe > 0);
             }
             let added = self.attribution.impressions.push(row);
             let slates = &mut self.attribution.slates;
@@ -163,8 +174,7 @@ impl Partition {
             let mut row = Retained::new(stored.pair, stored.user, age);
             (row.slate_key, row.is_member) = (stored.slate, stored.is_member);
             (row.position, row.segment) = (stored.position as u16, stored.segment as u16);
-            (row.score, row.probe, row.final_first_ms) =
-                (stored.score, stored.probe, stored.first_ms);
+            (row.score, row.final_first_ms) = (stored.score, stored.first_ms);
             row.epoch = versions.epochs[at];
             row.open = open
                 .get(&(stored.offset, row.index))
@@ -185,7 +195,6 @@ impl Partition {
                 row.prev_in_slate = found.last_retained;
                 if stored.is_member && row_open == NO_ROW {
                     found.learn_earliest(age, row.segment);
-                    found.marked += u32::from(row.probe > 0);
                 }
             }
             let counted: Vec<u32> = counts.iter().map(|of_kind| of_kind[at] as u32).collect();

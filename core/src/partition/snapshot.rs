@@ -16,8 +16,8 @@ use crate::partition::Partition;
 use crate::partition::admission::NEVER;
 use crate::partition::beside::{store_items, store_weights};
 use crate::partition::tables::{
-    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, RetainedRow, Table, ViewingRow, VisitRow,
-    custom_column,
+    EventIdRow, FeedbackRow, ImpressionRow, IntervalRow, ProbeRow, RetainedRow, Table, ViewingRow,
+    VisitRow, custom_column,
 };
 use crate::weights::Weights;
 
@@ -46,6 +46,10 @@ impl Partition {
                 let log = &self.attribution.impressions.log;
                 (log.first(), log.next())
             }
+            Table::Probes => {
+                let log = &self.attribution.slates.probed_by;
+                (log.first(), log.next())
+            }
             Table::Retained => (0, u64::from(self.attribution.retained.epoch)),
             Table::Feedback => (0, u64::from(self.attribution.pending.epoch)),
             Table::Sessions => (0, u64::from(self.sessions.rows.epoch)),
@@ -64,7 +68,7 @@ impl Partition {
         let late_ms = self.time().max_lateness_ms;
         let rules = &self.attribution.rules;
         match table {
-            Table::EventIds(_) | Table::Impressions => None,
+            Table::EventIds(_) | Table::Impressions | Table::Probes => None,
             Table::Retained => Some(self.join_clock_ms() - rules.retained_ms),
             Table::Feedback => Some(self.feedback_clock_ms(true) - late_ms),
             Table::Sessions => Some(self.arrival_ms(EventKind::Sessions) - gap_ms - late_ms),
@@ -96,6 +100,7 @@ impl Partition {
             Table::EventIds(log) => self.event_ids(log, first, end),
             Table::Impressions => self.impressions(first, end),
             Table::Retained => self.retained(since, until),
+            Table::Probes => self.probes(first, end),
             Table::Feedback => self.feedback(since, until),
             Table::Sessions => self.visits(since, until),
             Table::Viewings => self.viewings(since, until),
@@ -178,7 +183,6 @@ impl Partition {
                 position: row.position as i16,
                 segment: row.segment as i16,
                 score: row.score,
-                probe: row.probe,
                 is_member: row.is_member(),
                 user: slate.map_or(NONE, |x| x.user),
                 slate: slate.map_or(NONE, |x| x.key),
@@ -216,7 +220,6 @@ impl Partition {
                 position: row.position as i16,
                 segment: row.segment as i16,
                 score: row.score,
-                probe: row.probe,
                 is_member: row.is_member,
                 first_ms: row.final_first_ms,
             }
@@ -243,6 +246,28 @@ impl Partition {
             .filter_map(|(_, row, _)| items.retained.get(*row));
         store_items(&mut columns, items.is_kept, shown);
         columns
+    }
+
+    fn probes(&self, first: u64, end: u64) -> Columns {
+        let slates = &self.attribution.slates;
+        let log = &slates.probed_by;
+        let sources = log.range(first, end).filter_map(|row| log.get(row));
+        ProbeRow::columns(sources.flat_map(|by| {
+            let (event_ms, offset, index) = by.age;
+            let probes = slates.probed(by).and_then(|found| found.probes.as_deref());
+            let of_member = probes
+                .into_iter()
+                .flat_map(|probes| probes.of_member(by.age));
+            of_member.map(move |(is_held_out, pair)| ProbeRow {
+                slate: by.key,
+                opened_ms: by.opened_ms,
+                event_ms,
+                offset,
+                index: index as i16,
+                is_held_out,
+                pair,
+            })
+        }))
     }
 
     fn feedback(&self, first: u32, end: u32) -> Columns {

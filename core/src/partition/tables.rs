@@ -12,6 +12,7 @@ pub enum Table {
     EventIds(usize),
     Impressions,
     Retained,
+    Probes,
     Feedback,
     Sessions,
     Viewings,
@@ -27,6 +28,7 @@ impl Table {
         let rows = [
             Self::Impressions,
             Self::Retained,
+            Self::Probes,
             Self::Feedback,
             Self::Sessions,
             Self::Viewings,
@@ -42,6 +44,7 @@ impl Table {
             Self::EventIds(_) => "ids",
             Self::Impressions => "impressions",
             Self::Retained => "retained",
+            Self::Probes => "probes",
             Self::Feedback => "feedback",
             Self::Sessions => "sessions",
             Self::Viewings => "viewings",
@@ -53,7 +56,7 @@ impl Table {
     /// The latest time of stored rows; 0 where they leave by number.
     pub fn latest_ms(self, columns: &Columns) -> Result<i64, LoadError> {
         match self {
-            Self::EventIds(_) | Self::Impressions => Ok(0),
+            Self::EventIds(_) | Self::Impressions | Self::Probes => Ok(0),
             Self::Retained | Self::Feedback => columns.largest("event_ms"),
             Self::Sessions | Self::Viewings => columns.largest("high_ms"),
             Self::UserItems => users::latest_unit(columns),
@@ -80,7 +83,6 @@ stored_row! {
         position: i16,
         segment: i16,
         score: f64,
-        probe: i16,
         is_member: bool,
         user: u64,
         slate: u64,
@@ -106,9 +108,22 @@ stored_row! {
         position: i16,
         segment: i16,
         score: f64,
-        probe: i16,
         is_member: bool,
         first_ms: i64,
+    }
+}
+
+stored_row! {
+    /// An item that a slate is compared with, as a pair, and the member that it comes from: the held
+    /// out one, or one of the brute-force list, whose rows stand in its order.
+    pub struct ProbeRow {
+        slate: u64,
+        opened_ms: i64,
+        event_ms: i64,
+        offset: i64,
+        index: i16,
+        is_held_out: bool,
+        pair: u64,
     }
 }
 

@@ -10,6 +10,7 @@ use crate::counting::viewings::{Report, Viewing, viewing_key};
 use crate::decode::{Action, Body, Event, Item, Line};
 use crate::hash::{NONE, anonymous, mix};
 use crate::log::NO_ROW;
+use crate::slates::probes::EventProbes;
 use crate::weights::WeighedItem;
 
 /// Makes the key of a slate that is one event without a request id.
@@ -87,9 +88,26 @@ impl Partition {
                 items,
                 is_list,
                 weights,
+                reference,
+                held_out,
             } => {
                 let shown = (items, weights, is_list);
-                show(&mut self.attribution, counting, event, shown, (who, at));
+                let probes = match counting.looks_at_slates {
+                    true => EventProbes {
+                        apart: who.apart,
+                        reference,
+                        held_out,
+                    },
+                    false => EventProbes::default(),
+                };
+                show(
+                    &mut self.attribution,
+                    counting,
+                    event,
+                    shown,
+                    probes,
+                    (who, at),
+                );
                 if let Some(click) = event.click {
                     let what = (&click.line, click.kind, click.dwell_ms);
                     let feedback = feedback_of(event, what, (who, at));
@@ -143,6 +161,7 @@ fn show(
     counting: &mut Counting,
     event: &Event<'_>,
     (items, weights, is_list): (&[Item], &[WeighedItem], bool),
+    probes: EventProbes<'_>,
     (who, at): (Identity, At),
 ) {
     let slate_key = match who.slate_key(event.request) {
@@ -165,7 +184,7 @@ fn show(
             score: item.score,
             weights: weights.get(index),
             custom: event.custom.get(index),
-            probe: item.probe * i16::from(counting.looks_at_slates),
+            probes,
         };
         attribution.show(&shown, counting);
     }

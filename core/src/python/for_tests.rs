@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 
-use crate::changes::Member;
+use crate::changes::{Member, Probed};
 use crate::slates::family::{FamilySpec, SlateFamily, SlateValue};
 use crate::slates::scoring::PairLosses;
 use crate::slates::values::{SlateContext, TableSpec, Tables};
@@ -17,15 +17,17 @@ struct SlatesSpec {
     family: FamilySpec,
 }
 
-/// (grade, is_clicked, score, probe)
-type MemberTuple = (u8, bool, f64, i16);
+/// (grade, is_clicked, score, rank in the brute-force list, is_held_out)
+type MemberTuple = (u8, bool, f64, u16, bool);
+/// Its members, the items that brute force gives, and whether an item was held out.
+type SlateTuple = (Vec<MemberTuple>, usize, bool);
 
 /// For each slate the amounts of the family's statistic, then the millionths of each column's value.
 /// With `incremental` the losses of pairs come from members that are inserted and flip one by one.
 #[pyfunction]
 pub fn slate_amounts(
     spec_json: &str,
-    slates: Vec<Vec<MemberTuple>>,
+    slates: Vec<SlateTuple>,
     incremental: bool,
 ) -> PyResult<Vec<(Vec<i64>, Vec<i64>)>> {
     let spec: SlatesSpec = serde_json::from_str(spec_json).map_err(error)?;
@@ -38,10 +40,14 @@ pub fn slate_amounts(
     let values = values.map_err(error)?;
     let mut context = SlateContext::new(Arc::clone(&tables), true);
     let mut found = Vec::with_capacity(slates.len());
-    for slate in slates {
-        let members: Vec<Member> = slate.into_iter().map(member).collect();
+    for (members, reference_size, has_held_out) in slates {
+        let members: Vec<Member> = members.into_iter().map(member).collect();
+        let probed = Probed {
+            reference_size,
+            has_held_out,
+        };
         let losses = incremental.then(|| stepwise(&members, tables.margin));
-        context.read(&members, losses);
+        context.read(&members, probed, losses);
         let mut amounts = vec![0; family.width];
         family.amounts(&context, &mut amounts);
         found.push((
@@ -83,12 +89,13 @@ fn stepwise(members: &[Member], margin: f64) -> PairLosses {
     losses
 }
 
-fn member((grade, is_clicked, score, probe): MemberTuple) -> Member {
+fn member((grade, is_clicked, score, listed, is_held_out): MemberTuple) -> Member {
     Member {
         grade,
         is_clicked,
         score,
-        probe,
+        listed,
+        is_held_out,
     }
 }
 

@@ -243,12 +243,16 @@ fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> 
             items,
             is_list,
             weights,
+            reference,
+            held_out,
         } => {
             let weights = weights.iter().map(|item| item.map(|x| x.weight.code()));
             found.set_item("weights", weights.collect::<Vec<_>>())?;
-            let items = items.iter().map(|i| (i.item, i.position, i.score, i.probe));
+            let items = items.iter().map(|i| (i.item, i.position, i.score));
             found.set_item("items", items.collect::<Vec<_>>())?;
             found.set_item("is_list", is_list)?;
+            found.set_item("reference", reference)?;
+            found.set_item("held_out", held_out)?;
         }
         Body::Click {
             lines,

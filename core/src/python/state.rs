@@ -83,6 +83,7 @@ pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult
     partition.attribution.evicted_early.impressions = of("impressions");
     partition.attribution.evicted_early.retained = of("retained");
     partition.attribution.evicted_early.feedback = of("feedback");
+    partition.attribution.evicted_early.probes = of("probes");
     partition.sessions.rows.evicted_early = of("sessions");
     partition.counting.viewings.rows.evicted_early = of("viewings");
     partition.counting.dimensions.overflowed = item(state, "segments_overflowed")?;
@@ -191,6 +192,7 @@ fn evicted_early<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<
         ("impressions", early.impressions),
         ("retained", early.retained),
         ("feedback", early.feedback),
+        ("probes", early.probes),
         ("sessions", partition.sessions.rows.evicted_early),
         ("viewings", partition.counting.viewings.rows.evicted_early),
     ];

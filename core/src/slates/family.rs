@@ -69,7 +69,7 @@ impl Population {
             Self::Engaged => !slate.relevant.is_empty(),
             Self::Contrasted => slate.is_contrasted(),
             Self::Sampled => slate.has_held_out,
-            Self::Reference => slate.has_reference,
+            Self::Reference => slate.reference_size > 0,
             Self::Gauc => slate.has_both_classes(),
             Self::Paired => slate.has_scored_pairs(),
         }

@@ -8,9 +8,10 @@ use crate::attribution::Attribution;
 use crate::attribution::impressions::Impression;
 use crate::attribution::pair_log::{Age, OfPair};
 use crate::attribution::retained::{Outcome, Retained};
-use crate::changes::{Member, Segment, Slate as SlateChange};
+use crate::changes::{Member, Probed, Segment, Slate as SlateChange};
 use crate::counting::Counting;
 use crate::log::NO_ROW;
+use crate::slates::probes::Lookup;
 use crate::slates::scoring::PairLosses;
 
 /// Where members without a position stand.
@@ -42,7 +43,7 @@ impl Attribution {
             return;
         }
         found.is_dirty = true;
-        let is_ranked = found.marked > 0;
+        let is_ranked = found.is_ranked();
         self.slates.dirty.push(slate);
         if is_ranked {
             let emitted = self
@@ -65,9 +66,10 @@ impl Attribution {
                 continue;
             };
             found.is_dirty = false;
-            if found.marked > 0 && !found.is_closed {
+            if found.is_ranked() && !found.is_closed {
                 let before = found.losses.take();
-                let members = self.members(slate);
+                let lookup = self.lookup(slate);
+                let members = self.members(slate, &lookup);
                 let losses = losses_of(&members, before, counting.margin());
                 if let Some(found) = self.slates.get_mut(slate) {
                     found.losses = losses.map(|losses| emitted(&members, losses));
@@ -84,8 +86,9 @@ impl Attribution {
         let Some((event_ms, _, _)) = found.earliest() else {
             return;
         };
+        let lookup = self.lookup(slate);
         let members: Vec<Member> = self
-            .members(slate)
+            .members(slate, &lookup)
             .iter()
             .map(|graded| graded.member)
             .collect();
@@ -96,17 +99,27 @@ impl Attribution {
             user: found.user,
             sign,
         };
-        counting.ranked(&change, &members, losses);
+        let probed = Probed {
+            reference_size: lookup.reference_size(),
+            has_held_out: lookup.has_held_out(),
+        };
+        counting.ranked(&change, &members, probed, losses);
     }
 
-    fn members(&self, slate: u32) -> Vec<Graded> {
-        let graded = |age, score, probe, outcome: Outcome| Graded {
+    fn lookup(&self, slate: u32) -> Lookup {
+        let found = self.slates.get(slate);
+        Lookup::new(found.and_then(|found| found.probes.as_deref()))
+    }
+
+    fn members(&self, slate: u32, lookup: &Lookup) -> Vec<Graded> {
+        let graded = |age, pair, score, outcome: Outcome| Graded {
             age,
             member: Member {
                 grade: outcome.grade,
                 is_clicked: outcome.is_clicked,
                 score,
-                probe,
+                listed: lookup.rank(pair),
+                is_held_out: lookup.is_held_out(pair),
             },
         };
         self.ordered_members(
@@ -114,9 +127,9 @@ impl Attribution {
             |_, open| {
                 let outcome = self.retained.get(open.retained).map(|x| x.outcome);
                 let outcome = outcome.unwrap_or_default();
-                graded(open.age(), open.score, open.probe, outcome)
+                graded(open.age(), open.pair, open.score, outcome)
             },
-            |_, kept| graded(kept.age(), kept.score, kept.probe, kept.outcome),
+            |_, kept| graded(kept.age(), kept.pair, kept.score, kept.outcome),
         )
     }
 

@@ -170,7 +170,7 @@ pub fn sampled_gain(slate: &SlateContext, _: i64, _: Convention) -> i64 {
     }
 }
 
-/// |first k of the index in the first k of brute force| / k.
+/// |first k of the index in the first k of brute force| / min(k, items that brute force gives).
 pub fn index_recall(slate: &SlateContext, k: i64, _: Convention) -> i64 {
-    quotient(slate.listed_within(k), k)
+    quotient(slate.listed_within(k), k.min(slate.reference_size))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::changes::Member;
+use crate::changes::{Member, Probed};
 use crate::slates::scoring::{PairLosses, Scored, won};
 
 /// Units of a value that is 1.
@@ -20,7 +20,6 @@ pub const MAX_ITEMS: usize = 1000;
 pub const MAX_GRADES: usize = 17;
 /// A rank beyond any.
 pub const BEYOND: i64 = 1 << 31;
-const HELD_CODES: i16 = 3;
 
 /// Tables of numbers that Python computes exactly and hands over.
 #[derive(Clone, Debug, Deserialize)]
@@ -149,7 +148,8 @@ pub struct SlateContext {
     pub concordant: i64,
     /// Pairs of different grade in which the higher grade comes last.
     pub discordant: i64,
-    pub has_reference: bool,
+    /// Items that brute force gives; 0: there is no list.
+    pub reference_size: i64,
     /// Of the members in the brute-force list the larger of both ranks.
     listed: Vec<i64>,
     pub has_held_out: bool,
@@ -179,7 +179,7 @@ impl SlateContext {
             at_grade: [0; MAX_GRADES + 1],
             concordant: 0,
             discordant: 0,
-            has_reference: false,
+            reference_size: 0,
             listed: Vec::new(),
             has_held_out: false,
             held_out_rank: BEYOND,
@@ -194,9 +194,11 @@ impl SlateContext {
 
     /// Look at a slate, whose members stand in the order shown; those beyond the tables are left
     /// out. `losses`: those of its pairs where the caller keeps them, else they are computed.
-    pub fn read(&mut self, members: &[Member], losses: Option<PairLosses>) {
+    pub fn read(&mut self, members: &[Member], probed: Probed, losses: Option<PairLosses>) {
         let members = members.get(..MAX_ITEMS).unwrap_or(members);
         self.clear(members.len());
+        self.reference_size = probed.reference_size as i64;
+        self.has_held_out = probed.has_held_out;
         for (rank, member) in (1..).zip(members) {
             self.add(rank, member);
         }
@@ -220,7 +222,7 @@ impl SlateContext {
         self.at_grade = [0; MAX_GRADES + 1];
         self.listed.clear();
         self.scored.clear();
-        (self.has_reference, self.has_held_out, self.held_out_rank) = (false, false, BEYOND);
+        self.held_out_rank = BEYOND;
         (self.scored_count, self.scored_clicked, self.scored_relevant) = (0, 0, 0);
         (self.won, self.losses) = (0, PairLosses::new(self.tables.margin));
     }
@@ -231,14 +233,10 @@ impl SlateContext {
         if grade > 0 {
             self.relevant.push(Relevant { rank, grade });
         }
-        let probe = member.probe.max(0);
-        let listed = i64::from(probe / HELD_CODES) - 1;
-        self.has_reference |= listed >= 0;
-        if listed > 0 {
-            self.listed.push(rank.max(listed));
+        if member.listed > 0 {
+            self.listed.push(rank.max(i64::from(member.listed)));
         }
-        self.has_held_out |= probe % HELD_CODES > 0;
-        if probe % HELD_CODES == 2 {
+        if member.is_held_out {
             self.held_out_rank = self.held_out_rank.min(rank);
         }
         if self.has_scoring && !member.score.is_nan() {

@@ -33,7 +33,12 @@ fn what_is_added_stands_in_every_ring_that_covers_it() {
     assert_eq!(found.value, [3, 5, 3, 3]);
     assert_eq!(
         found.code,
-        [3 << 14 | 70, 3 << 14, 3 << 14 | 70, 3 << 14 | 70]
+        [
+            3 << STAT_BITS | 70,
+            3 << STAT_BITS,
+            3 << STAT_BITS | 70,
+            3 << STAT_BITS | 70
+        ]
     );
     assert!(panes.take_changed().is_empty());
 }

@@ -1,11 +1,8 @@
-//! Items in a list, brute-force lists, and what an event says of its items by them.
+//! Items in a list, and brute-force lists.
 
 use super::{Draft, EventKind, Field, NONE, Place, Reading, Shown};
 use crate::decode::Reason;
 use crate::json::Reader;
-
-/// Codes of a held-out item.
-const HELD_CODES: i16 = 3;
 
 impl Draft {
     /// Reads `items`, or null.
@@ -166,9 +163,7 @@ impl Draft {
         reader: &mut Reader,
         reading: &Reading,
     ) -> Result<(), Reason> {
-        if !self.reference.is_empty() {
-            self.reference.clear();
-        }
+        self.reference.clear();
         self.head.has_reference = !reader.null()?;
         if !self.head.has_reference {
             return Ok(());
@@ -188,7 +183,7 @@ impl Draft {
             if item == NONE {
                 return Err(Reason::Reference);
             }
-            self.reference.entry(item).or_insert(i as i16 + 1);
+            self.reference.push(item);
             Ok(())
         })?;
         if count == 0 {
@@ -198,26 +193,12 @@ impl Draft {
         }
     }
 
-    /// Positions of a list without any are its order; and each item's probe.
+    /// Positions of a list without any are its order.
     pub(super) fn finish_items(&mut self) {
         if self.head.has_list && self.items.iter().all(|item| item.position == 0) {
             for (position, item) in (1..).zip(&mut self.items) {
                 item.position = position;
             }
-        }
-        if !self.head.has_reference && self.head.held_out == NONE {
-            return;
-        }
-        for item in &mut self.items {
-            let rank = self.reference.get(&item.item).copied().unwrap_or(0);
-            let listed = if self.head.has_reference { 1 + rank } else { 0 };
-            let is_held = i16::from(item.item == self.head.held_out);
-            let held = if self.head.held_out == NONE {
-                0
-            } else {
-                1 + is_held
-            };
-            item.probe = listed * HELD_CODES + held;
         }
     }
 }
