@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamer.cli.check_alerts import alert_findings, stored_views
@@ -25,6 +25,8 @@ from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client, cluster_id
+from streamer.metrics.catalogue import Catalogue
+from streamer.query.readings import readout
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
@@ -32,6 +34,7 @@ from streamer.state.manifest import Manifest
 from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
+from streamer.state.snapshot import View
 
 
 def main(args: argparse.Namespace) -> int:
@@ -98,6 +101,8 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
         yield finding
     for finding in about_store:
         yield finding
+    for finding in exactness_findings(settings, views):
+        yield finding
     yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
     for finding in alert_findings(settings, views):
         yield finding
@@ -162,6 +167,13 @@ async def _kafka_findings(
         *unread_findings(described, samples, read, now_ms),
     ):
         yield finding
+
+
+def exactness_findings(settings: Settings, views: Sequence[View]) -> Iterator[Finding]:
+    """What is not exact of the stored state."""
+    found = readout(settings, Catalogue(settings), views).inexact if views else ()
+    for each in found:
+        yield Finding(WARN, f"{each.metrics} are not exact ({each.cause})", each.text)
 
 
 def exporter_findings(exporter: Exporter) -> Iterator[Finding]:

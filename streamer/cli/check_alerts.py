@@ -24,9 +24,7 @@ _LARGE = {"higher": (0.5, 1.0), "lower": (1.0, 2.0)}
 
 async def stored_views(settings: Settings, store: Store) -> list[View]:
     """What is stored under these settings; nothing where it cannot be read, which other findings
-    say, and where there are no alerts."""
-    if not settings.alerts:
-        return []
+    say."""
     reader = Reader(store, contents_of(settings, Catalogue(settings)))
     try:
         await reader.refresh()

@@ -34,7 +34,8 @@ class LogEnds:
 
     @contextlib.asynccontextmanager
     async def followed(self, count: Callable[[], int]) -> AsyncIterator[None]:
-        """Kept up to date within the block; ``count``: partitions of each topic."""
+        """Kept up to date within the block; ``count``: partitions of each topic that are read; 0
+        where nothing is stored, so that all are asked for."""
         yield
 
 
@@ -108,7 +109,11 @@ class _ClusterEnds:
                 if time.monotonic() - looked_at > _TOPICS_SECONDS:
                     there, looked_at = frozenset(await consumer.topics()), time.monotonic()
                 names = [t for t in self._logs if t in there]
-                places = [TopicPartition(t, n) for t in names for n in range(count())]
+                places = [
+                    TopicPartition(t, n)
+                    for t in names
+                    for n in (range(count()) if count() else consumer.partitions_for_topic(t) or ())
+                ]
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}
             self.bounds = {(self._logs[p.topic], p.partition): (starts[p], ends[p]) for p in places}

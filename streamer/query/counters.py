@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.ingest.keying import topics_not_by_user
 from streamer.query.alerts import Watched
+from streamer.query.exactness import Inexact
 from streamer.query.experiments import ExperimentReadout
 from streamer.settings.clusters import MAIN
 from streamer.settings.model import Settings
@@ -29,12 +29,10 @@ class Known:
     stream_ms: int
     experiments: Sequence[ExperimentReadout] = ()
     watched: Sequence[Watched] = ()
-    keyed: Mapping[str, bool] = field(default_factory=dict)
-    """Log → whether its topic is keyed by user."""
     item_samples: Mapping[str, float] = field(default_factory=dict)
     """Window → the share of the items that is counted, where items are counted."""
-    is_unread: bool = False
-    """Whether there are topics of which not all is read."""
+    inexact: Sequence[Inexact] = ()
+    """What is not exact."""
 
     def topics(self, log: str) -> list[TopicState]:
         """What partitions say of a log, those that know it."""
@@ -258,25 +256,26 @@ def _counted_since(known: Known) -> Iterator[Sample]:
 
 @_declare(
     "identity_exact",
-    formula="1 if no bound was hit, no log was cut, join_gap_total and settled_moved_total are 0, "
-    "topics are keyed by user, and all of them are read, else 0",
+    formula="1 if streamer_inexact has no cause for counts or joins, else 0",
     unit="0 or 1",
 )
 def _identity(known: Known) -> Iterator[Sample]:
-    """1 while all numbers are exact: no bound was hit, no record lost and no join missed."""
-    is_sampled = any(ratio < 1 for ratio in known.item_samples.values())
-    exact = not (
-        known.is_unread or is_sampled or topics_not_by_user(known.settings, known.keyed)
-    ) and all(
-        h.join_gap == 0
-        and h.settled_moved == 0
-        and h.dropped == 0
-        and h.sample_bits == 0
-        and h.day_sample_bits == 0
-        and all(t.lost == 0 and t.restarts == 0 for t in h.topics.values())
-        for h in known.headers
-    )
-    yield (), int(exact)
+    """1 while counts and joins are exact: every record was read, none is counted twice, and no join
+    was missed. Samples of users or items do not count against it: see streamer_inexact."""
+    yield (), int(not any(each.is_of_all for each in known.inexact))
+
+
+@_declare(
+    *("inexact", "metrics", "cause"),
+    formula="1 for each cause for which some metrics are not exact",
+    unit="1",
+    empty="absent while all is exact",
+)
+def _inexact(known: Known) -> Iterator[Sample]:
+    """1 where metrics are not exact, and why: `counts` and `joins` concern nearly all metrics,
+    `users`, `items`, `sessions`, `dwell`, `experiments` and `alerts` only those of that name."""
+    for each in known.inexact:
+        yield (each.metrics, each.cause), 1
 
 
 @_declare("stream_time_seconds", formula="largest min(ts, arrival clock)", unit="epoch seconds")

@@ -14,6 +14,7 @@ from streamer.metrics.rings import Ring, rings_of
 from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.alerts import Watched, watched
 from streamer.query.counters import COUNTERS, Known
+from streamer.query.exactness import Basis, Inexact, inexact
 from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSums
 from streamer.query.numbering import Numbering
@@ -83,11 +84,13 @@ class Block:
 @dataclass(frozen=True)
 class Readout:
     """All readings at one stream time, in catalogue order, those of a name together; ``watched``:
-    what is said of every segment that an alert watches, of which some are readings, too."""
+    what is said of every segment that an alert watches, of which some are readings, too;
+    ``inexact``: what is not exact, and why."""
 
     stream_ms: int
     blocks: Sequence[Block]
     watched: Sequence[Watched] = ()
+    inexact: Sequence[Inexact] = ()
 
     @staticmethod
     def of(stream_ms: int, readings: Sequence[Reading]) -> Readout:
@@ -155,9 +158,10 @@ def readout(
         if (items := window.items(None)) is not None
     }
     headers = [view.header for view in views]
-    known = Known(settings, headers, stream_ms, experiments, alerts, keyed, samples, is_unread)
+    wrong = inexact(Basis(settings, headers, keyed, samples, is_unread))
+    known = Known(settings, headers, stream_ms, experiments, alerts, samples, wrong)
     blocks = [*_counters(known), *_shown(settings, catalogue, windows)]
-    return Readout(stream_ms, blocks, alerts)
+    return Readout(stream_ms, blocks, alerts, wrong)
 
 
 @dataclass(frozen=True)

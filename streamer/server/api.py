@@ -82,7 +82,10 @@ class Api:
                 "owned": sum(p == "owned" for r in present for p in r.owned.values()),
                 "lag_records": lags,
                 "users_behind_seconds": single.get(f"{PREFIX}users_behind_seconds", 0.0),
-                "identity_exact": bool(single.get(f"{PREFIX}identity_exact", 1)),
+                "inexact": [
+                    {"metrics": each.metrics, "cause": each.cause, "text": each.sentence}
+                    for each in result.inexact
+                ],
                 "workers": [
                     {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
                     for r in reports

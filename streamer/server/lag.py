@@ -39,11 +39,14 @@ class Standstill:
         self._since_ms: dict[int, int] = {}
         self.seconds: dict[int, float] = {}
         """Partition → how long its records have waited without a commit; 0 where none wait."""
+        self.records: Mapping[tuple[str, int], int] = {}
+        """(log, partition) → how many wait."""
 
     def look(
         self, now_ms: int, lags: Mapping[tuple[str, int], int], committed_ms: Mapping[int, int]
     ) -> None:
         """Bring ``seconds`` up to date; all times by the store's clock, in milliseconds."""
+        self.records = lags
         waiting = {number for (_, number), records in lags.items() if records}
         self._since_ms = {n: self._since_ms.get(n, now_ms) for n in waiting}
         self.seconds = {number: 0.0 for _, number in lags} | {

@@ -71,6 +71,11 @@ def health(
     ]
     if present and not reader.count:
         problems.append("workers are running, but nothing is stored yet")
+    if not present and not reader.count and (records := sum(standstill.records.values())):
+        problems.append(
+            f"nothing is counted yet, and {records:,} records wait: no worker is running; start "
+            "`streamer run`, and look at what it prints"
+        )
     needed = set(range(reader.count)) if reports else reader.claimed
     if unowned := sorted(needed - owned):  # who ended on purpose has given back what it had
         problems.append(f"{partitions_in_words(unowned)} of {reader.count}: no worker owns it")

@@ -7,7 +7,7 @@ from streamer.settings.section import Section
 
 
 class Limits(Section, frozen=True):
-    """[limits]: bounds. Where one is hit a counter rises and `streamer_identity_exact` is 0."""
+    """[limits]: bounds. Where one is hit, `streamer_inexact` names the metrics and the bound."""
 
     flush_ms: int = limits.FLUSH_MS
     """Longest time from an event to its commit, in milliseconds, when nothing is slow."""

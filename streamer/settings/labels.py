@@ -13,9 +13,9 @@ OF_READINGS = (
     *("experiment", "metric", "arm", "interval", "verdict", "alert", "status"),
 )
 """Labels of readings, besides the window and the dimensions."""
-UNRESERVED = ("source", "cluster", "format", "recommendation")
-"""Labels of `source_info` and `experiment_recommendation`, which have none of dimensions: these
-may have the same names."""
+UNRESERVED = ("source", "cluster", "format", "recommendation", "metrics", "cause")
+"""Labels of `source_info`, `experiment_recommendation` and `inexact`, which have none of
+dimensions: these may have the same names."""
 OF_PROCESS = ("worker", "phase", "partition")
 """Labels of the processor's own metrics."""
 OF_ALERTS = ("baseline", "severity", "alertname")

@@ -1,7 +1,7 @@
 """Every bound of streamer, with its reason.
 
 Bounds of one record are fixed; bounds of memory can be set in ``[limits]`` of the settings.
-Where a memory bound is hit a counter rises and ``streamer_identity_exact`` turns 0.
+Where a memory bound is hit, ``streamer_inexact`` names the metrics and the bound.
 """
 
 from __future__ import annotations

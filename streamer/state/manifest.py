@@ -116,7 +116,7 @@ class Manifest(msgspec.Struct):
     unsettled: dict[str, int]
     settled_moved: int
     join_gap: int
-    dropped: int
+    dropped: dict[str, int]
     evicted_early: dict[str, int]
     dead_letters: int
     dead_letters_omitted: int

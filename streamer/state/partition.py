@@ -312,15 +312,23 @@ class Partition:
         return {**self.core.counters(), "dimensions": self.core.dimensions()}
 
     @property
-    def dropped_by_bounds(self) -> int:
-        """Rows evicted early, because a limit of memory was hit."""
+    def dropped_by_bounds(self) -> dict[str, int]:
+        """What a bound of memory was hit by → how much of it was left out, or left early."""
         counters = self.core.counters()
-        ids = sum(topic["evicted_early"] for topic in counters["logs"].values())
-        early = sum(counters["evicted_early"].values())
+        early = counters["evicted_early"]
         labels = sum(
             len(series.labels) > series.declared.max_labels
             for series in self.series
             if not series.declared.is_by_time
         )
-        users = counters["dropped_user_rows"] + counters["dropped_day_rows"]
-        return int(ids + early + counters["segments_overflowed"] + labels + users)
+        return {
+            "event_ids": sum(topic["evicted_early"] for topic in counters["logs"].values()),
+            "segments": counters["segments_overflowed"],
+            "impressions": early["impressions"] + early["retained"] + early["probes"],
+            "feedback": early["feedback"],
+            "sessions": early["sessions"],
+            "viewings": early["viewings"],
+            "user_items": counters["dropped_user_rows"],
+            "user_days": counters["dropped_day_rows"],
+            "alert_segments": labels,
+        }

@@ -29,7 +29,8 @@ class Header:
     unattributed: Mapping[str, int]
     unsettled: Mapping[str, int]
     join_gap: int
-    dropped: int
+    dropped: Mapping[str, int]
+    """``Partition.dropped_by_bounds``."""
     capped: tuple[int, ...]
     kept: tuple[tuple[tuple[str, int], ...], ...]
     segments: tuple[tuple[str, ...], ...]

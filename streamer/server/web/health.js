@@ -52,9 +52,8 @@ export function verdict(health) {
 /** What readers of the numbers should know besides. */
 export function remarks(health) {
   const found = health.warnings.map((text) => `Not all is counted: ${text}.`);
-  if (!health.identity_exact && !found.length) {
-    found.push("Not all numbers are exact: a limit was reached, or records were lost.");
-  }
+  const others = health.inexact.filter((each) => each.cause !== "unread_topics" || !found.length);
+  found.push(...others.map((each) => each.text));
   if (health.users_behind_seconds > QUIET_SECONDS) {
     const behind = format.span(health.users_behind_seconds);
     found.push(`Metrics of users are ${behind} behind the others.`);

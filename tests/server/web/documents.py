@@ -19,7 +19,7 @@ HEALTH: dict[str, Any] = {
     "about": "",
     "lag_records": {"impressions": 0, "clicks": None},
     "users_behind_seconds": 0.0,
-    "identity_exact": True,
+    "inexact": [],
     "workers": [{"worker": "w", "is_present": True, "partitions": [0]}],
     "dimensions": ["variant"],
     "windows": ["5m"],

@@ -240,19 +240,25 @@ def test_how_numbers_are_written(shown: Browser, call: str, wanted: str) -> None
 
 
 def test_a_topic_that_is_not_read_is_named(shown: Browser) -> None:
-    change = {"identity_exact": False, "warnings": ["topic web is not read: it does not exist"]}
+    change = {
+        "inexact": [
+            {"metrics": "counts", "cause": "unread_topics", "text": "Counts are not exact."}
+        ],
+        "warnings": ["topic web is not read: it does not exist"],
+    }
     body = "return it.remarks(...given)"
     text = shown.run_with("health.js", body, {**HEALTH, **change})
     assert text == "Not all is counted: topic web is not read: it does not exist."
 
 
 def test_remarks_on_the_numbers(page: Browser, documents: Documents) -> None:
-    change = {"identity_exact": False, "users_behind_seconds": 150.0}
+    sample = "Metrics of items are not exact: they are computed from a sample of the items."
+    inexact = [{"metrics": "items", "cause": "item_sample", "text": sample}]
+    change = {"inexact": inexact, "users_behind_seconds": 150.0}
     documents.documents["/api/health"] = 200, {**HEALTH, **change}
     open_card(page, documents)
     assert page.text("#health-note") == (
-        "Not all numbers are exact: a limit was reached, or records were lost. "
-        "Metrics of users are 2 minutes behind the others."
+        f"{sample} Metrics of users are 2 minutes behind the others."
     )
 
 

@@ -1,0 +1,147 @@
+"""What is not exact, by metrics and cause.
+
+All that is counted is exact until a bound is hit, a record is lost or a topic cannot be read. Most
+of these concern some metrics only: a sample of items says nothing against rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streamer.ingest.keying import topics_not_by_user
+from streamer.settings.model import Settings
+from streamer.state.snapshot import Header
+
+COUNTS = "counts"
+"""Counts, and so all that is made of them."""
+JOINS = "joins"
+"""Attributed feedback, and metrics of slates."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What decides how exact the readings are. ``keyed``: log → whether its topic is keyed by user;
+    ``item_samples``: window → the share of items that is counted; ``is_unread``: whether records
+    that should count are not read."""
+
+    settings: Settings
+    headers: Sequence[Header]
+    keyed: Mapping[str, bool] = field(default_factory=dict)
+    item_samples: Mapping[str, float] = field(default_factory=dict)
+    is_unread: bool = False
+
+
+@dataclass(frozen=True)
+class Inexact:
+    """Metrics that are not exact, the cause in one word, and for people."""
+
+    metrics: str
+    cause: str
+    text: str
+
+    @property
+    def is_of_all(self) -> bool:
+        """Whether it concerns counts and joins, of which nearly everything is made."""
+        return self.metrics in (COUNTS, JOINS)
+
+    @property
+    def sentence(self) -> str:
+        """What is not exact, and why."""
+        whose = self.metrics.capitalize() if self.is_of_all else f"Metrics of {self.metrics}"
+        return f"{whose} are not exact: {self.text}."
+
+
+@dataclass(frozen=True)
+class _Cause:
+    metrics: str
+    name: str
+    text: str
+    holds: Callable[[Basis], bool]
+
+
+def inexact(basis: Basis) -> list[Inexact]:
+    """All that is not exact, those that concern the most first."""
+    return [Inexact(c.metrics, c.name, c.text) for c in _CAUSES if c.holds(basis)]
+
+
+def _dropped(name: str) -> Callable[[Basis], bool]:
+    """Whether rows left before their time, as there were too many."""
+    return lambda basis: any(header.dropped.get(name) for header in basis.headers)
+
+
+def _bound(metrics: str, name: str, what: str, setting: str) -> _Cause:
+    text = f"{what}: limits.{setting} was reached; raise it, and start anew to be exact again"
+    return _Cause(metrics, name, text, _dropped(name))
+
+
+def _any_topic(holds: Callable[[Basis], Iterator[int]]) -> Callable[[Basis], bool]:
+    return lambda basis: any(holds(basis))
+
+
+_CAUSES = (
+    _Cause(
+        *(COUNTS, "unread_topics"),
+        "records of some topics are not read: /readyz says which, and why",
+        lambda basis: basis.is_unread,
+    ),
+    _Cause(
+        *(COUNTS, "lost_records"),
+        "records left Kafka before they were read, or cannot be read: "
+        "streamer_lost_records_total says of which topic",
+        _any_topic(lambda basis: (t.lost for h in basis.headers for t in h.topics.values())),
+    ),
+    _Cause(
+        *(COUNTS, "log_restarts"),
+        "a topic was truncated or made anew since it was read: what it held then is counted, too",
+        _any_topic(lambda basis: (t.restarts for h in basis.headers for t in h.topics.values())),
+    ),
+    _bound(COUNTS, "event_ids", "copies of old events may count twice", "event_ids"),
+    _bound(COUNTS, "segments", "some events are in no segment of theirs", "segments"),
+    _Cause(
+        *(JOINS, "topics_not_by_user"),
+        "events of one user are on several partition numbers: key all topics by user, with one "
+        "partitioner",
+        lambda basis: bool(topics_not_by_user(basis.settings, basis.keyed)),
+    ),
+    _Cause(
+        *(JOINS, "join_gap"),
+        "records came that were older than their topic was taken for while it was idle",
+        lambda basis: any(h.join_gap for h in basis.headers),
+    ),
+    _Cause(
+        *(JOINS, "settled_moved"),
+        "request ids came back for other slates: feedback that was settled moved to another "
+        "segment, which totals do not follow",
+        lambda basis: any(h.settled_moved for h in basis.headers),
+    ),
+    _bound(JOINS, "impressions", "feedback may have missed its impression", "open_impressions"),
+    _bound(JOINS, "feedback", "conversions may have missed their feedback", "open_feedback"),
+    _bound("sessions", "sessions", "some sessions are counted in parts", "open_sessions"),
+    _bound("dwell", "viewings", "some viewings are counted in parts", "open_sessions"),
+    _bound("users", "user_items", "some users are left out", "user_items"),
+    _Cause(
+        *("users", "user_sample"),
+        "they are computed from a sample of the users (streamer_user_sample_ratio): "
+        "limits.user_items was reached",
+        lambda basis: any(h.sample_bits for h in basis.headers),
+    ),
+    _Cause(
+        *("items", "item_sample"),
+        "they are computed from a sample of the items (streamer_item_sample_ratio): limits.items "
+        "was reached",
+        lambda basis: any(ratio < 1 for ratio in basis.item_samples.values()),
+    ),
+    _bound("experiments", "user_days", "some users are left out", "user_days"),
+    _Cause(
+        *("experiments", "user_day_sample"),
+        "they are computed from a sample of the users: limits.user_days was reached",
+        lambda basis: any(h.day_sample_bits for h in basis.headers),
+    ),
+    _Cause(
+        *("alerts", "alert_segments"),
+        "some segments are not watched: there are more than one alert can have; watch fewer "
+        "dimensions",
+        _dropped("alert_segments"),
+    ),
+)
