@@ -31,10 +31,15 @@ from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
 from streamer.state.manifest import Manifest
+from streamer.state.memory_bounds import in_gigabytes, partition_bytes
 from streamer.state.patterns import resolve
 from streamer.state.reader import texts_of
 from streamer.state.redis.store import RedisStore
 from streamer.state.snapshot import View
+from streamer.worker.memory_bound import MemoryBound
+
+_LARGEST = 3
+"""Bounds that the finding on memory names."""
 
 
 def main(args: argparse.Namespace) -> int:
@@ -101,6 +106,7 @@ async def findings(settings: Settings) -> AsyncIterator[Finding]:
         yield finding
     for finding in about_store:
         yield finding
+    yield memory_finding(settings, kafka.partitions)
     for finding in exactness_findings(settings, views):
         yield finding
     yield series_finding(settings, [(manifests[number], its) for number, its in texts.items()])
@@ -167,6 +173,23 @@ async def _kafka_findings(
         *unread_findings(described, samples, read, now_ms),
     ):
         yield finding
+
+
+def memory_finding(settings: Settings, partitions: int | None) -> Finding:
+    """How much memory workers may take, when the bounds are reached."""
+    each = partition_bytes(settings)
+    largest = sorted(each.items(), key=lambda item: -item[1])[:_LARGEST]
+    named = ", ".join(f"{name} {in_gigabytes(size)}" for name, size in largest)
+    one = sum(each.values())
+    what = f"memory: a partition takes at most {in_gigabytes(one)} for rows ({named}, …)"
+    there = MemoryBound(settings).most
+    if partitions is None or there is None:
+        return Finding(OK, what)
+    what += f"; a worker here fetches nothing beyond {in_gigabytes(there)}"
+    fits = there // one
+    what += f", which {min(fits, partitions)} of {partitions} partitions fit into"
+    fix = "give each worker more memory, or lower [limits]"
+    return Finding(OK, what) if fits else Finding(WARN, what, fix)
 
 
 def exactness_findings(settings: Settings, views: Sequence[View]) -> Iterator[Finding]:

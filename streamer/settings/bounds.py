@@ -17,6 +17,9 @@ class Limits(Section, frozen=True):
     """How far a topic may run ahead of the slowest of its siblings, in milliseconds."""
     inbox_records: int = limits.MAX_INBOX_RECORDS
     """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
+    worker_memory_mb: int | None = None
+    """Memory of a worker, in MB, beyond which it fetches nothing and says so. Default: 85 % of what
+    its container has, or the machine."""
     segments: int = limits.MAX_SEGMENTS
     """Combinations of dimension values in a partition."""
     open_impressions: int = limits.MAX_OPEN_IMPRESSIONS

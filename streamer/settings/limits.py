@@ -195,6 +195,9 @@ MAX_FLUSH_MS = 10_000
 """Ends of logs are looked for and workers report at every flush."""
 HOLD_BACK_MS = 600_000
 """A topic may run this far ahead of the slowest of its siblings, on the arrival clock."""
+WORKER_MEMORY_SHARE, WORKER_MEMORY_LOW = 0.85, 0.95
+"""A worker takes so much of the memory that there is; beyond it nothing is fetched, until it takes
+so much of that."""
 MAX_INBOX_RECORDS = 1_600_000
 """Records waiting in one worker before fetching pauses, shared by its topic-partitions: five
 fetches of each of 16. A pause costs a fetch; at 400,000 all of them cost a third of the speed."""

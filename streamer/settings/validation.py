@@ -88,7 +88,7 @@ def validate(s: Settings) -> None:
 def _validate_limits(bounds: Limits) -> None:
     for name in msgspec.structs.fields(bounds):
         value = getattr(bounds, name.name)
-        _require(value > 0, f"limits.{name.name} = {value}: must be positive")
+        _require(value is None or value > 0, f"limits.{name.name} = {value}: must be positive")
     _require(
         bounds.segments <= limits.MAX_SEGMENTS,
         f"limits.segments = {bounds.segments}: at most {limits.MAX_SEGMENTS}",

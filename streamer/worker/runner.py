@@ -31,6 +31,7 @@ from streamer.state.store import Store
 from streamer.state.worker_report import WorkerReport
 from streamer.worker.checkpoint import Committer, prepare
 from streamer.worker.log_position import find_place, leave_out
+from streamer.worker.memory_bound import MemoryBound
 from streamer.worker.partition_task import PartitionTask, Phase
 from streamer.worker.recovery import recover
 from streamer.worker.schemas import SchemaFinder
@@ -70,6 +71,7 @@ class Runner:
         self._told_at = self._applied_at = 0.0
         self._epochs = itertools.count(1)
         self._aside, self._releases = set[asyncio.Future[None]](), set[asyncio.Task[None]]()
+        self.memory = MemoryBound(settings)
         self.store_watch = StoreWatch(store, self._wake.set)
         self._doubted: set[int] = set()
         self._recovering = asyncio.Semaphore(limits.RECOVERIES_AT_ONCE)
@@ -258,7 +260,7 @@ class Runner:
         if task is None:
             return
         task.offer(chunk)
-        if task.rows(chunk.log) > self._inbox_bound:
+        if self.memory.is_full or task.rows(chunk.log) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
             self.log.pause([tp])
@@ -343,6 +345,8 @@ class Runner:
         unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
         unread |= self.readable.unread
         waiting = [task.problem for task in self.partitions.values() if task.problem]
+        self.memory.look()
+        waiting += [] if self.memory.problem is None else [self.memory.problem]
         before, now = self.worker_report.log_problems, [*self.log.problems(), *waiting]
         if before == now and unread == self.worker_report.unread:
             return
@@ -390,7 +394,8 @@ class Runner:
         if task.is_stuck or task.has_too_much:
             return False
         bounds = self.settings.limits
-        taken = task.take(bounds.gather_rows, everything=is_tick)
+        is_full = self.memory.is_full
+        taken = [] if is_full else task.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and task.may_settle):
             rows = await self._pool.run(task.apply, taken)
             self.worker_report.applied_records += rows

@@ -329,6 +329,23 @@ async def test_a_caught_up_topic_holds_nobody_back() -> None:
         await until(lambda: partition.logs["clicks"].next_offset == 11, "all clicks are applied")
 
 
+async def test_a_worker_without_memory_fetches_nothing_and_says_so() -> None:
+    bench = Bench(MemoryStore())
+    async with running(bench):
+        await until(lambda: bench.task.phase is Phase.OWNED, "recovered")
+        bench.runner.memory.most = 1
+        await until(lambda: bench.runner.memory.is_full, "it has looked")
+        bench.offer("impressions", 10, START_MS)
+        await asyncio.sleep(0.3)
+        assert bench.task.waiting == 10
+        assert TPS[0] in bench.runner._paused
+        assert "nothing is fetched" in bench.runner.worker_report.log_problems[0]
+        bench.runner.memory.most = 1 << 40
+        await until(lambda: bench.task.committed.get("impressions") == 10, "committed")
+        await until(lambda: TPS[0] not in bench.runner._paused, "fetched again")
+        assert bench.runner.worker_report.log_problems == []
+
+
 async def test_dead_letters_wait_for_their_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "MAX_DEAD_LETTERS", 2000)
     bench = Bench(MemoryStore())
