@@ -31,6 +31,8 @@ def with_servers(arguments: argparse.Namespace) -> bool:
         events = f"--events={arguments.ordinary}"
         ordinary = program("benchmarks.ordinary_faust", *common, events, f"--redis={redis.address}")
         print(f"an ordinary Faust app: {throughput.rate(ordinary):,.0f} events/s", flush=True)
+        lag = program("benchmarks.lag", common[0], f"--redis={redis.address}")
+        print(f"age of windows at a steady rate: {json.dumps(lag)}", flush=True)
         scrape = program("benchmarks.scrape", f"--redis={redis.address}")
         print(f"warm scrape, 64 partitions, 4 windows: {json.dumps(scrape)}", flush=True)
         page = program("benchmarks.page", f"--redis={redis.address}")
