@@ -1,0 +1,102 @@
+"""Readiness tells the truth within seconds: with nothing counted, and while Redis is full."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+from aiohttp import web
+from redis.asyncio import Redis
+
+from streamer.kafka.log_ends import KafkaLogEnds
+from streamer.server.app import application
+from streamer.server.exporter import Exporter
+from streamer.server.listener import listen
+from streamer.settings.model import Settings
+from streamer.state.redis.store import RedisStore
+from streamer.testing import LogRecord
+from streamer.testing.embedded import HOST
+from tests.support.fixtures import MakeRedis, MakeTopics
+from tests.support.workers import bench, document_of, produce, until
+from tests.system.faults.load import Load
+
+NOTICED_SECONDS = 5.0
+"""Three, and what a loaded machine needs to ask and to answer."""
+VALUE = b'{"ts": 1700000000000, "user_id": "u", "item_id": "i"}'
+
+
+@contextlib.asynccontextmanager
+async def exporting(settings: Settings) -> AsyncIterator[str]:
+    """The URL of an exporter that follows the ends of the logs."""
+    exporter = Exporter(settings, RedisStore(settings.redis), KafkaLogEnds(settings))
+    runner = web.AppRunner(application(exporter))
+    await runner.setup()
+    yield f"http://{HOST}:{await listen(runner, HOST, 0)}"
+    await runner.cleanup()
+
+
+async def readiness(session: aiohttp.ClientSession, url: str) -> str:
+    async with session.get(f"{url}/readyz") as answer:
+        return await answer.text()
+
+
+async def test_nothing_is_ready_while_records_wait_for_a_first_worker(
+    kafka: str, topics: MakeTopics, redis_url: str, redis_prefix: str, tmp_path: Path
+) -> None:
+    names = topics(partitions=2)
+    log = [LogRecord("clicks", i % 2, i // 2, 1_700_000_000_000, VALUE) for i in range(20)]
+    await produce(kafka, names, log)
+    document = document_of(kafka, names, redis_url, redis_prefix, {})
+    async with (
+        bench(tmp_path, document) as made,
+        exporting(made.settings) as url,
+        aiohttp.ClientSession() as session,
+    ):
+
+        async def says() -> bool:
+            found = await readiness(session, url)
+            return "nothing is counted yet, and 20 records wait: no worker is running" in found
+
+        await until(says, "it says that nobody counts", seconds=NOTICED_SECONDS + 5)
+        made.start_worker()
+
+        async def is_ready() -> bool:
+            return await readiness(session, url) == "ready\n"
+
+        await until(is_ready, "a worker has counted them", made.said)
+
+
+async def test_a_full_redis_is_noticed_under_load(
+    kafka: str, topics: MakeTopics, make_redis: MakeRedis, tmp_path: Path
+) -> None:
+    server, names = make_redis(), topics(partitions=1)
+    document = document_of(kafka, names, server.url, "full", {})
+    log = [LogRecord("clicks", 0, i, 1_700_000_000_000 + i, VALUE) for i in range(40_000)]
+    async with (
+        bench(tmp_path, document) as made,
+        exporting(made.settings) as url,
+        aiohttp.ClientSession() as session,
+        Redis.from_url(server.url) as there,
+    ):
+        made.start_worker()
+        async with Load(kafka, names, log, 40.0):
+
+            async def is_ready() -> bool:
+                return await readiness(session, url) == "ready\n"
+
+            await until(is_ready, "the worker counts", made.said)
+            await asyncio.sleep(1)
+            await there.config_set("maxmemory", 1)
+            begun = time.monotonic()
+
+            async def says() -> bool:
+                return "Redis is full" in await readiness(session, url)
+
+            await until(says, "it says so", made.said)
+            assert time.monotonic() - begun < NOTICED_SECONDS
+            await there.config_set("maxmemory", 0)
+            await until(is_ready, "it is ready again", made.said)
