@@ -20,15 +20,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "user_id": (
         *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
-        *("shopper_id", "subscriber_id", "person_id", "profile_id", "client_id", "account_id"),
-        *(
-            "user_pseudo_id",
-            "distinct_id",
-            "anonymous_id",
-            "cookie_id",
-            "device_id",
-            "domain_userid",
-        ),
+        *("who_id", "actor_id", "viewer_id", "shopper_id", "subscriber_id", "person_id"),
+        *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
+        *("anonymous_id", "cookie_id", "device_id", "domain_userid"),
     ),
     "item_id": (
         *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
