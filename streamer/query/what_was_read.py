@@ -13,7 +13,7 @@ import msgspec
 from streamer.ingest.mapping import place_of
 from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
 from streamer.metrics.catalogue import PREFIX
-from streamer.query.readings import Readout
+from streamer.query.readings import Reading, Readout
 from streamer.settings.labels import ALL, UNKNOWN
 from streamer.settings.model import Settings
 
@@ -27,6 +27,11 @@ _LEAST_COMPARED, _LEAST_OF_PART = 10, 50
 """Feedback events of which one may be expected to join."""
 _FEW, _HALF, _NEARLY_ALL = 0.1, 0.5, 0.9
 _MOST_VALUES = 5
+_REJECTED, _VALUE = f"{PREFIX}rejected_total", f"{PREFIX}conversion_value_total"
+_WINDOWED = tuple(
+    f"{PREFIX}window_{name}"
+    for name in ("clicks", "conversions", "ctr_attributed_impressions", "ctr_attributed_clicked")
+)
 _JOINS = ("item_id", "user_id", "request_id")
 
 
@@ -51,7 +56,7 @@ class WhatWasRead:
     implausible: list[Implausible] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """The document of ``/api/read``."""
+        """Topics and findings, as part of ``/api/health``."""
         return {
             "topics": [msgspec.to_builtins(topic) for topic in self.topics],
             "findings": [{"what": what, "fix": fix} for what, fix in self.implausible],
@@ -85,6 +90,10 @@ def of_readout(
     return read
 
 
+def _readings(result: Readout, *names: str) -> Iterator[Reading]:
+    return (reading for b in result.blocks if b.name in names for reading in b.readings())
+
+
 def _topics(settings: Settings, result: Readout) -> list[TopicRead]:
     topics = {name: TopicRead(name) for name in settings.logs}
     columns = {
@@ -94,13 +103,13 @@ def _topics(settings: Settings, result: Readout) -> list[TopicRead]:
             *(("late", "late"), ("ignored", "ignored"), ("anonymous", "anonymous")),
         )
     }
-    for reading in result.readings:
+    for reading in _readings(result, *columns, _REJECTED):
         topic = topics.get(reading.labels.get("topic", ""))
         if topic is None:
             continue
         if reading.name in columns:
             setattr(topic, columns[reading.name], int(reading.value))
-        elif reading.name == f"{PREFIX}rejected_total":
+        else:
             topic.rejected[reading.labels["reason"]] = int(reading.value)
     return list(topics.values())
 
@@ -250,19 +259,17 @@ def _of_windows(settings: Settings, result: Readout) -> Iterator[Implausible]:
     window = max(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     whole = dict.fromkeys(settings.dimension_names, ALL)
     values: dict[str, float] = {}
-    for reading in result.readings:
+    for reading in _readings(result, *_WINDOWED, _VALUE):
         labels = dict(reading.labels)
         is_last = labels.pop("window", window) == window
         if is_last and labels.pop("maturity", "provisional") == "provisional" and labels == whole:
-            values[reading.name.removeprefix(PREFIX)] = reading.value
-    clicks = int(values.get("window_clicks", 0))
-    shown = values.get("window_ctr_attributed_impressions", 0)
-    if clicks >= _LEAST_OF_PART and shown and not values.get("window_ctr_attributed_clicked", 0):
+            values[reading.name] = reading.value
+    clicks, conversions, shown, clicked = (int(values.get(name, 0)) for name in _WINDOWED)
+    if clicks >= _LEAST_OF_PART and shown and not clicked:
         what = f"of {clicks:,} clicks of the last {window} 0 joined an impression"
         fix = f"streamer check says which field differs; correct it in {_section(settings)}"
         yield Implausible(what, fix)
-    conversions = int(values.get("window_conversions", 0))
-    if conversions >= _LEAST_COMPARED and not values.get("conversion_value_total", 1):
+    if conversions >= _LEAST_COMPARED and not values.get(_VALUE, 1):
         logs = [name for name, log in settings.logs.items() if "conversions" in log.kinds]
         yield from _without_value(settings, logs, conversions)
 
@@ -281,8 +288,8 @@ def _without_user(settings: Settings, topics: Sequence[TopicRead]) -> Iterator[I
 def _unknown(settings: Settings, result: Readout) -> Iterator[Implausible]:
     """Dimensions that settings name and that are `unknown` in all impressions."""
     values: dict[str, set[str]] = {name: set() for name in settings.dimension_names}
-    for reading in result.readings:
-        if reading.name == f"{PREFIX}impressions_total" and reading.value:
+    for reading in _readings(result, f"{PREFIX}impressions_total"):
+        if reading.value:
             for dimension in values:
                 values[dimension].add(reading.labels.get(dimension, ALL))
     for dimension, seen in values.items():
