@@ -60,7 +60,8 @@ def _topics(topics: Sequence[TopicRead]) -> Table:
         rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(topic.rejected.items()))
         with_user = _share(topic.accepted - topic.anonymous, topic.accepted)
         numbers = (topic.records, topic.accepted, topic.duplicates, topic.late, topic.ignored)
-        table.add_row(topic.topic, *(f"{n:,}" for n in numbers), rejected or "0", with_user)
+        counted = ("" if n is None else f"{n:,}" for n in numbers)
+        table.add_row(topic.topic, *counted, rejected or "0", with_user)
     return table
 
 

@@ -30,7 +30,8 @@ class TopicRead:
     records: int = 0
     accepted: int = 0
     duplicates: int = 0
-    late: int = 0
+    late: int | None = None
+    """None where nobody looked at it."""
     ignored: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     """Reason → records."""
@@ -48,6 +49,8 @@ class KindRead:
     events: int = 0
     with_user: int = 0
     with_request: int = 0
+    within: int = 0
+    """Clicks that stand in the record of their impression."""
     compared: int = 0
     """Feedback, conversions: those whose impression could have been read."""
     joined: int = 0
@@ -167,8 +170,7 @@ class ReadSample:
             clicks = self._kinds.setdefault("clicks", KindRead("clicks", dict(kind.logs)))
             clicks.events += 1
             clicks.with_user += bool(event["user_id"])
-            for item, *_ in event["items"]:
-                self._feedback.append(_Feedback("clicks", event_ms, apart, request, item))
+            clicks.within += 1
         elif self._looked_into < _LOOKED_INTO and raw:
             self._looked_into += 1
             self.clicked_at.update(set(_clicked_in(raw)))
@@ -187,7 +189,7 @@ class ReadSample:
     def kinds(self) -> list[KindRead]:
         """What was read of each kind, with what feedback joined."""
         for kind in self._kinds.values():
-            kind.compared = kind.joined = 0
+            kind.compared = kind.joined = kind.within
             kind.misses = Counter()
         for one in self._feedback:
             if one.event_ms < self._first_ms or (self.is_partial and one.event_ms > self._last_ms):

@@ -133,6 +133,14 @@ def test_anonymous_traffic_by_design_is_no_finding() -> None:
     assert findings(events, source(fields={"user_id": False})) == []
 
 
+def test_clicks_in_the_records_of_their_impressions_join_them() -> None:
+    rows = [{"at": MS + n, "sku": n, "clicked": int(n % 9 == 0)} for n in range(300)]
+    kind = {"field": "clicked", "impression": ["0"], "click": [{"value": "1", "shown": True}]}
+    found = read(rows, {"topics": ["web"], "kind": kind, "fields": {"ts": "at", "item_id": "sku"}})
+    assert found.implausible == []
+    assert (found.kinds[1].joined, found.kinds[1].compared) == (34, 34)
+
+
 def is_one(found: list[str], *parts: str) -> bool:
     assert len(found) == 1, found
     assert all(part in found[0] for part in parts), found
