@@ -304,3 +304,16 @@ def test_an_event_id_is_different_in_every_record() -> None:
 def test_totals_go_before_prices_without_a_quantity(fields: dict[str, Any], where: Any) -> None:
     found = find_fields(profile_of([{"ts": MS, "sku": "a", **fields}] * 3), "conversion")
     assert found.fields["value"] == where
+
+
+def test_single_items_beside_lists_are_read_with_presets_too() -> None:
+    common = {"specversion": "1.0", "source": "/web", "time": "2026-11-01T10:00:00Z"}
+    shown = {**common, "type": "shop.recs.shown", "data": {"slots": [{"sku": 1}, {"sku": 2}]}}
+    clicked = {**common, "type": "shop.rec.clicked", "data": {"sku": 1}}
+    one = sample(
+        *[{**each, "id": f"{n}{each['type']}"} for n in range(9) for each in (shown, clicked)]
+    )
+    proposal = propose([one], "a test")
+    assert "cloudevents" in proposal.toml
+    made = tried(proposal.settings, [one])
+    assert (made.accepted, made.refused) == ({"impressions": 9, "clicks": 9}, [])
