@@ -84,7 +84,7 @@ def of_readout(
     if sample is not None:
         read.implausible.extend(_of_kinds(settings, sample, kinds))
     else:
-        read.implausible.extend(_of_windows(settings, result))
+        read.implausible.extend(_of_windows(settings, result, _is_anonymous(topics)))
     read.implausible.extend(_without_user(settings, topics))
     read.implausible.extend(_unknown(settings, result))
     return read
@@ -254,7 +254,7 @@ def unknown_arms(settings: Settings, shown: KindRead) -> dict[str, int]:
     return found
 
 
-def _of_windows(settings: Settings, result: Readout) -> Iterator[Implausible]:
+def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iterator[Implausible]:
     """What the longest window says where no record can be looked at."""
     window = max(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     whole = dict.fromkeys(settings.dimension_names, ALL)
@@ -265,7 +265,7 @@ def _of_windows(settings: Settings, result: Readout) -> Iterator[Implausible]:
         if is_last and labels.pop("maturity", "provisional") == "provisional" and labels == whole:
             values[reading.name] = reading.value
     clicks, conversions, shown, clicked = (int(values.get(name, 0)) for name in _WINDOWED)
-    if clicks >= _LEAST_OF_PART and shown and not clicked:
+    if clicks >= _LEAST_OF_PART and shown and not clicked and not is_anonymous:
         what = f"of {clicks:,} clicks of the last {window} 0 joined an impression"
         fix = f"streamer check says which field differs; correct it in {_section(settings)}"
         yield Implausible(what, fix)
@@ -275,14 +275,15 @@ def _of_windows(settings: Settings, result: Readout) -> Iterator[Implausible]:
 
 
 def _without_user(settings: Settings, topics: Sequence[TopicRead]) -> Iterator[Implausible]:
-    accepted = sum(topic.accepted for topic in topics)
-    if (
-        accepted
-        and accepted == sum(t.anonymous for t in topics)
-        and _is_mapped(settings, "user_id")
-    ):
+    if _is_anonymous(topics) and _is_mapped(settings, "user_id"):
         what = "user_id: no event has it, so there are no metrics of users"
         yield Implausible(what, _advice(settings, "user_id"))
+
+
+def _is_anonymous(topics: Sequence[TopicRead]) -> bool:
+    """Whether there are events, of which none has a user."""
+    accepted = sum(topic.accepted for topic in topics)
+    return accepted > 0 and accepted == sum(topic.anonymous for topic in topics)
 
 
 def _unknown(settings: Settings, result: Readout) -> Iterator[Implausible]:

@@ -61,8 +61,10 @@ def source(**more: Any) -> Object:
     return {**found, **more}
 
 
-def read(events: Sequence[Object], of: Object, **settings: Any) -> WhatWasRead:
-    """What `replay` says of some events."""
+def read(
+    events: Sequence[Object], of: Object, *, is_live: bool = False, **settings: Any
+) -> WhatWasRead:
+    """What `replay` says of some events, or what the page says, which has counters alone."""
     made = parse({"sources": [of], **settings})
     sample, decoder, replay = ReadSample(made), record_decoder(made), Replay(made)
     raws = [json.dumps(event).encode() for event in events]
@@ -70,7 +72,7 @@ def read(events: Sequence[Object], of: Object, **settings: Any) -> WhatWasRead:
         sample.add("web", raw, decoder.decode("web", raw))
     replay.feed([("web", event["at"], raw) for event, raw in zip(events, raws, strict=True)])
     replay.finish()
-    return of_readout(made, replay.readout(), sample)
+    return of_readout(made, replay.readout(), None if is_live else sample)
 
 
 def findings(events: Sequence[Object], of: Object, **settings: Any) -> list[str]:
@@ -251,3 +253,29 @@ def test_a_part_of_each_topic_is_enough_for_a_finding_and_no_false_alarm() -> No
     assert list(parts(world(), SOURCE)) == []
     (found,) = parts(world(), source(click={"item_id": "who.id"}))
     assert "correct item_id" in found
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({}, []),
+        ({"item_id": "title"}, ["of 200 clicks of the last 24h 0 joined an impression"]),
+        ({"value": "cost"}, ["none of 100 conversions has one"]),
+        ({"event_id": "who.id"}, ["of 930 events of web", "have an event_id seen before"]),
+        ({"user_id": "whom"}, ["user_id: no event has it"]),
+        ({"user_id": False, "request_id": False}, []),
+    ],
+)
+def test_counters_alone_show_the_worst(fields: Object, parts: list[str]) -> None:
+    events = world() if fields.get("event_id") else list({e["id"]: e for e in world()}.values())
+    found = read(events, source(fields=fields), is_live=True)
+    lines = [str(each) for each in found.implausible]
+    assert bool(lines) == bool(parts), lines
+    assert all(any(part in line for line in lines) for part in parts), lines
+
+
+def test_the_document_has_topics_and_findings() -> None:
+    found = read(world(), source(fields={"value": "cost"}), is_live=True).as_json()
+    assert found["topics"][0]["topic"] == "web"
+    assert found["topics"][0]["accepted"] == 900
+    assert any(each["what"].startswith("value: none of 1") for each in found["findings"])
