@@ -59,6 +59,8 @@ class KindRead:
     """Of the others: field → those with a value that no impression has."""
     valued: int = 0
     """Conversions with a value above 0."""
+    other: int = 0
+    """Feedback of no kind of `metrics.feedback`, which joins nothing."""
     duplicates: int = 0
     changed: int = 0
     """Events with the event_id of another one that differs from them."""
@@ -88,7 +90,7 @@ class ReadSample:
         self.topics = {name: TopicRead(name) for name in settings.logs}
         self.events = 0
         self.last_ms = 0
-        self.clicked_at: Counter[str] = Counter()
+        self.clicked_at = set[str]()
         """Fields in records of impressions that may say what was clicked."""
         self._kinds: dict[str, KindRead] = {}
         self._ids: dict[tuple[str, int], int] = {}
@@ -173,13 +175,14 @@ class ReadSample:
             clicks.within += 1
         elif self._looked_into < _LOOKED_INTO and raw:
             self._looked_into += 1
-            self.clicked_at.update(set(_clicked_in(raw)))
+            self.clicked_at.update(_clicked_in(raw))
 
     def _give(self, kind: KindRead, event: Mapping[str, Any]) -> None:
         lines = event.get("lines", ())
         if kind.kind == "conversions":
             kind.valued += any(value > 0 for _, value in lines)
-        if event.get("feedback") == -1:  # of no kind of `metrics.feedback`, which joins nothing
+        if event.get("feedback") == -1:
+            kind.other += 1
             return
         apart = event["user"] or event["request"]
         for item, *_ in lines[:1]:

@@ -4,7 +4,7 @@ nothing, and the numbers look as if all were well."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -50,10 +50,10 @@ class WhatWasRead:
     """Rows of topics and of kinds, and what about them is implausible. ``kinds``: of a sample."""
 
     topics: Sequence[TopicRead]
+    implausible: Sequence[Implausible]
     kinds: Sequence[KindRead] = ()
     sampled: int = 0
     """Events that ``kinds`` are about."""
-    implausible: list[Implausible] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """Topics and findings, as part of ``/api/health``."""
@@ -65,29 +65,38 @@ class WhatWasRead:
 
 def of_sample(settings: Settings, sample: ReadSample) -> WhatWasRead:
     """What was read of some records alone."""
-    kinds = sample.kinds()
-    read = WhatWasRead(list(sample.topics.values()), kinds, sample.events)
-    read.implausible.extend(_of_topics(settings, read.topics, kinds))
-    read.implausible.extend(_of_kinds(settings, sample, kinds))
-    read.implausible.extend(_without_user(settings, read.topics))
-    return read
+    topics, kinds = list(sample.topics.values()), sample.kinds()
+    implausible = (
+        *_duplicates(settings, topics, kinds),
+        *_of_kinds(settings, sample, kinds),
+        *_without_user(settings, topics),
+    )
+    return WhatWasRead(topics, implausible, kinds, sample.events)
 
 
-def of_readout(
-    settings: Settings, result: Readout, sample: ReadSample | None = None
-) -> WhatWasRead:
-    """What was read since the state began, and of some of these records, where they are there."""
-    kinds = [] if sample is None else sample.kinds()
+def of_readout(settings: Settings, result: Readout, sample: ReadSample) -> WhatWasRead:
+    """What was read since the state began; ``sample``: the first records of it."""
+    topics, kinds = _topics(settings, result), sample.kinds()
+    implausible = (
+        *_duplicates(settings, topics, kinds),
+        *_of_kinds(settings, sample, kinds),
+        *_without_user(settings, topics),
+        *_unknown(settings, result),
+    )
+    return WhatWasRead(topics, implausible, kinds, sample.events)
+
+
+def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
+    """What was read since the state began, where nobody can look at records."""
     topics = _topics(settings, result)
-    read = WhatWasRead(topics, kinds, 0 if sample is None else sample.events)
-    read.implausible.extend(_of_topics(settings, topics, kinds))
-    if sample is not None:
-        read.implausible.extend(_of_kinds(settings, sample, kinds))
-    else:
-        read.implausible.extend(_of_windows(settings, result, _is_anonymous(topics)))
-    read.implausible.extend(_without_user(settings, topics))
-    read.implausible.extend(_unknown(settings, result))
-    return read
+    implausible = (
+        *_refused(topics),
+        *_duplicates(settings, topics, ()),
+        *_of_windows(settings, result, _is_anonymous(topics)),
+        *_without_user(settings, topics),
+        *_unknown(settings, result),
+    )
+    return WhatWasRead(topics, implausible)
 
 
 def _readings(result: Readout, *names: str) -> Iterator[Reading]:
@@ -114,16 +123,19 @@ def _topics(settings: Settings, result: Readout) -> list[TopicRead]:
     return list(topics.values())
 
 
-def _of_topics(
-    settings: Settings, topics: Sequence[TopicRead], kinds: Sequence[KindRead]
-) -> Iterator[Implausible]:
-    """Records that are refused, and events with an id that others have."""
+def _refused(topics: Sequence[TopicRead]) -> Iterator[Implausible]:
     for topic in topics:
         refused = sum(topic.rejected.values())
         if 2 * refused > topic.records:
             reasons = ", ".join(f"{n:,} {reason}" for reason, n in topic.rejected.items())
             what = f"{refused:,} of {topic.records:,} records of {topic.topic} were refused"
             yield Implausible(f"{what} ({reasons})", "correct where its fields stand")
+
+
+def _duplicates(
+    settings: Settings, topics: Sequence[TopicRead], kinds: Sequence[KindRead]
+) -> Iterator[Implausible]:
+    """Events with an id that others have."""
     changed = [kind for kind in kinds if _has_changed(kind)]
     for kind in changed:
         share = (
@@ -160,17 +172,20 @@ def _of_kinds(
         kind = by_kind.get(name)
         if kind is not None and shown is not None:
             yield from _of_joins(settings, sample.is_partial, kind, shown)
-    conversions = by_kind.get("conversions")
+    clicks, conversions = by_kind.get("clicks"), by_kind.get("conversions")
+    if clicks is not None and clicks.other >= max(_LEAST_COMPARED, clicks.counted):
+        known = ", ".join(settings.feedback_kinds)
+        what = f"none of {clicks.counted:,} clicks is of a kind in metrics.feedback ({known})"
+        yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
     if conversions is not None and not conversions.valued:
         yield from _without_value(settings, list(conversions.logs), conversions.counted)
     if shown is not None:
         yield from _of_arms(settings, shown, sample.last_ms)
-    if shown is not None and "clicks" not in by_kind:
-        always = sorted(at for at, n in sample.clicked_at.items() if n)
-        if always:
-            what = f"no click was read, but impressions have {', '.join(always[:_MOST_VALUES])}"
-            fix = "clicks are records of their own, or impressions of one item with shown = true"
-            yield Implausible(what, fix)
+    if shown is not None and clicks is None and sample.clicked_at:
+        places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
+        what = f"no click was read, but impressions have {places}"
+        fix = "clicks are records of their own, or impressions of one item with shown = true"
+        yield Implausible(what, fix)
 
 
 def _of_joins(

@@ -11,7 +11,7 @@ import pytest
 
 from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import record_decoder
-from streamer.query.what_was_read import WhatWasRead, of_readout, of_sample
+from streamer.query.what_was_read import WhatWasRead, of_counters, of_readout, of_sample
 from streamer.settings.load import parse
 from streamer.sources.replay import Replay
 
@@ -72,7 +72,8 @@ def read(
         sample.add("web", raw, decoder.decode("web", raw))
     replay.feed([("web", event["at"], raw) for event, raw in zip(events, raws, strict=True)])
     replay.finish()
-    return of_readout(made, replay.readout(), None if is_live else sample)
+    result = replay.readout()
+    return of_counters(made, result) if is_live else of_readout(made, result, sample)
 
 
 def findings(events: Sequence[Object], of: Object, **settings: Any) -> list[str]:
@@ -95,7 +96,7 @@ def without_user(event: Object) -> Object:
 
 def test_a_right_mapping_has_no_findings() -> None:
     found = read(world(), SOURCE, experiments=[EXPERIMENT])
-    assert found.implausible == []
+    assert not found.implausible
     (topic,) = found.topics
     shown, clicks, conversions = found.kinds
     assert (topic.records, topic.accepted, topic.duplicates) == (930, 900, 30)
@@ -139,7 +140,7 @@ def test_clicks_in_the_records_of_their_impressions_join_them() -> None:
     rows = [{"at": MS + n, "sku": n, "clicked": int(n % 9 == 0)} for n in range(300)]
     kind = {"field": "clicked", "impression": ["0"], "click": [{"value": "1", "shown": True}]}
     found = read(rows, {"topics": ["web"], "kind": kind, "fields": {"ts": "at", "item_id": "sku"}})
-    assert found.implausible == []
+    assert not found.implausible
     assert (found.kinds[1].joined, found.kinds[1].compared) == (34, 34)
 
 
@@ -234,8 +235,16 @@ def test_arms_are_others() -> None:
 
 
 def test_most_is_refused() -> None:
-    found = findings(changed(lambda e: {**e, "what": "x"} if e["what"] == "shown" else e), SOURCE)
-    assert any("records of web were refused (6" in line for line in found)
+    events = changed(lambda e: {**e, "what": "x"} if e["what"] == "shown" else e)
+    found = read(events, SOURCE, is_live=True).implausible
+    assert any("records of web were refused (6" in what for what, _ in found)
+
+
+def test_feedback_of_no_kind_that_counts() -> None:
+    like = {**KINDS, "click": [{"value": "clicked", "feedback": "like"}]}
+    (found,) = findings(world(), source(kind=like))
+    assert found.startswith("none of 200 clicks is of a kind in metrics.feedback (click)")
+    assert findings(world(), source(kind=like), metrics={"feedback": {"click": 1, "like": 2}}) == []
 
 
 def parts(events: Sequence[Object], of: Object) -> Iterator[str]:

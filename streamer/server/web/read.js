@@ -18,10 +18,9 @@ const COLUMNS = [
   },
 ];
 
-/** The section of what was read. */
+/** The table below more metrics, and findings above the segments. */
 export class WhatWasRead {
   refresh({ read }) {
-    byId("read").hidden = !read.topics.some((topic) => topic.records);
     const findings = read.findings.map(({ what, fix }) => `${what}: ${fix}.`);
     byId("read-findings").hidden = !findings.length;
     keep(byId("read-findings"), findings, (text) => text, lineView);
