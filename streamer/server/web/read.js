@@ -18,7 +18,7 @@ const COLUMNS = [
   },
 ];
 
-/** The table below more metrics, and findings above the segments. */
+/** The table, which is folded with more metrics, and findings above the segments. */
 export class WhatWasRead {
   refresh({ read }) {
     const findings = read.findings.map(({ what, fix }) => `${what}: ${fix}.`);

@@ -294,7 +294,7 @@ def test_what_was_read_is_folded_and_what_is_wrong_is_not(
     page.until(lambda: page.is_shown("#read-findings li"), "the finding")
     assert page.texts("#read-findings li") == [f"of 528 clicks 0 joined {ODD}: correct item_id."]
     assert not page.is_shown("#read-table")
-    page.run("document.querySelector('#read').open = true")
+    page.run("document.querySelector('#more').open = true")
     row = page.texts("#read-table tbody td")
     assert row == ["1,200", "1,000", "100", "0", "10", "80 kind, 10 ts", "75.0%"]
     assert page.text("#read-table tbody th").strip() == ODD
