@@ -84,7 +84,7 @@ async def measure(arguments: argparse.Namespace, path: Path) -> int:
         sent, until = await asyncio.to_thread(sent_by, producer), time.monotonic() + END_SECONDS
         counted = 0
         while counted < sent and time.monotonic() < until:
-            await asyncio.sleep(SAMPLE_SECONDS)  # noqa: ASYNC110 — a store calls nobody
+            await asyncio.sleep(SAMPLE_SECONDS)
             counted = await committed(store)
     finally:
         producer.kill()

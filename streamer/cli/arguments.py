@@ -96,11 +96,11 @@ def _files(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _strict(command: argparse.ArgumentParser) -> None:
+def _strict(command: argparse.ArgumentParser, more: str = "") -> None:
     command.add_argument(
         "--strict",
         action="store_true",
-        help="exit 1 if any line was late or rejected (default: only if most are no events)",
+        help=f"exit 1 if any line was late or rejected{more} (default: only if most are no events)",
     )
 
 
@@ -162,7 +162,7 @@ def _add_replay(add: _Add) -> None:
         metavar="FILE",
         help="a new file for the lines that are not counted, as JSON lines",
     )
-    _strict(replay)
+    _strict(replay, ", or a mapping looks wrong")
     replay.add_argument(
         "--partitions",
         type=count,

@@ -14,6 +14,7 @@ from streamer.cli.check_alerts import alert_findings, stored_views
 from streamer.cli.check_store import store_findings
 from streamer.cli.check_topics import (
     partitioner_findings,
+    read_findings,
     sample_findings,
     topic_findings,
     unread_findings,
@@ -21,12 +22,14 @@ from streamer.cli.check_topics import (
 from streamer.cli.finding import ERROR, OK, WARN, Finding
 from streamer.cli.series import series_finding
 from streamer.errors import BrokerError, RegistryError
+from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.sampling import sample_topics
 from streamer.kafka.admin import TopicDescription, broker_count, describe_topics, quiet
 from streamer.kafka.client import client_settings
 from streamer.kafka.topics import admin_client, cluster_id
 from streamer.metrics.catalogue import Catalogue
 from streamer.query.readings import readout
+from streamer.query.what_was_read import of_sample
 from streamer.server.authentication import guards, is_public, tls_context
 from streamer.settings.load import load
 from streamer.settings.model import Exporter, Settings
@@ -158,8 +161,9 @@ async def _kafka_findings(
         for log, topic in manifest.topics.items()
     }
     described = {log: d for log, d in kafka.described.items() if log in settings.logs}
+    seen = ReadSample(settings, is_partial=True)
     try:
-        samples = await sample_topics(settings, described, read)
+        samples = await sample_topics(settings, described, read, seen)
     except BrokerError as error:
         yield Finding(ERROR, f"Kafka: {error}", "grant this user Read and Describe on the topics")
         return
@@ -169,6 +173,7 @@ async def _kafka_findings(
     now_ms = time.time_ns() // 1_000_000
     for finding in (
         *sample_findings(settings, samples),
+        *read_findings(of_sample(settings, seen)),
         *partitioner_findings(samples),
         *unread_findings(described, samples, read, now_ms),
     ):

@@ -9,6 +9,7 @@ from streamer.cli.refused import Refused
 from streamer.formatting import partitions_in_words
 from streamer.ingest.sampling import Sample
 from streamer.kafka.admin import TopicDescription
+from streamer.query.what_was_read import WhatWasRead
 from streamer.settings import limits
 from streamer.settings.model import Settings
 
@@ -151,6 +152,19 @@ def sample_findings(settings: Settings, samples: Mapping[str, Sample]) -> Iterat
             brokers = settings.kafka.brokers
             fix = f"streamer init --brokers {brokers} --topic {sample.topic} proposes settings"
             yield Finding(level, what + text, fix)
+
+
+def read_findings(read: WhatWasRead) -> Iterator[Finding]:
+    """What the last records of all topics are together, and what about them is implausible."""
+    for kind in read.kinds:
+        what = f"{kind.kind}: {kind.counted:,} in the last records, {kind.with_user:,} with a user"
+        if kind.compared:
+            what += f"; {kind.joined:,} of {kind.compared:,} joined an impression"
+        if kind.kind == "conversions":
+            what += f"; {kind.valued:,} of {kind.counted:,} with a value"
+        yield Finding(OK, what)
+    for what, fix in read.implausible:
+        yield Finding(WARN, what, fix)
 
 
 def unread_findings(

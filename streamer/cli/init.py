@@ -11,15 +11,20 @@ from pathlib import Path
 
 import msgspec
 
+from streamer.cli.read_table import console_of, looked_at, print_read
 from streamer.errors import StreamerError, UsageError
-from streamer.ingest.discovery.proposal import Proposal, Tried, propose, tried
+from streamer.ingest.discovery.proposal import Proposal, Tried, decoded_samples, propose, tried
 from streamer.ingest.discovery.shapes import SampledTopic
 from streamer.ingest.discovery.shown import as_counted
 from streamer.ingest.encoded_samples import as_texts
+from streamer.ingest.read_sample import ReadSample
+from streamer.ingest.record import of_texts
 from streamer.ingest.sampling import sample_last
 from streamer.kafka.admin import quiet
+from streamer.query.what_was_read import WhatWasRead, of_sample
 from streamer.settings.load import load
 from streamer.settings.model import Settings
+from streamer.sources.files import FileSource
 from streamer.sources.lines import STDIN
 from streamer.sources.sampled import sample_files
 
@@ -54,9 +59,30 @@ def main(args: argparse.Namespace) -> int:
         samples = sample_files(args.files, proposal.settings)
     made = tried(proposal.settings, samples)
     _write(proposal, out)
-    for line in (*_report(proposal, made, samples), *_next(args, out)):
+    for line in _report(proposal, made, samples):
+        print(f"streamer: {line}", file=sys.stderr)
+    read = _read(args.files, proposal.settings, samples)
+    if made.total:
+        print_read(console_of(is_stderr=True), proposal.settings, read)
+    doubts = [f"not sure: {doubt}" for doubt in (*proposal.doubts, *read.implausible)]
+    for line in (*doubts, *_next(args, out)):
         print(f"streamer: {line}", file=sys.stderr)
     return 0 if made.total else 1
+
+
+def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTopic]) -> WhatWasRead:
+    """What the settings read of the first lines of files; of topics, and of a pipe, of samples."""
+    settings = of_texts(settings)
+    if not files or STDIN in files:
+        sample = ReadSample(settings, is_partial=True)
+        for log, record, decoded in decoded_samples(settings, samples):
+            sample.add(log, record.value, decoded)
+        return of_sample(settings, sample)
+    sample = ReadSample(settings)
+    for _ in looked_at(FileSource(files, settings), sample, settings):
+        if sample.is_full:
+            break
+    return of_sample(settings, sample)
 
 
 def _with_brokers(settings: Settings, brokers: str) -> Settings:
@@ -91,8 +117,6 @@ def _report(proposal: Proposal, made: Tried, samples: Sequence[SampledTopic]) ->
     for line in as_counted(proposal.settings, samples, _SHOWN):
         shown = line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
         yield f"counted as {shown}"
-    for doubt in proposal.doubts:
-        yield f"not sure: {doubt}"
 
 
 def _next(args: argparse.Namespace, out: Path | None) -> Iterator[str]:

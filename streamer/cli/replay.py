@@ -14,11 +14,13 @@ from dataclasses import asdict
 import msgspec
 
 from streamer.cli.files import feed
+from streamer.cli.read_table import looked_at
 from streamer.cli.refused import Refused
-from streamer.cli.unread import fields_no_event_has
 from streamer.errors import StreamerError, UsageError
+from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import of_texts
 from streamer.ingest.rejections import Explainer
+from streamer.query.what_was_read import of_readout
 from streamer.server.prometheus_text import render
 from streamer.settings import limits
 from streamer.settings.load import load
@@ -31,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     """Read the files to their end, then print what was asked for."""
     settings = of_texts(load(args.config, os.environ))
     source = FileSource(args.files, settings)
-    refused = Refused(settings)
+    refused, sample = Refused(settings), ReadSample(settings)
     with _dead_letters(args.dead_letters, settings) as write:
 
         def on_dead(dead: Dead) -> None:
@@ -40,8 +42,9 @@ def main(args: argparse.Namespace) -> int:
                 write(dead)
 
         replay = Replay(settings, args.partitions, on_dead, args.hash_key)
-        feed(replay, source)
+        feed(replay, source, looked_at(source, sample, settings))
     result = replay.readout()
+    read = of_readout(settings, result, sample)
     if args.prom:
         sys.stdout.write(render(result))
     elif args.json:
@@ -50,16 +53,15 @@ def main(args: argparse.Namespace) -> int:
         from streamer.cli.readout_text import print_readout
         from streamer.cli.summary import summarise
 
-        summarise(settings, result)
+        summarise(settings, result, read)
         for stored in replay.experiments().values():
             print()
             print_readout(stored, stored.read())
     sys.stdout.flush()
-    unread = list(fields_no_event_has(settings, result)) if replay.accepted else []
-    for line in unread:
-        print(f"streamer: {line}", file=sys.stderr)
+    for each in read.implausible:
+        print(f"streamer: {each}", file=sys.stderr)
     code = refused.report(replay.lines, replay.accepted, args.strict, args.files)
-    return 1 if args.strict and unread else code
+    return 1 if args.strict and read.implausible else code
 
 
 @contextlib.contextmanager

@@ -1,22 +1,21 @@
-"""The readable end of a replay: what was counted, and the longest and the shortest window."""
+"""The readable end of a replay: what was read, and the longest and the shortest window."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from streamer.cli.read_table import console_of, print_read
 from streamer.metrics.catalogue import PREFIX
 from streamer.query.readings import Readout
+from streamer.query.what_was_read import WhatWasRead
 from streamer.settings.labels import ALL
 from streamer.settings.model import Settings
 
 _MAX_ROWS = 20
 """Segments shown, those with the most impressions."""
-_WIDTH = 120
-"""Characters of a line, where stdout is no terminal."""
 _COLUMNS = (
     ("impressions", "window_impressions", "{:,}"),
     ("clicks", "window_clicks", "{:,}"),
@@ -29,27 +28,22 @@ _COLUMNS = (
     ("user hit\nratio", "user_hit_ratio", "{:.2%}"),
 )
 """Heading, metric, and how its value is written."""
-
-_COUNTS = ("events", "accepted", "duplicates", "late", "ignored")
-"""What becomes of records, besides those that are rejected."""
 Labels = frozenset[tuple[str, str]]
 
 
-def summarise(settings: Settings, result: Readout) -> None:
+def summarise(settings: Settings, result: Readout, read: WhatWasRead) -> None:
     """Print tables to stdout."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _WIDTH
+    console = console_of()
     values = {
         (r.name.removeprefix(PREFIX), frozenset(r.labels.items())): r.value for r in result.readings
     }
     if not result.stream_ms:
         console.print("Nothing was counted.")
-        console.print(_records(values, settings))
+        print_read(console, settings, read)
         return
     moment = datetime.fromtimestamp(result.stream_ms / 1000, UTC).isoformat(" ", "milliseconds")
     console.print(f"Stream time {moment.replace('+00:00', ' UTC')}")
-    console.print(_records(values, settings))
+    print_read(console, settings, read)
     by_length = sorted(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
     for window in dict.fromkeys((by_length[-1], by_length[0])):
         console.print(_window(window, values, settings))
@@ -69,23 +63,6 @@ def _older(
     total = frozenset((name, ALL) for name in settings.dimension_names)
     counted = values.get(("impressions_total", total), 0)
     return counted - values.get(("window_impressions", total | {("window", window)}), 0)
-
-
-def _records(values: dict[tuple[str, Labels], int | float], settings: Settings) -> Table:
-    table = Table(title="Records", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for heading in ("topic", *_COUNTS, "rejected"):
-        table.add_column(heading, justify="left" if heading == "topic" else "right")
-    for log in settings.logs:
-        topic = ("topic", log)
-        counts = [values.get((f"{name}_total", frozenset([topic])), 0) for name in _COUNTS]
-        reasons = {
-            dict(labels)["reason"]: value
-            for (name, labels), value in values.items()
-            if name == "rejected_total" and topic in labels
-        }
-        rejected = ", ".join(f"{n:,} {reason}" for reason, n in sorted(reasons.items())) or "0"
-        table.add_row(log, *(f"{n:,}" for n in counts), rejected)
-    return table
 
 
 def _window(

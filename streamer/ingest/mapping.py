@@ -60,9 +60,13 @@ def mapped_layout(settings: Settings, source: Source, log: Log) -> dict[str, Any
     }
 
 
-def value_settings(positions_from: int, zone: str) -> dict[str, Any]:
+def value_settings(source: Source) -> dict[str, Any]:
     """What values of a source mean."""
-    return {"positions_from": positions_from, "zone": zone_offsets(zone)}
+    return {
+        "positions_from": source.positions_from,
+        "zone": zone_offsets(source.zone),
+        "missing": source.missing,
+    }
 
 
 def _kind(source: Source, log: Log, values: Values) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from streamer.errors import BrokerError
 from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
 from streamer.ingest.keying import Keying, keying_of
 from streamer.ingest.keys import PARTITIONERS
+from streamer.ingest.read_sample import ReadSample
 from streamer.ingest.record import IGNORED, record_decoder
 from streamer.kafka.admin import TopicDescription
 from streamer.kafka.chunk import encoded_headers
@@ -66,11 +67,12 @@ async def sample_topics(
     settings: Settings,
     topics: dict[str, TopicDescription],
     read: Mapping[tuple[str, int], int] | None,
+    seen: ReadSample | None = None,
 ) -> dict[str, Sample]:
     """A sample of each topic, by the name of its log; BrokerError where they cannot be read.
 
     ``read``: (log, partition) → the next offset of the stored state, where there is one; None:
-    nobody asks for what is unread.
+    nobody asks for what is unread. ``seen``: takes in all records.
     """
     samples = {}
     for cluster in settings.read_clusters:
@@ -79,7 +81,8 @@ async def sample_topics(
             continue
         async with _consumer(cluster) as consumer:
             for log in some:
-                sample = await _sample(settings, consumer, log, topics[log.name].partitions)
+                partitions = topics[log.name].partitions
+                sample = await _sample(settings, consumer, log, partitions, seen)
                 if read is not None:
                     await _look_at_unread(consumer, sample, log, read)
                 samples[log.name] = sample
@@ -165,7 +168,9 @@ async def look_at_keys(settings: Settings) -> dict[str, Keying]:
     return keying_of(places, count, next(shown, next(iter(places))))
 
 
-async def _sample(settings: Settings, consumer: Any, log: Log, partitions: int) -> Sample:
+async def _sample(
+    settings: Settings, consumer: Any, log: Log, partitions: int, seen: ReadSample | None
+) -> Sample:
     places = [TopicPartition(log.plain, number) for number in range(partitions)]
     sample = Sample(log.topic, partitions)
     decoder = record_decoder(settings)
@@ -175,6 +180,8 @@ async def _sample(settings: Settings, consumer: Any, log: Log, partitions: int) 
             headers = encoded_headers(record.headers)
             beside = (record.key, headers, record.timestamp)
             found = decoder.decode(log.name, record.value, *beside)
+            if seen is not None:
+                seen.add(log.name, record.value, found)
             if found == IGNORED:
                 sample.ignored += 1
             elif isinstance(found, str):

@@ -142,7 +142,7 @@ def _source(settings: Settings, log: Log) -> dict[str, Any]:
     if source.is_own:
         layout = {"flat": _flat_layout(settings, *log.kinds)}
     return {
-        "values": value_settings(source.positions_from, source.zone),
+        "values": value_settings(source),
         "format": source.format,
         "layout": layout,
     }

@@ -11,6 +11,7 @@ from aiohttp import web
 from streamer.metrics.catalogue import PREFIX
 from streamer.metrics.per_user import UserRatio
 from streamer.query.alerts import Windows
+from streamer.query.what_was_read import of_counters
 from streamer.server.documents import Documents, UnknownValueError
 from streamer.server.exporter import Exporter
 from streamer.server.scrape import accepts_gzip
@@ -90,6 +91,7 @@ class Api:
                     {"worker": r.worker, "is_present": r.is_present, "partitions": sorted(r.owned)}
                     for r in reports
                 ],
+                "read": of_counters(self.settings, result).as_json(),
                 "dimensions": self.settings.dimension_names,
                 "windows": list(self.settings.windows.lengths_ms),
             }

@@ -82,6 +82,7 @@ def validate_sources(s: Settings) -> None:
         if source.positions_from not in (0, 1):
             raise SettingsError(f"positions_from = {source.positions_from}: 0 or 1; {at}")
         validate_zone(source.zone, f"zone; {at}")
+        _validate_missing(source, at)
         validate_registry(source.format, source.schemas, at)
         _validate_kind(source, at)
         _validate_fields(s, source, at)
@@ -122,6 +123,13 @@ def _validate_topic(topic: str, at: str) -> None:
         re.compile(topic)
     except re.error as error:
         raise SettingsError(f"{topic!r} is no regular expression: {error}; {at}") from None
+
+
+def _validate_missing(source: Source, at: str) -> None:
+    for text in source.missing:
+        if not 0 < len(text) <= limits.MAX_LABEL_CHARS:
+            most = limits.MAX_LABEL_CHARS
+            raise SettingsError(f"missing has {text[:20]!r}: texts of 1 to {most} characters; {at}")
 
 
 def validate_zone(name: str, at: str) -> None:

@@ -132,6 +132,8 @@ class Source(Section, frozen=True):
     """The number of the first position: 0 or 1."""
     zone: str = "UTC"
     """Time zone of times without an offset, by its name in the IANA database."""
+    missing: tuple[str, ...] = ()
+    """Texts that stand for no value wherever one is the whole value of a field: `["(not set)"]`."""
 
     @property
     def is_own(self) -> bool:

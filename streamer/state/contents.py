@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 
 from streamer.ingest.mapping import fields_of, said_of
@@ -151,7 +153,8 @@ def _fields_in(settings: Settings, log: Log) -> dict[str, str]:
         for name in fields_of(settings, kind)
         if name != "type"
     }
-    return {**fields, "positions_from": str(source.positions_from)}
+    missing = json.dumps(source.missing)
+    return {**fields, "positions_from": str(source.positions_from), "missing": missing}
 
 
 def _listed(settings: Settings) -> dict[str, Listed]:

@@ -106,6 +106,35 @@ def test_all_is_well(
     assert found(lines, OK, "40 sampled users", "murmur2")
 
 
+def test_a_mapping_that_joins_nothing_is_named(
+    kafka: str,
+    topics: MakeTopics,
+    redis_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made, records = topics(PARTITIONS), []
+    for i in range(100):
+        key, ts = f"u{i % 9}".encode(), 1_700_000_000_000 + 1000 * i
+        for topic, name in ((made.impressions, f"i{i}"), (made.clicks, f"title {i}")):
+            value = {"user_id": key.decode(), "ts": ts, "item_id": f"i{i}", "named": name}
+            at = partition_of(key, PARTITIONS)
+            records.append((topic, at, key, json.dumps(value).encode()))
+    send(kafka, records)
+    for item, is_wrong in (("item_id", False), ("named", True)):
+        path = tmp_path / f"{item}.toml"
+        path.write_text(
+            f'[kafka]\nbrokers = "{kafka}"\n[redis]\nurl = "{redis_url}"\n[[sources]]\n'
+            f'topics = ["{made.impressions}"]\nkind.fixed = "impression"\n[[sources]]\n'
+            f'topics = ["{made.clicks}"]\nkind.fixed = "click"\nfields.item_id = "{item}"\n'
+        )
+        main.main(["check", "-c", str(path)])
+        lines = capsys.readouterr().out.splitlines()
+        assert found(lines, OK, "clicks: 100 in the last records", "of 100 joined an impression")
+        wrong = ("of 100 clicks 0 joined", "correct item_id in [sources.fields]")
+        assert found(lines, WARN, *wrong) == is_wrong
+
+
 def test_what_is_wrong_with_topics_and_records(
     kafka: str,
     topics: MakeTopics,

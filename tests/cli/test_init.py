@@ -22,7 +22,7 @@ from streamer.settings.load import load, parse
 from tests.cli.test_produce import settings_file
 from tests.support import encoded
 from tests.support.fixtures import MakeTopics
-from tests.support.foreign_logs import LOGS, Log, Truth
+from tests.support.foreign_logs import FIRST_MS, LOGS, Log, Truth
 from tests.support.registries import PlainRegistry, register
 
 EDITS: dict[str, Sequence[tuple[str, str]]] = {
@@ -331,3 +331,44 @@ def test_replay_of_what_is_not_mapped_points_to_init(
     ):
         assert text in err
     assert "70060" not in err
+
+
+SHOP = """[[sources]]
+topics = ["shop"]
+kind = { field = "what", impression = ["shown"], click = ["clicked"] }
+fields = { ts = "at", user_id = "who.id", items = "recs", item_id = "sku" }
+click.fields = { items = false, item_id = "ITEM" }
+"""
+
+
+def shop(path: Path) -> Path:
+    """Lists that were shown to users, who click the first item of each."""
+    lines = []
+    for n in range(60):
+        common = {"at": FIRST_MS + 1000 * n, "who": {"id": f"u{n % 7}"}}
+        lines.append({**common, "what": "shown", "recs": [{"sku": f"s{n}"}, {"sku": f"t{n}"}]})
+        lines.append({**common, "what": "clicked", "rec": f"s{n}"})
+    file = path / "shop.ndjson"
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return file
+
+
+def test_a_wrong_item_is_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, settings = shop(tmp_path), tmp_path / "streamer.toml"
+    for item, code in (("rec", 0), ("who.id", 1)):
+        settings.write_text(SHOP.replace("ITEM", item), encoding="utf-8")
+        assert main(["replay", str(file), "-c", str(settings), "--strict"]) == code
+        out, err = capsys.readouterr()
+        joined = "of 60 clicks 0 joined an impression; item_id of clicks"
+        assert (joined in err) == bool(code)
+        assert ("60 of 60" in out) != bool(code)
+        assert main(["replay", str(file), "-c", str(settings)]) == 0
+        capsys.readouterr()
+
+
+def test_what_would_be_read_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    proposed(shop(tmp_path))
+    err = capsys.readouterr().err
+    assert "What was read" in err
+    assert "60 of 60" in err
+    assert "joined an impression;" not in err

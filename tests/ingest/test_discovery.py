@@ -14,7 +14,7 @@ from streamer.ingest.discovery.fields import find_fields
 from streamer.ingest.discovery.kinds import classified
 from streamer.ingest.discovery.profile import profile_of, text_of
 from streamer.ingest.discovery.proposal import propose, tried
-from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, find_shapes
 from streamer.settings.load import parse
 from streamer.settings.paths import path_of
 
@@ -220,3 +220,100 @@ def test_other_dimensions_say_where_they_go() -> None:
     assert "its line under [sources.fields], and [[dimensions]] with its name" in text
     assert '# kind = "page.kind"' in text
     assert "2 values: '…example/catalogue/x' 4, '…example/catalogue/y' 4" in text
+
+
+def item_fields_of(*samples: SampledTopic) -> dict[str, Any]:
+    """Kind → where the item stands in what is proposed for some topics."""
+    shapes = find_shapes(samples)
+    return {
+        kind: (fields.get("items"), fields.get("item_id"))
+        for shape in shapes
+        for kind, fields in shape.fields.items()
+    }
+
+
+def test_items_are_the_fields_with_common_values_not_the_ones_with_likely_names() -> None:
+    shown = [
+        {"event": "shown", "ts": MS, "recs": [{"item": f"Shirt {n}", "product_id": n}]}
+        for n in range(50)
+    ]
+    clicked = [{"event": "clicked", "ts": MS, "product_id": n} for n in range(9)]
+    found = item_fields_of(sample(*shown, *clicked))
+    assert found == {"impression": ("recs", "product_id"), "click": (None, "product_id")}
+    shown = [{"time": MS, "content_id": "home", "sku": n} for n in range(50)]
+    clicked = [{"time": MS, "content_id": n} for n in range(9)]
+    topics = sample(*shown, topic="impressions"), sample(*clicked, topic="clicks")
+    assert item_fields_of(*topics) == {"impression": (None, "sku"), "click": (None, "content_id")}
+    same = [{"time": MS, "item_id": n, "content_id": n} for n in range(9)]
+    topics = sample(*same, topic="impressions"), sample(*same, topic="clicks")
+    assert item_fields_of(*topics) == {"impression": (None, "item_id"), "click": (None, "item_id")}
+
+
+def test_ids_of_anything_are_no_items() -> None:
+    shown = [
+        {"what": "recs_shown", "at": MS, "recs": [{"id": n, "by": {"id": 1}}]} for n in range(50)
+    ]
+    clicked = [
+        {"what": "rec_clicked", "at": MS, "who": {"id": 78 + n}, "rec": n} for n in range(12)
+    ]
+    proposal = propose([sample(*shown, *clicked)], "a test")
+    (source,) = proposal.settings.sources
+    assert source.fields["item_id"] == "id"
+    assert source.click.fields["item_id"] == "rec"
+    doubt = (
+        "item_id: rec has no name of an item, but the values of the items of impressions (click)"
+    )
+    assert doubt in proposal.doubts
+    alone = find_fields(profile_of([{"ts": MS, "page": {"id": "home"}}]), "click")
+    assert "item_id" not in alone.fields
+    assert "item_id" in alone.doubts
+    product = find_fields(profile_of([{"ts": MS, "clickedProduct": {"id": "x"}}]), "click")
+    assert product.fields["item_id"] == "clickedProduct.id"
+
+
+def test_whole_numbers_with_decimals_are_doubted() -> None:
+    shown = [{"time": MS, "user_id": str(n), "sku": str(n)} for n in range(9)]
+    clicked = [{"time": MS, "user_id": f"{n}.0", "sku": str(n)} for n in range(9)]
+    topics = sample(*shown, topic="impressions"), sample(*clicked, topic="clicks")
+    what = "whole numbers with decimals, like 1.0, which equal no id without them"
+    assert f"user_id: {what} (click)" in propose(topics, "a test").doubts
+    topics = sample(*clicked, topic="impressions"), sample(*clicked, topic="clicks")
+    assert not any("decimals" in doubt for doubt in propose(topics, "a test").doubts)
+
+
+def test_an_event_id_is_different_in_every_record() -> None:
+    rows = [{"ts": MS + n, "uuid": n - (n % 10 == 1), "sku": n} for n in range(100)]
+    assert "event_id" not in find_fields(profile_of(rows), "impression").fields
+    own = [{"ts": MS + n, "event_id": n - (n % 10 == 1), "sku": n} for n in range(100)]
+    assert find_fields(profile_of(own), "impression").fields["event_id"] is False
+    sent_twice = [{"time": MS + n, "uuid": n, "sku": n} for n in (*range(99), 98)]
+    (shape,) = find_shapes([sample(*sent_twice, topic="impressions")])
+    assert shape.fields["impression"]["event_id"] == "uuid"
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        ({"price": 10, "order_total": 25}, "order_total"),
+        ({"price": 10, "quantity": 3, "order_total": 35}, {"product": ["price", "quantity"]}),
+        ({"unitPrice": 10, "quantity": 3}, {"product": ["unitPrice", "quantity"]}),
+        ({"price": 10}, "price"),
+        ({"value": 30, "price": 10, "quantity": 3}, "value"),
+    ],
+)
+def test_totals_go_before_prices_without_a_quantity(fields: dict[str, Any], where: Any) -> None:
+    found = find_fields(profile_of([{"ts": MS, "sku": "a", **fields}] * 3), "conversion")
+    assert found.fields["value"] == where
+
+
+def test_single_items_beside_lists_are_read_with_presets_too() -> None:
+    common = {"specversion": "1.0", "source": "/web", "time": "2026-11-01T10:00:00Z"}
+    shown = {**common, "type": "shop.recs.shown", "data": {"slots": [{"sku": 1}, {"sku": 2}]}}
+    clicked = {**common, "type": "shop.rec.clicked", "data": {"sku": 1}}
+    one = sample(
+        *[{**each, "id": f"{n}{each['type']}"} for n in range(9) for each in (shown, clicked)]
+    )
+    proposal = propose([one], "a test")
+    assert "cloudevents" in proposal.toml
+    made = tried(proposal.settings, [one])
+    assert (made.accepted, made.refused) == ({"impressions": 9, "clicks": 9}, [])

@@ -100,3 +100,11 @@ async def test_documents_are_made_once_a_readout(
 async def test_a_wrong_value_of_at_is_refused(site: Site, query: str) -> None:
     status, text = await site.get(f"/api/readings{query}")
     assert (status, "at" in json.loads(text)["error"]) == (400, True)
+
+
+async def test_health_says_what_was_read(site: Site) -> None:
+    _, text = await site.get("/api/health")
+    read = json.loads(text)["read"]
+    assert {topic["topic"] for topic in read["topics"]} == set(site.settings.logs)
+    assert sum(topic["accepted"] for topic in read["topics"]) > 0
+    assert all(finding.keys() == {"what", "fix"} for finding in read["findings"])

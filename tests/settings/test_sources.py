@@ -27,3 +27,11 @@ def test_other_kinds_hold_for_topics_of_a_pattern(kind: dict[str, Any]) -> None:
     found = resolved(settings, {None: ["clicks-a", "clicks-b", "other"]})
     assert [log.kinds for log in found.logs.values()] == [("clicks",)] * 2
     record_decoder(found)
+
+
+@pytest.mark.parametrize("text", ["", "x" * 129])
+def test_missing_has_short_texts(text: str) -> None:
+    source = {"topics": ["web"], "kind": {"fixed": "click"}, "missing": [text]}
+    said = f"missing has {text[:20]!r}: texts of 1 to 128 characters; at sources[0]"
+    with pytest.raises(SettingsError, match=re.escape(said)):
+        parse({"sources": [source]})

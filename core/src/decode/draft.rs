@@ -38,6 +38,13 @@ pub(super) struct Reading<'a> {
     pub unit: Unit,
 }
 
+impl<'a> Reading<'a> {
+    /// The record, and the texts in it that stand for no value.
+    pub fn texts(&self) -> (&'a str, &'a [String]) {
+        (self.record, &self.values.missing)
+    }
+}
+
 /// Where reading is: for those who explain why a record is none.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {

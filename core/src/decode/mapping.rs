@@ -280,7 +280,7 @@ impl Mapping {
             KindOf::Fixed(rule) => *rule,
             KindOf::By(places, known) => {
                 draft.place = Place::missing(Field::Type);
-                let (_, at) = first(places, found, text).ok_or(Reason::Kind)?;
+                let (_, at) = first(places, found, (text, &values.missing)).ok_or(Reason::Kind)?;
                 draft.place = Place::value(Field::Type, at);
                 let mut reader = Reader::starting(text, at, max_depth);
                 let name = match reader.peek() {
@@ -370,17 +370,54 @@ impl Fields {
 }
 
 /// Which of some values is the first that is neither missing, null nor an empty text, and where it
-/// begins.
-pub(super) fn first(places: &[usize], found: &Found, text: &str) -> Option<(usize, usize)> {
+/// begins. `missing`: texts that stand for no value.
+pub(super) fn first(
+    places: &[usize],
+    found: &Found,
+    (text, missing): (&str, &[String]),
+) -> Option<(usize, usize)> {
     let numbered = places.iter().enumerate();
     let mut begins =
         numbered.filter_map(|(i, place)| Some((i, found.get(*place)?.checked_sub(1)? as usize)));
     begins.find(|(_, at)| {
         let rest = text.as_bytes().get(*at..).unwrap_or_default();
-        !rest.starts_with(b"null") && !rest.starts_with(b"\"\"")
+        !rest.starts_with(b"null")
+            && !rest.starts_with(b"\"\"")
+            && (missing.is_empty() || !is_one_of(missing, text, *at))
     })
+}
+
+/// Whether the value that begins at a place is one of some texts.
+fn is_one_of(texts: &[String], record: &str, at: usize) -> bool {
+    let mut reader = Reader::starting(record, at, 1);
+    let mut unescaped = String::new();
+    reader.peek() == b'"'
+        && reader.text(&mut unescaped).is_ok_and(|text| {
+            let text = text.of(record, &unescaped);
+            texts.iter().any(|each| each == text)
+        })
 }
 
 fn kind_named(name: &str) -> Result<EventKind, String> {
     EventKind::of(name).ok_or_else(|| format!("there are no {name:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_stand_for_no_value_are_none() {
+        let record = r#"{"a": "(not set)", "b": "n\/a", "c": "(not set) ", "d": 5}"#;
+        let at = |name: &str| record.find(name).unwrap() as u32 + 5 + 1;
+        let found = vec![at("\"a\""), at("\"b\""), at("\"c\""), at("\"d\"")];
+        let missing = ["(not set)".to_owned(), "n/a".to_owned()];
+        let of = |places: &[usize], missing: &[String]| {
+            first(places, &found, (record, missing)).map(|(i, _)| i)
+        };
+        assert_eq!(of(&[0, 1, 2, 3], &[]), Some(0));
+        assert_eq!(of(&[0, 1, 2, 3], &missing), Some(2));
+        assert_eq!(of(&[0, 1, 3], &missing), Some(2));
+        assert_eq!(of(&[1], &missing), None);
+    }
 }

@@ -41,6 +41,9 @@ pub struct ValueSettings {
     pub positions_from: u32,
     /// The time zone of times without an offset, as (UTC ms from which on, offset in ms), ascending.
     pub zone: Vec<(i64, i64)>,
+    /// Texts that stand for no value.
+    #[serde(default)]
+    pub missing: Vec<String>,
 }
 
 /// Where the fields of a source stand.

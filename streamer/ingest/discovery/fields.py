@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, plain, rank
+from streamer.ingest.discovery.items import ItemField
+from streamer.ingest.discovery.names import OTHER_NAMES, PIECES, PRICES, is_item, plain, rank
 from streamer.ingest.discovery.profile import Profile, Seen, names_of, text_of
 from streamer.settings import limits
 from streamer.settings.event_fields import ELEMENT_FIELDS, field_names
@@ -27,6 +28,8 @@ _NOBODY = (
 _ENVELOPES = ("", "meta", "metadata", "event", "header", "message", "envelope")
 """Of which an `id` may be the event's; of any other object it is that object's."""
 _OFTEN = 0.999
+_LEAST_VALUES = 10
+"""Of a field that is taken for the item by its values alone."""
 
 
 def _is_probability(seen: Seen) -> bool:
@@ -49,7 +52,6 @@ _FITS: Mapping[str, Callable[[Seen], bool]] = {
     "value": lambda seen: seen.is_numeric and seen.low >= 0,
     "dwell_ms": lambda seen: seen.whole == seen.count and seen.low >= 0,
     "request_id": lambda seen: seen.is_id and seen.distinct >= max(5, min(seen.count, 900) * 0.1),
-    "event_id": lambda seen: seen.is_id and seen.distinct >= min(seen.count, 900) * 0.9,
 }
 """Our field → whether values may be its; of others whether they may be ids."""
 _OF_KIND = {
@@ -86,20 +88,23 @@ class _Place:
         return self.share < _LEAST_SHARE, self.rank, len(self.path), -self.share
 
 
-def find_fields(profile: Profile, kind: str) -> Found:
-    """Where the fields of the records of a kind (impression, …) stand."""
+def find_fields(profile: Profile, kind: str, item: ItemField | None = None) -> Found:
+    """Where the fields of the records of a kind (impression, …) stand. ``item``: the one that was
+    chosen of ``item_fields``; by default the first of them."""
     found = Found()
     _find_time(profile, found)
     _find_user(profile, found)
-    for name in ("event_id", "request_id"):
-        _take(found, name, places(profile, name))
+    _find_event_id(profile, found)
+    _take(found, "request_id", places(profile, "request_id"))
     of_kind = list(_OF_KIND[kind])
     if kind != "session":
-        of_kind = _find_items(profile, kind, of_kind, found)
+        item = item or next(iter(item_fields(profile, kind)), None)
+        of_kind = _take_item(profile, item, kind, of_kind, found)
     for name in of_kind:
-        _take(found, name, places(profile, name))
-    if kind == "conversion":
-        _find_product(profile, found, "value")
+        if name == "value":
+            _find_value(profile, found)
+        else:
+            _take(found, name, places(profile, name))
     for name in _OPTIONAL:
         if name in field_names(KIND_OF_RULE[kind]) and (name,) in profile.scalars:
             found.taken.add((name,))
@@ -116,6 +121,7 @@ def places(profile: Profile, name: str, others: Sequence[str] = ()) -> list[_Pla
         place = rank(names, wanted)
         around = names[-2] if len(names) > 1 else ""
         is_other = name == "event_id" and names[-1:] == ["id"] and around not in _ENVELOPES
+        is_other |= name == "event_id" and seen.repeats > profile.copies
         if place is not None and fits(seen) and not is_other:
             found.append(_Place(path, seen, place, profile.share(path)))
     return sorted(found, key=lambda one: one.worth)
@@ -152,6 +158,16 @@ def _find_time(profile: Profile, found: Found) -> None:
         found.doubts["ts"] = f"{', '.join(others)} may be times, too"
 
 
+def _find_event_id(profile: Profile, found: Found) -> None:
+    """A field that is different in every record; others of its name are not to be read."""
+    if _take(found, "event_id", places(profile, "event_id")) is not None:
+        return
+    own = profile.scalars.get(("event_id",))
+    if own is not None and own.repeats > profile.copies:
+        found.fields["event_id"] = False
+        found.doubts["event_id"] = "records with equal ones differ, so it is not the event's"
+
+
 def _find_user(profile: Profile, found: Found) -> None:
     candidates = places(profile, "user_id")
     best = _take(found, "user_id", candidates)
@@ -167,26 +183,63 @@ def _find_user(profile: Profile, found: Found) -> None:
         found.doubts["user_id"] = f"only {best.share:.0%} of the records have one"
 
 
-def _find_items(profile: Profile, kind: str, of_kind: list[str], found: Found) -> list[str]:
-    """An item, or a list of them; the fields that are still to be found in the record."""
-    single = next(iter(places(profile, "item_id")), None)
+def item_fields(profile: Profile, kind: str) -> list[ItemField]:
+    """Where the item may stand in the records of a kind, by names, the most likely first."""
+    places_of_item = places(profile, "item_id")
+    single = next(iter(places_of_item), None)
+    singles = [ItemField(None, p.path, p.seen) for p in places_of_item or _ids(profile, 2)]
     lists = sorted(_lists(profile), key=lambda one: one[0])
-    if kind != "click" or single is None or single.share < _LEAST_SHARE:
-        if lists and (single is None or lists[0][0][0] < 2):
-            return _take_list(profile, lists[0][1], kind, of_kind, found)
-        if single is None and (ids := _id_list(profile)) is not None:
-            found.fields["items"] = text_of(ids)
-            return of_kind
-    best = _take(found, "item_id", places(profile, "item_id") or _named_id(profile))
-    if best is None:
+    in_lists = [
+        ItemField(path, own.path, own.seen)
+        for _, path in lists
+        for own in _of_elements(profile.lists[path])
+    ]
+    ids = _id_list(profile)
+    alone = [] if ids is None else [ItemField(ids, None, profile.id_lists[ids])]
+    is_single = kind == "click" and single is not None and single.share >= _LEAST_SHARE
+    if not is_single and lists and (single is None or lists[0][0][0] < 2):
+        return [*in_lists, *singles]
+    return [*alone, *singles] if single is None else [*singles, *in_lists]
+
+
+def unnamed_items(profile: Profile) -> list[ItemField]:
+    """Fields that hold ids and have no name of another field."""
+    others = {
+        path
+        for name in OTHER_NAMES
+        if name != "item_id"
+        for path in (p.path for p in places(profile, name))
+    }
+    return [
+        ItemField(None, path, seen)
+        for path, seen in profile.scalars.items()
+        if path not in others and _is_id(seen) and seen.distinct >= _LEAST_VALUES
+    ]
+
+
+def _take_item(
+    profile: Profile, item: ItemField | None, kind: str, of_kind: list[str], found: Found
+) -> list[str]:
+    """An item, or a list of them; the fields that are still to be found in the record."""
+    if item is None:
         found.doubts["item_id"] = "no field looks like the id of an item"
+    elif item.path is None:
+        found.fields["items"] = text_of(item.list or ())
+    elif item.list is not None:
+        return _take_list(profile, item.list, item.path, kind, of_kind, found)
+    else:
+        found.taken.add(item.path)
+        found.fields["item_id"] = text_of(item.path)
+        if not item.is_named:
+            what = "no name of an item, but the values of the items of impressions"
+            found.doubts["item_id"] = f"{text_of(item.path)} has {what}"
     return of_kind
 
 
 def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
     """Lists whose elements have ids of items: how good they are, and where they stand."""
     for path, inner in profile.lists.items():
-        own = places(inner, "item_id") or places(inner, "", ("id",))
+        own = _of_elements(inner)
         if own and own[0].share > _LEAST_SHARE:
             place = rank(names_of(path), ("items", *OTHER_NAMES["items"]))
             has_name = rank(names_of(own[0].path), ("id",)) is None
@@ -194,17 +247,18 @@ def _lists(profile: Profile) -> Iterator[tuple[tuple[int, int, int], Path]]:
 
 
 def _take_list(
-    profile: Profile, path: Path, kind: str, of_kind: list[str], found: Found
+    profile: Profile, path: Path, item: Path, kind: str, of_kind: list[str], found: Found
 ) -> list[str]:
     inner, own = profile.lists[path], Found()
     found.fields["items"] = text_of(path)
-    _take(own, "item_id", places(inner, "item_id") or places(inner, "", ("id",)))
+    own.taken.add(item)
+    own.fields["item_id"] = text_of(item)
     of_element = ELEMENT_FIELDS[KIND_OF_RULE[kind]]
     for name in of_kind:
-        if name in of_element:
+        if name == "value":
+            _find_value(inner, own)
+        elif name in of_element:
             _take(own, name, places(inner, name))
-    if kind == "conversion":
-        _find_product(inner, own, "value")
     found.fields |= own.fields
     found.positions_from = own.positions_from
     return [name for name in of_kind if name not in of_element]
@@ -221,14 +275,29 @@ def _id_list(profile: Profile) -> Path | None:
     return min(found, key=lambda path: (found[path], len(path)), default=None)
 
 
-def _named_id(profile: Profile) -> list[_Place]:
-    """An `id` within an object that is called like an item."""
-    return [p for p in places(profile, "", ("id",)) if len(p.path) > 1]
+def _of_elements(inner: Profile) -> list[_Place]:
+    """Ids of items in elements of a list, the best first."""
+    return places(inner, "item_id") or _ids(inner, 1)
 
 
-def _find_product(profile: Profile, found: Found, name: str) -> None:
-    """A price times a number of pieces."""
-    price = next((p for p in places(profile, name) if plain(names_of(p.path)[-1]) == "price"), None)
+def _ids(profile: Profile, least: int) -> list[_Place]:
+    """An `id` of the object itself (``least`` 1: that it is an item is clear), or within one that
+    is called like an item."""
+    return [
+        p
+        for p in places(profile, "", ("id",))
+        if len(p.path) >= least and (len(p.path) == 1 or any(map(is_item, names_of(p.path)[-2:-1])))
+    ]
+
+
+def _find_value(profile: Profile, found: Found) -> None:
+    """A price times a number of pieces; or what the whole is worth, before a price."""
+    candidates = places(profile, "value")
+    price = next((p for p in candidates if plain(names_of(p.path)[-1]) in PRICES), None)
     pieces = next(iter(places(profile, "", PIECES)), None)
-    if price is not None and pieces is not None and found.fields.get(name) == text_of(price.path):
-        found.fields[name] = {"product": [text_of(price.path), text_of(pieces.path)]}
+    is_exact = candidates and candidates[0].rank == 0
+    if price is not None and pieces is not None and not is_exact:
+        found.taken.add(price.path)
+        found.fields["value"] = {"product": [text_of(price.path), text_of(pieces.path)]}
+    else:
+        _take(found, "value", candidates)

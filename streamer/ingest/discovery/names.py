@@ -20,15 +20,9 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
     "user_id": (
         *("user", "uid", "visitor_id", "visitor", "customer_id", "customer", "member_id", "member"),
-        *("shopper_id", "subscriber_id", "person_id", "profile_id", "client_id", "account_id"),
-        *(
-            "user_pseudo_id",
-            "distinct_id",
-            "anonymous_id",
-            "cookie_id",
-            "device_id",
-            "domain_userid",
-        ),
+        *("who_id", "actor_id", "viewer_id", "shopper_id", "subscriber_id", "person_id"),
+        *("profile_id", "client_id", "account_id", "user_pseudo_id", "distinct_id"),
+        *("anonymous_id", "cookie_id", "device_id", "domain_userid"),
     ),
     "item_id": (
         *("item", "sku", "product_id", "product", "content_id", "article_id", "ad_id", "video_id"),
@@ -63,7 +57,10 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
         *("propensity_score", "pscore", "action_prob", "action_probability", "logging_prob"),
         "probability",
     ),
-    "value": ("price", "revenue", "amount", "total", "order_total", "order_value"),
+    "value": (
+        *("revenue", "order_total", "order_value", "order_amount", "total_price", "total"),
+        *("price", "amount", "unit_price"),
+    ),
     "dwell_ms": ("dwell", "dwell_time_ms", "dwell_time", "time_spent_ms", "duration_ms"),
     "feedback": ("feedback_type", "reaction"),
     "variant": (
@@ -73,6 +70,8 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Our field → what others call it, the most likely first."""
+PRICES = ("price", "unitprice")
+"""Plain names of what one piece costs."""
 PIECES = ("quantity", "qty", "count", "units", "pieces")
 """What others call the number of pieces on a line of an order."""
 CLICK_COLUMNS = ("click", "clicked", "is_click", "is_clicked", "has_click", "label", "target")
@@ -83,6 +82,15 @@ LIKENESS = 0.85
 def plain(name: str) -> str:
     """A name without case and punctuation: ``userId`` and ``User-ID`` are alike."""
     return "".join(c for c in name.casefold() if c.isalnum())
+
+
+def is_item(name: str) -> bool:
+    """Whether an object is called like an item.
+
+    >>> is_item("clickedProduct"), is_item("recs"), is_item("who"), is_item("page")
+    (True, True, False, False)
+    """
+    return any({word, word.removesuffix("s")} & _ITEM_WORDS for word in words(name)[-1:])
 
 
 def alike(field: str, names: Sequence[str]) -> str | None:
@@ -120,3 +128,8 @@ def words(text: str) -> list[str]:
     """
     found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", text)
     return [word.lower() for word in found]
+
+
+_ITEM_WORDS = {"rec", "recommendation"} | {
+    words(name)[0] for name in ("item", *OTHER_NAMES["item_id"])
+}

@@ -64,6 +64,11 @@ class Seen:
         return len(self.values)
 
     @property
+    def repeats(self) -> int:
+        """Values that were there before, as far as they are known."""
+        return sum(self.values.values()) - len(self.values)
+
+    @property
     def is_numeric(self) -> bool:
         """Whether all are numbers, or texts of numbers."""
         return self.numeric == self.count
@@ -85,6 +90,8 @@ class Profile:
     """Some objects: what stands at each path, lists apart."""
 
     records: int = 0
+    copies: int = 0
+    """Objects that are there before, whole."""
     scalars: dict[Path, Seen] = field(default_factory=dict)
     lists: dict[Path, Profile] = field(default_factory=dict)
     """Of lists of objects: their elements."""

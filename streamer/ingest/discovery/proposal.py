@@ -6,12 +6,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from streamer.errors import SettingsError
 from streamer.ingest.discovery.dimensions import Dimensions, find_dimensions
 from streamer.ingest.discovery.names import VARIANT
 from streamer.ingest.discovery.profile import Profile
-from streamer.ingest.discovery.shapes import SampledTopic, Shape, find_shapes
+from streamer.ingest.discovery.shapes import FoundRecord, SampledTopic, Shape, find_shapes
 from streamer.ingest.discovery.writing import comment, toml_value, written
 from streamer.ingest.record import IGNORED, of_texts, record_decoder
 from streamer.settings.event_fields import KINDS
@@ -123,26 +124,35 @@ def _dimensions(shapes: Sequence[Shape]) -> list[Dimensions]:
 def tried(settings: Settings, samples: Sequence[SampledTopic]) -> Tried:
     """What the settings make of the records of topics that they read. Of files without sources the
     log is what `type` says, as it is when they are replayed."""
-    settings = of_texts(settings)
-    decoder, made = record_decoder(settings), Tried()
+    made = Tried()
+    for log, record, found in decoded_samples(of_texts(settings), samples):
+        made.records += 1
+        if found == IGNORED:
+            made.ignored += 1
+        elif isinstance(found, str):
+            made.refused.append((log, record.value, found))
+        else:
+            made.total += 1
+            made.accepted[found["kind"]] += 1
+            made.accepted["clicks"] += "click" in found
+    return made
+
+
+def decoded_samples(
+    settings: Settings, samples: Sequence[SampledTopic]
+) -> Iterator[tuple[str, FoundRecord, dict[str, Any] | str]]:
+    """(log, record, its event or the reason why it is none) of the records of topics that are read,
+    which are texts."""
+    decoder = record_decoder(settings)
     for sample in samples:
         if settings.reads_sources and sample.topic not in settings.logs:
             continue
         logs = (sample.topic,) if settings.reads_sources else KINDS
         for record in sample.records:
-            made.records += 1
             beside = (record.key, record.encoded_headers, record.timestamp_ms)
             answers = [(log, decoder.decode(log, record.value, *beside)) for log in logs]
             log, found = next((x for x in answers if not isinstance(x[1], str)), answers[0])
-            if found == IGNORED:
-                made.ignored += 1
-            elif isinstance(found, str):
-                made.refused.append((log, record.value, found))
-            else:
-                made.total += 1
-                made.accepted[found["kind"]] += 1
-                made.accepted["clicks"] += "click" in found
-    return made
+            yield log, record, found
 
 
 def hints(samples: Sequence[SampledTopic]) -> Iterator[str]:

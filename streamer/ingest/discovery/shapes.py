@@ -8,13 +8,15 @@ from typing import Any
 
 import msgspec
 
-from streamer.ingest.discovery.fields import find_fields
+from streamer.ingest.discovery import items
+from streamer.ingest.discovery.fields import find_fields, item_fields, unnamed_items
+from streamer.ingest.discovery.items import ItemField
 from streamer.ingest.discovery.kinds import Kinds, find_kinds
 from streamer.ingest.discovery.presets import find_preset, source_of, supplied
 from streamer.ingest.discovery.profile import Profile, Seen, profile_of
 from streamer.settings import limits
 from streamer.settings.event_fields import LINE_TYPES
-from streamer.settings.paths import Path
+from streamer.settings.paths import Path, path_of
 from streamer.settings.sources import KIND_OF_RULE, FieldSource
 
 
@@ -73,7 +75,54 @@ def find_shapes(samples: Sequence[SampledTopic]) -> list[Shape]:
         objects = objects_of(sample)
         if objects:
             groups.setdefault(_likeness(sample, objects), []).append(sample)
-    return [_shape(group) for group in groups.values()]
+    shapes = [_shape(group) for group in groups.values()]
+    chosen = _items(shapes)
+    for i, shape in enumerate(shapes):
+        _fill_all(shape, {kind: item for (at, kind), item in chosen.items() if at == i})
+    _doubt_floats(shapes, chosen)
+    return shapes
+
+
+def _doubt_floats(shapes: Sequence[Shape], chosen: Mapping[tuple[int, str], ItemField]) -> None:
+    """Ids that are whole numbers in some kinds, and have decimals in others, where a column has
+    gaps: they are texts, and never equal."""
+    ids: dict[str, dict[tuple[int, str], Seen]] = {
+        "item_id": {at: item.seen for at, item in chosen.items()}
+    }
+    for name in ("user_id", "request_id"):
+        ids[name] = {
+            (i, kind): profile.scalars[path_of(said)]
+            for i, shape in enumerate(shapes)
+            for kind, profile in shape.profiles.items()
+            if isinstance(said := shape.fields[kind].get(name), str)
+        }
+    for name, by_kind in ids.items():
+        floats = [at for at, seen in by_kind.items() if items.are_floats(seen)]
+        if len(floats) in (0, len(by_kind)):
+            continue
+        for i, kind in floats:
+            what = "whole numbers with decimals, like 1.0, which equal no id without them"
+            shapes[i].doubts.append(f"{name}: {what} ({kind})")
+
+
+def _items(shapes: Sequence[Shape]) -> dict[tuple[int, str], ItemField]:
+    """(number of a shape, kind) → the field that is its item: values of impressions and feedback
+    are compared, wherever they come from."""
+    may = {
+        (i, kind): item_fields(profile, kind)
+        for i, shape in enumerate(shapes)
+        for kind, profile in shape.profiles.items()
+        if kind != "session"
+    }
+    shown = next((at for at in may if at[1] == "impression"), None)
+    others = [at for at in may if at != shown]
+    own, of_others = items.chosen(may[shown] if shown else [], [may[at] for at in others])
+    found = dict(zip(others, of_others, strict=True)) | ({shown: own} if shown else {})
+    for i, kind in others:
+        if own is not None and found[i, kind] is None:
+            profile = shapes[i].profiles[kind]
+            found[i, kind] = items.unnamed(own, unnamed_items(profile))
+    return {at: item for at, item in found.items() if item is not None}
 
 
 def objects_of(sample: SampledTopic) -> list[tuple[FoundRecord, Mapping[str, Any]]]:
@@ -117,21 +166,27 @@ def _shape(samples: Sequence[SampledTopic]) -> Shape:
     made = Shape([sample.topic for sample in samples], kinds, preset, records=len(objects))
     made.format, made.registry = samples[0].format, samples[0].registry
     for kind in KIND_OF_RULE:
-        own = [value for record, value in objects if kind in _kinds_of(kinds, record, value)]
+        own = [one for one in objects if kind in _kinds_of(kinds, *one)]
         if own:
-            made.profiles[kind] = profile_of(own)
+            made.profiles[kind] = profile_of(value for _, value in own)
+            made.profiles[kind].copies = len(own) - len({record.value for record, _ in own})
     made.is_ours = preset is None and _is_ours(made)
-    doubts: dict[str, list[str]] = {}
-    for kind, of_kind in made.profiles.items():
-        for doubt in _fill(made, kind, of_kind):
-            doubts.setdefault(doubt, []).append(kind)
-    made.doubts += [f"{doubt} ({', '.join(of)})" for doubt, of in doubts.items()]
-    if not kinds.is_sure:
-        made.doubts.append(f"kind: nothing says for sure what the records of {topic} are")
-    for value in kinds.values:
-        if not value.is_sure:
-            made.doubts.append(f"kind: {value.text!r} is taken for an {value.kind}")
     return made
+
+
+def _fill_all(shape: Shape, chosen: Mapping[str, ItemField]) -> None:
+    """Finds the fields of all kinds; ``chosen``: kind → its item."""
+    doubts: dict[str, list[str]] = {}
+    for kind, of_kind in shape.profiles.items():
+        for doubt in _fill(shape, kind, of_kind, chosen.get(kind)):
+            doubts.setdefault(doubt, []).append(kind)
+    shape.doubts += [f"{doubt} ({', '.join(of)})" for doubt, of in doubts.items()]
+    if not shape.kinds.is_sure:
+        topic = shape.topics[0]
+        shape.doubts.append(f"kind: nothing says for sure what the records of {topic} are")
+    for value in shape.kinds.values:
+        if not value.is_sure:
+            shape.doubts.append(f"kind: {value.text!r} is taken for an {value.kind}")
 
 
 def _kinds_of(kinds: Kinds, record: FoundRecord, value: Mapping[str, Any]) -> tuple[str, ...]:
@@ -161,9 +216,9 @@ def _is_ours(shape: Shape) -> bool:
     return is_typed and has_ours and set(values) <= LINE_TYPES.keys()
 
 
-def _fill(shape: Shape, kind: str, profile: Profile) -> list[str]:
+def _fill(shape: Shape, kind: str, profile: Profile, item: ItemField | None) -> list[str]:
     """Finds the fields of a kind, and returns what is not sure."""
-    found = find_fields(profile, kind)
+    found = find_fields(profile, kind, item)
     shape.taken |= found.taken | {shape.kinds.path or ()}
     fields = dict(found.fields)
     if shape.preset is not None:

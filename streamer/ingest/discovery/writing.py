@@ -98,8 +98,8 @@ def _overrides(shape: Shape, kind: str, base: Mapping[str, FieldSource]) -> dict
     is_plain = shape.preset is None
     before = {name: base.get(name, name if is_plain else None) for name in own}
     found = {name: said for name, said in own.items() if before[name] != said}
-    is_single = "items" not in own and kind != "session"
-    if is_plain and is_single and base.get("items", "items") != "items":
+    is_single = "items" not in own and kind != "session" and (is_plain or "item_id" in own)
+    if is_single and base.get("items", "items") != "items":
         found = {"items": False, **found}
     if kind == "session" and "item_id" in base:
         found.setdefault("item_id", False)

@@ -8,6 +8,7 @@ import { Experiments } from "./experiments.js";
 import { Header } from "./health.js";
 import { LiveWindows } from "./live.js";
 import { MetricPage } from "./metric.js";
+import { WhatWasRead } from "./read.js";
 
 const EVERY_MS = 5000;
 
@@ -15,7 +16,7 @@ const header = new Header();
 const isOfMetric = "metric" in chosen();
 const sections = isOfMetric
   ? [new MetricPage(() => look())]
-  : [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments()];
+  : [new LiveWindows(() => look()), new Alerts(() => look()), new Experiments(), new WhatWasRead()];
 for (const section of byId("main").querySelectorAll("section")) {
   section.hidden = (section.id === "metric") !== isOfMetric;
 }

@@ -263,6 +263,7 @@ def test_a_phone_shows_the_demo_in_three_screens(page: Browser, told: Demo) -> N
     width, height = PHONE
     page.resize(width, height)
     open_page(page, told)
+    assert not page.is_shown("#read-findings")
     page.until(lambda: page.run("return !!document.querySelector('#course .firing')"), "its marks")
     assert page.run("return document.documentElement.scrollHeight") <= 3 * height
     ship, *others = page.texts(".card .advice")

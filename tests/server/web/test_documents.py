@@ -286,3 +286,24 @@ def test_many_segments_are_cut_and_counted(page: Browser, documents: Documents) 
     rows = "return document.querySelectorAll('#segments tbody tr').length"
     assert page.run(rows) == 200
     assert page.text("#segments-cut") == "30 segments with less support not shown."
+
+
+def test_what_was_read_is_folded_and_what_is_wrong_is_not(
+    page: Browser, documents: Documents
+) -> None:
+    counts = {"records": 1200, "accepted": 1000, "duplicates": 100, "late": 0, "ignored": 10}
+    topic = {"topic": ODD, **counts, "rejected": {"kind": 80, "ts": 10}, "anonymous": 250}
+    finding = {"what": f"of 528 clicks 0 joined {ODD}", "fix": "correct item_id"}
+    read = {"topics": [topic], "findings": [finding]}
+    documents.documents["/api/health"] = 200, {**HEALTH, "read": read}
+    open_card(page, documents)
+    page.until(lambda: page.is_shown("#read-findings li"), "the finding")
+    assert page.texts("#read-findings li") == [f"of 528 clicks 0 joined {ODD}: correct item_id."]
+    assert not page.is_shown("#read-table")
+    page.run("document.querySelector('#more').open = true")
+    row = page.texts("#read-table tbody td")
+    assert row == ["1,200", "1,000", "100", "0", "10", "80 kind, 10 ts", "75.0%"]
+    assert page.text("#read-table tbody th").strip() == ODD
+    documents.documents["/api/health"] = 200, HEALTH
+    page.until(lambda: not page.is_shown("#read-findings"), "no finding")
+    assert page.complaints() == []

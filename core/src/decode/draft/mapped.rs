@@ -39,7 +39,7 @@ impl Draft {
         found: &Found,
         reading: &Reading,
     ) -> Result<(), Reason> {
-        let Some((i, at)) = first(&wanted.values, found, reading.record) else {
+        let Some((i, at)) = first(&wanted.values, found, reading.texts()) else {
             return Ok(());
         };
         let mut reader = reader_at(number_at(wanted.field, at, reading), reading);
@@ -58,7 +58,7 @@ impl Draft {
         let is_right = |value: f64| (0.0..=most).contains(&value);
         let mut value = 1.0;
         for places in [&wanted.values, &wanted.times] {
-            let Some((_, at)) = first(places, found, reading.record) else {
+            let Some((_, at)) = first(places, found, reading.texts()) else {
                 return Ok(None);
             };
             self.place = Place {
@@ -82,7 +82,7 @@ impl Draft {
         found: &Found,
         reading: &Reading,
     ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, found, reading.record) else {
+        let Some((_, at)) = first(&items.values, found, reading.texts()) else {
             return Ok(());
         };
         self.place = Place::value(Field::Items, at);
@@ -131,7 +131,7 @@ impl Draft {
                 shown.value = self.product(wanted, found, reading)?.or(shown.value);
             } else if wanted.field == Field::Value && shown.value.is_some() {
                 continue;
-            } else if let Some((_, at)) = first(&wanted.values, found, reading.record) {
+            } else if let Some((_, at)) = first(&wanted.values, found, reading.texts()) {
                 let at = number_at(wanted.field, at, reading);
                 let mut reader = reader_at(at, reading);
                 self.read_shown(wanted.field, true, &mut reader, reading, &mut shown)?;

@@ -89,7 +89,7 @@ impl Draft {
         self.write_checked(reading, to);
         self.write_ids(id, has_shown && reading.kind == EventKind::Impressions, to);
         for wanted in &fields.fields {
-            if let Some((_, at)) = first(&wanted.values, &self.found, reading.record) {
+            if let Some((_, at)) = first(&wanted.values, &self.found, reading.texts()) {
                 self.write_field(wanted, at, reading, to);
             }
         }
@@ -122,7 +122,7 @@ impl Draft {
         let own = clicks.fields.iter();
         let own = own.filter(|x| matches!(x.field, Field::Custom(_)));
         for wanted in shared.chain(own) {
-            if let Some((_, at)) = first(&wanted.values, &self.found, reading.record) {
+            if let Some((_, at)) = first(&wanted.values, &self.found, reading.texts()) {
                 self.write_field(wanted, at, reading, to);
             }
         }
@@ -141,7 +141,7 @@ impl Draft {
         reading: &Reading,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, &self.found, reading.record) else {
+        let Some((_, at)) = first(&items.values, &self.found, reading.texts()) else {
             return Ok(());
         };
         reader_at(at, reading).list(|reader, _| {
@@ -152,7 +152,7 @@ impl Draft {
             }
             to.find(items, reader, reading)?;
             let wanted = items.fields.iter().find(|x| x.field == Field::ItemId);
-            let place = wanted.and_then(|x| first(&x.values, &to.found, reading.record));
+            let place = wanted.and_then(|x| first(&x.values, &to.found, reading.texts()));
             if let Some((_, at)) = place {
                 to.copy(",\"item_id\":", at, reading);
             }
@@ -233,7 +233,7 @@ impl Draft {
         reading: &Reading,
         to: &mut NativeEvent,
     ) -> Result<(), Reason> {
-        let Some((_, at)) = first(&items.values, &self.found, reading.record) else {
+        let Some((_, at)) = first(&items.values, &self.found, reading.texts()) else {
             return Ok(());
         };
         to.json.push_str(",\"items\":[");
@@ -269,7 +269,7 @@ impl Draft {
         to.find(items, reader, reading)?;
         to.json.push('{');
         for wanted in &items.fields {
-            let Some((_, at)) = first(&wanted.values, &to.found, reading.record) else {
+            let Some((_, at)) = first(&wanted.values, &to.found, reading.texts()) else {
                 continue;
             };
             match wanted.field {

@@ -1,0 +1,252 @@
+"""Some records, decoded one by one, for what counters do not say: how many feedback events join an
+impression, which field keeps the others from it, and whether conversions have a value."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streamer.ingest.record import IGNORED
+from streamer.settings.model import Settings
+
+MOST_EVENTS = 20_000
+_MOST_SHOWN = 400_000
+"""Items of impressions that are held."""
+_LOOKED_INTO = 50
+"""Records of impressions in which fields are looked for that say what was clicked."""
+_CLICKED = re.compile(r"(is_?)?clicked(_?\w+)?|(has|is)_click", re.IGNORECASE)
+
+
+@dataclass
+class TopicRead:
+    """What became of the records of one topic."""
+
+    topic: str
+    records: int = 0
+    accepted: int = 0
+    duplicates: int = 0
+    late: int | None = None
+    """None where nobody looked at it."""
+    ignored: int = 0
+    rejected: dict[str, int] = field(default_factory=dict)
+    """Reason → records."""
+    anonymous: int = 0
+    """Accepted events without a user."""
+
+
+@dataclass
+class KindRead:
+    """What was read of the events of one kind."""
+
+    kind: str
+    logs: dict[str, None] = field(default_factory=dict)
+    """Logs that have such events."""
+    events: int = 0
+    with_user: int = 0
+    with_request: int = 0
+    within: int = 0
+    """Clicks that stand in the record of their impression."""
+    compared: int = 0
+    """Feedback, conversions: those whose impression could have been read."""
+    joined: int = 0
+    """Of those: with an impression of the item before it."""
+    misses: Counter[str] = field(default_factory=Counter)
+    """Of the others: field → those with a value that no impression has."""
+    valued: int = 0
+    """Conversions with a value above 0."""
+    other: int = 0
+    """Feedback of no kind of `metrics.feedback`, which joins nothing."""
+    duplicates: int = 0
+    changed: int = 0
+    """Events with the event_id of another one that differs from them."""
+    arms: dict[str, Counter[str]] = field(default_factory=dict)
+    """Dimension of experiments → its values, in impressions."""
+
+    @property
+    def counted(self) -> int:
+        """Events without duplicates."""
+        return self.events - self.duplicates
+
+
+class _Feedback(NamedTuple):
+    kind: str
+    event_ms: int
+    user: int
+    request: int
+    item: int
+
+
+class ReadSample:
+    """What records of all topics have in common. ``is_partial``: they are not the first ones of a
+    log, so impressions of some feedback are missing."""
+
+    def __init__(self, settings: Settings, *, is_partial: bool = False) -> None:
+        self.settings, self.is_partial = settings, is_partial
+        self.topics = {name: TopicRead(name) for name in settings.logs}
+        self.events = 0
+        self.last_ms = 0
+        self.clicked_at = set[str]()
+        """Fields in records of impressions that may say what was clicked."""
+        self._kinds: dict[str, KindRead] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+        self._shown: dict[tuple[int, int], tuple[int, int]] = {}
+        """(user or request, item) → times of its first and its last impression."""
+        self._slates: set[tuple[int, int, int]] = set()
+        self._users, self._requests = set[int](), set[int]()
+        self._items: set[int] = set()
+        self._first_ms, self._last_ms = 2**62, 0
+        """Times of impressions."""
+        self._feedback: list[_Feedback] = []
+        self._looked_into = 0
+        names = settings.dimension_names
+        self._arms = {e.dimension: names.index(e.dimension) for e in settings.experiments}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more records are wanted."""
+        return self.events >= MOST_EVENTS or len(self._shown) >= _MOST_SHOWN
+
+    def add(self, log: str, raw: bytes | None, decoded: dict[str, Any] | str) -> None:
+        """Take in a record of a log, and what the decoder makes of it."""
+        topic = self.topics[log]
+        topic.records += 1
+        if isinstance(decoded, str):
+            if decoded == IGNORED:
+                topic.ignored += 1
+            else:
+                topic.rejected[decoded] = topic.rejected.get(decoded, 0) + 1
+            return
+        kind = self._kinds.setdefault(decoded["kind"], KindRead(decoded["kind"]))
+        kind.logs[log] = None
+        kind.events += 1
+        self.events += 1
+        self.last_ms = max(self.last_ms, decoded["event_ms"])
+        if self._is_duplicate(kind, decoded):
+            topic.duplicates += 1
+            return
+        topic.accepted += 1
+        kind.with_user += bool(decoded["user_id"])
+        kind.with_request += bool(decoded["request"])
+        topic.anonymous += not decoded["user_id"]
+        if decoded["kind"] == "impressions":
+            self._show(kind, raw, decoded)
+        else:
+            self._give(kind, decoded)
+
+    def _is_duplicate(self, kind: KindRead, event: Mapping[str, Any]) -> bool:
+        if not event["event_id"]:
+            return False
+        key = (kind.kind, event["event_id"])
+        about = event.get("items", event.get("lines", ()))
+        mark = hash((event["event_ms"], event["user"], tuple(each[0] for each in about)))
+        if key not in self._ids:
+            self._ids[key] = mark
+            return False
+        kind.duplicates += 1
+        kind.changed += self._ids[key] != mark
+        return True
+
+    def _show(self, kind: KindRead, raw: bytes | None, event: Mapping[str, Any]) -> None:
+        request, event_ms = event["request"], event["event_ms"]
+        apart = event["user"] or request
+        self._users.add(apart)
+        self._requests.add(request)
+        self._first_ms = min(self._first_ms, event_ms)
+        self._last_ms = max(self._last_ms, event_ms)
+        for item, *_ in event["items"]:
+            self._items.add(item)
+            if not apart:  # each such record is another nobody's, whom nothing joins
+                continue
+            first, last = self._shown.get((apart, item), (event_ms, event_ms))
+            self._shown[apart, item] = min(first, event_ms), max(last, event_ms)
+            if request:
+                self._slates.add((apart, request, item))
+        for dimension, at in self._arms.items():
+            kind.arms.setdefault(dimension, Counter())[event["dimensions"][at]] += 1
+        if "click" in event:
+            clicks = self._kinds.setdefault("clicks", KindRead("clicks", dict(kind.logs)))
+            clicks.events += 1
+            clicks.with_user += bool(event["user_id"])
+            clicks.within += 1
+        elif self._looked_into < _LOOKED_INTO and raw:
+            self._looked_into += 1
+            self.clicked_at.update(_clicked_in(raw))
+
+    def _give(self, kind: KindRead, event: Mapping[str, Any]) -> None:
+        lines = event.get("lines", ())
+        if kind.kind == "conversions":
+            kind.valued += any(value > 0 for _, value in lines)
+        if event.get("feedback") == -1:
+            kind.other += 1
+            return
+        apart = event["user"] or event["request"]
+        for item, *_ in lines[:1]:
+            one = (kind.kind, event["event_ms"], apart, event["request"], item)
+            self._feedback.append(_Feedback(*one))
+
+    def kinds(self) -> list[KindRead]:
+        """What was read of each kind, with what feedback joined."""
+        for kind in self._kinds.values():
+            kind.compared = kind.joined = kind.within
+            kind.misses = Counter()
+        for one in self._feedback:
+            if one.event_ms < self._first_ms or (self.is_partial and one.event_ms > self._last_ms):
+                continue
+            kind = self._kinds[one.kind]
+            kind.compared += 1
+            missed = list(self._missed(one))
+            kind.joined += not missed
+            kind.misses.update(missed)
+        order = ("impressions", "clicks", "conversions", "sessions")
+        return [self._kinds[name] for name in order if name in self._kinds]
+
+    def _missed(self, one: _Feedback) -> Iterator[str]:
+        """Why feedback joins nothing: fields with a value that no impression has; where each has
+        been seen, `request_id` or `pair`, as they never come together, or `ts`."""
+        is_conversion = one.kind == "conversions"
+        shown = self._shown.get((one.user, one.item))
+        within_ms = self.settings.feedback_horizon_ms if is_conversion else self._click_ms
+        in_time = shown and shown[0] <= one.event_ms <= shown[1] + within_ms
+        is_of_slate = (
+            is_conversion or not one.request or (one.user, one.request, one.item) in self._slates
+        )
+        if in_time and is_of_slate:
+            return
+        fields = {
+            "item_id": one.item in self._items,
+            "user_id": one.user != 0 and one.user in self._users,
+            "request_id": is_conversion or not one.request or one.request in self._requests,
+        }
+        if not all(fields.values()):
+            yield from (name for name, is_seen in fields.items() if not is_seen)
+        elif shown is None:
+            yield "pair"
+        else:
+            yield "request_id" if in_time else "ts"
+
+    @property
+    def _click_ms(self) -> int:
+        return self.settings.attribution.click_ms
+
+
+def _clicked_in(raw: bytes) -> Iterator[str]:
+    """Paths of fields of a record that are called `clicked`, or the like."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        return
+    waiting: list[tuple[str, Any]] = [("", value)]
+    for at, each in waiting:
+        if isinstance(each, dict):
+            for name, inner in each.items():
+                path = f"{at}.{name}" if at else name
+                if _CLICKED.fullmatch(name):
+                    yield path
+                waiting.append((path, inner))
+        elif isinstance(each, list):
+            waiting.extend((f"{at}[]", inner) for inner in each[:3])

@@ -1,0 +1,355 @@
+"""What was read of the topics, and what about it is implausible: mappings that are wrong refuse
+nothing, and the numbers look as if all were well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from streamer.ingest.mapping import place_of
+from streamer.ingest.read_sample import KindRead, ReadSample, TopicRead
+from streamer.metrics.catalogue import PREFIX
+from streamer.query.readings import Reading, Readout
+from streamer.settings.labels import ALL, UNKNOWN
+from streamer.settings.model import Settings
+
+LEAST_DUPLICATES = 10
+"""Fewer may be records that were sent twice."""
+MOST_CHANGED = 0.001
+"""Share of events that may have the id of an event that differs from them."""
+MOST_DUPLICATES = 0.01
+"""Share of a topic that may be sent twice."""
+_LEAST_COMPARED, _LEAST_OF_PART = 10, 50
+"""Feedback events of which one may be expected to join."""
+_FEW, _HALF, _NEARLY_ALL = 0.1, 0.5, 0.9
+_MOST_VALUES = 5
+_REJECTED, _VALUE = f"{PREFIX}rejected_total", f"{PREFIX}conversion_value_total"
+_WINDOWED = tuple(
+    f"{PREFIX}window_{name}"
+    for name in ("clicks", "conversions", "ctr_attributed_impressions", "ctr_attributed_clicked")
+)
+_JOINS = ("item_id", "user_id", "request_id")
+
+
+class Implausible(NamedTuple):
+    """Something about what was read that is most likely a wrong mapping."""
+
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.fix}"
+
+
+@dataclass(frozen=True)
+class WhatWasRead:
+    """Rows of topics and of kinds, and what about them is implausible. ``kinds``: of a sample."""
+
+    topics: Sequence[TopicRead]
+    implausible: Sequence[Implausible]
+    kinds: Sequence[KindRead] = ()
+    sampled: int = 0
+    """Events that ``kinds`` are about."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Topics and findings, as part of ``/api/health``."""
+        return {
+            "topics": [msgspec.to_builtins(topic) for topic in self.topics],
+            "findings": [{"what": what, "fix": fix} for what, fix in self.implausible],
+        }
+
+
+def of_sample(settings: Settings, sample: ReadSample) -> WhatWasRead:
+    """What was read of some records alone."""
+    topics, kinds = list(sample.topics.values()), sample.kinds()
+    implausible = (
+        *_duplicates(settings, topics, kinds),
+        *_of_kinds(settings, sample, kinds),
+        *_without_user(settings, topics),
+    )
+    return WhatWasRead(topics, implausible, kinds, sample.events)
+
+
+def of_readout(settings: Settings, result: Readout, sample: ReadSample) -> WhatWasRead:
+    """What was read since the state began; ``sample``: the first records of it."""
+    topics, kinds = _topics(settings, result), sample.kinds()
+    implausible = (
+        *_duplicates(settings, topics, kinds),
+        *_of_kinds(settings, sample, kinds),
+        *_without_user(settings, topics),
+        *_unknown(settings, result),
+    )
+    return WhatWasRead(topics, implausible, kinds, sample.events)
+
+
+def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
+    """What was read since the state began, where nobody can look at records."""
+    topics = _topics(settings, result)
+    implausible = (
+        *_refused(topics),
+        *_duplicates(settings, topics, ()),
+        *_of_windows(settings, result, _is_anonymous(topics)),
+        *_without_user(settings, topics),
+        *_unknown(settings, result),
+    )
+    return WhatWasRead(topics, implausible)
+
+
+def _readings(result: Readout, *names: str) -> Iterator[Reading]:
+    return (reading for b in result.blocks if b.name in names for reading in b.readings())
+
+
+def _topics(settings: Settings, result: Readout) -> list[TopicRead]:
+    topics = {name: TopicRead(name) for name in settings.logs}
+    columns = {
+        f"{PREFIX}{counter}_total": column
+        for counter, column in (
+            *(("events", "records"), ("accepted", "accepted"), ("duplicates", "duplicates")),
+            *(("late", "late"), ("ignored", "ignored"), ("anonymous", "anonymous")),
+        )
+    }
+    for reading in _readings(result, *columns, _REJECTED):
+        topic = topics.get(reading.labels.get("topic", ""))
+        if topic is None:
+            continue
+        if reading.name in columns:
+            setattr(topic, columns[reading.name], int(reading.value))
+        else:
+            topic.rejected[reading.labels["reason"]] = int(reading.value)
+    return list(topics.values())
+
+
+def _refused(topics: Sequence[TopicRead]) -> Iterator[Implausible]:
+    for topic in topics:
+        refused = sum(topic.rejected.values())
+        if 2 * refused > topic.records:
+            reasons = ", ".join(f"{n:,} {reason}" for reason, n in topic.rejected.items())
+            what = f"{refused:,} of {topic.records:,} records of {topic.topic} were refused"
+            yield Implausible(f"{what} ({reasons})", "correct where its fields stand")
+
+
+def _duplicates(
+    settings: Settings, topics: Sequence[TopicRead], kinds: Sequence[KindRead]
+) -> Iterator[Implausible]:
+    """Events with an id that others have."""
+    changed = [kind for kind in kinds if _has_changed(kind)]
+    for kind in changed:
+        share = (
+            f"{kind.changed:,} of {kind.events:,} {kind.kind} ({kind.changed / kind.events:.1%})"
+        )
+        yield _of_id(
+            settings, list(kind.logs), f"{share} have the event_id of an event that differs"
+        )
+    sent_twice = sum(kind.duplicates for kind in kinds)
+    for topic in topics if not changed and not sent_twice else ():
+        events = topic.accepted + topic.duplicates
+        if topic.duplicates >= max(LEAST_DUPLICATES, MOST_DUPLICATES * events):
+            share = f"{topic.duplicates:,} of {events:,} events of {topic.topic}"
+            what = f"{share} ({topic.duplicates / events:.1%}) have an event_id seen before"
+            yield _of_id(settings, [topic.topic], what)
+
+
+def _has_changed(kind: KindRead) -> bool:
+    return kind.changed >= max(LEAST_DUPLICATES, MOST_CHANGED * kind.events)
+
+
+def _of_id(settings: Settings, logs: Sequence[str], what: str) -> Implausible:
+    where = _place(settings, logs, None, "event_id")
+    fix = f"is {where} different in every event? Correct event_id in {_section(settings)}"
+    return Implausible(f"{what}, and are not counted", fix)
+
+
+def _of_kinds(
+    settings: Settings, sample: ReadSample, kinds: Sequence[KindRead]
+) -> Iterator[Implausible]:
+    by_kind = {kind.kind: kind for kind in kinds}
+    shown = by_kind.get("impressions")
+    for name in ("clicks", "conversions"):
+        kind = by_kind.get(name)
+        if kind is not None and shown is not None:
+            yield from _of_joins(settings, sample.is_partial, kind, shown)
+    clicks, conversions = by_kind.get("clicks"), by_kind.get("conversions")
+    if clicks is not None and clicks.other >= max(_LEAST_COMPARED, clicks.counted):
+        known = ", ".join(settings.feedback_kinds)
+        what = f"none of {clicks.counted:,} clicks is of a kind in metrics.feedback ({known})"
+        yield Implausible(what, "add theirs, or correct feedback in [sources.kind]")
+    if conversions is not None and not conversions.valued:
+        yield from _without_value(settings, list(conversions.logs), conversions.counted)
+    if shown is not None:
+        yield from _of_arms(settings, shown, sample.last_ms)
+    if shown is not None and clicks is None and sample.clicked_at:
+        places = ", ".join(sorted(sample.clicked_at)[:_MOST_VALUES])
+        what = f"no click was read, but impressions have {places}"
+        fix = "clicks are records of their own, or impressions of one item with shown = true"
+        yield Implausible(what, fix)
+
+
+def _of_joins(
+    settings: Settings, is_partial: bool, kind: KindRead, shown: KindRead
+) -> Iterator[Implausible]:
+    n, missed = kind.compared, kind.compared - kind.joined
+    can_join = shown.with_user or shown.with_request
+    if n < _LEAST_COMPARED or not missed or not can_join:
+        return
+    worst, worst_count = max(((x, kind.misses[x]) for x in _JOINS), key=lambda each: each[1])
+    is_clear = worst_count >= _NEARLY_ALL * missed
+    if is_partial:
+        is_wrong = not kind.joined and (n >= _LEAST_OF_PART or is_clear)
+    elif kind.kind == "conversions":
+        is_wrong = not kind.joined and is_clear
+    else:
+        few = kind.joined < _FEW * n
+        is_wrong = few or (kind.joined < _HALF * n and worst_count > _HALF * missed)
+    if not is_wrong:
+        return
+    what = f"of {n:,} {kind.kind} {kind.joined:,} joined an impression"
+    logs, logs_shown = list(kind.logs), list(shown.logs)
+    if worst_count > _HALF * missed:
+        own = _place(settings, logs, kind.kind, worst)
+        other = _place(settings, logs_shown, "impressions", worst)
+        has = f"{worst_count:,} have none that an impression has"
+        what += f"; {worst} of {kind.kind} ({own}) and of impressions ({other}) differ: {has}"
+        yield Implausible(what, f"correct {worst} in {_section(settings)}")
+        return
+    item, user = (_place(settings, logs, kind.kind, name) for name in ("item_id", "user_id"))
+    what += ": their users were shown other items, or at other times"
+    if kind.misses["ts"] > _HALF * missed:
+        where = _place(settings, logs, kind.kind, "ts")
+        what = f"of {n:,} {kind.kind} {kind.joined:,} joined an impression: they come before it"
+        yield Implausible(
+            what, f"is {where} the time of the event? Correct ts in {_section(settings)}"
+        )
+        return
+    fix = f"is {item} the item, and {user} the user? Correct them in {_section(settings)}"
+    yield Implausible(what, fix)
+
+
+def _without_value(settings: Settings, logs: Sequence[str], events: int) -> Iterator[Implausible]:
+    """Conversions that are worth nothing, unless the settings say that they have no value."""
+    wanted = [name for name in logs if _wants_value(settings, name)]
+    if wanted:
+        where = _place(settings, wanted, "conversions", "value")
+        section = _section(settings)
+        fix = f"nothing above 0 is at {where}: correct value in {section}"
+        fix += ", or set value = false there" if settings.reads_sources else ""
+        yield Implausible(f"value: none of {events:,} conversions has one", fix)
+
+
+def _wants_value(settings: Settings, log: str) -> bool:
+    source = settings.read_sources[settings.logs[log].source]
+    said = source.fields_of("conversions").get("value")
+    return said is not False and (said is not None or not source.is_own)
+
+
+def _of_arms(settings: Settings, shown: KindRead, last_ms: int) -> Iterator[Implausible]:
+    """Experiments that have begun, of which no impression has an arm."""
+    today = datetime.fromtimestamp(last_ms / 1000, UTC).date()
+    for experiment in settings.experiments:
+        seen = set(shown.arms.get(experiment.dimension, ()))
+        is_over = experiment.end is not None and experiment.end < today
+        if experiment.start > today or is_over or seen & set(experiment.split):
+            continue
+        values = ", ".join(sorted(map(repr, seen - {""}))[:_MOST_VALUES]) or "nothing"
+        arms = ", ".join(experiment.split)
+        what = f"no impression has an arm of {experiment.name} ({arms}): {experiment.dimension}"
+        fix = f"correct {experiment.dimension} in {_section(settings)}, or the arms in split"
+        yield Implausible(f"{what} is {values}", fix)
+
+
+def unknown_arms(settings: Settings, shown: KindRead) -> dict[str, int]:
+    """Values of dimensions of experiments that are no arm of any, with their impressions."""
+    found: dict[str, int] = {}
+    for dimension, seen in shown.arms.items():
+        arms = {a for e in settings.experiments if e.dimension == dimension for a in e.split}
+        found |= {f"{dimension} {text}": n for text, n in seen.items() if text not in {*arms, ""}}
+    return found
+
+
+def _of_windows(settings: Settings, result: Readout, is_anonymous: bool) -> Iterator[Implausible]:
+    """What the longest window says where no record can be looked at."""
+    window = max(settings.windows.lengths, key=lambda x: settings.windows.lengths_ms[x])
+    whole = dict.fromkeys(settings.dimension_names, ALL)
+    values: dict[str, float] = {}
+    for reading in _readings(result, *_WINDOWED, _VALUE):
+        labels = dict(reading.labels)
+        is_last = labels.pop("window", window) == window
+        if is_last and labels.pop("maturity", "provisional") == "provisional" and labels == whole:
+            values[reading.name] = reading.value
+    clicks, conversions, shown, clicked = (int(values.get(name, 0)) for name in _WINDOWED)
+    if clicks >= _LEAST_OF_PART and shown and not clicked and not is_anonymous:
+        what = f"of {clicks:,} clicks of the last {window} 0 joined an impression"
+        fix = f"streamer check says which field differs; correct it in {_section(settings)}"
+        yield Implausible(what, fix)
+    if conversions >= _LEAST_COMPARED and not values.get(_VALUE, 1):
+        logs = [name for name, log in settings.logs.items() if "conversions" in log.kinds]
+        yield from _without_value(settings, logs, conversions)
+
+
+def _without_user(settings: Settings, topics: Sequence[TopicRead]) -> Iterator[Implausible]:
+    if _is_anonymous(topics) and _is_mapped(settings, "user_id"):
+        what = "user_id: no event has it, so there are no metrics of users"
+        yield Implausible(what, _advice(settings, "user_id"))
+
+
+def _is_anonymous(topics: Sequence[TopicRead]) -> bool:
+    """Whether there are events, of which none has a user."""
+    accepted = sum(topic.accepted for topic in topics)
+    return accepted > 0 and accepted == sum(topic.anonymous for topic in topics)
+
+
+def _unknown(settings: Settings, result: Readout) -> Iterator[Implausible]:
+    """Dimensions that settings name and that are `unknown` in all impressions."""
+    values: dict[str, set[str]] = {name: set() for name in settings.dimension_names}
+    for reading in _readings(result, f"{PREFIX}impressions_total"):
+        if reading.value:
+            for dimension in values:
+                values[dimension].add(reading.labels.get(dimension, ALL))
+    for dimension, seen in values.items():
+        if _is_said(settings, dimension) and seen - {ALL} == {UNKNOWN}:
+            what = f"{dimension}: no event has it, so it is `unknown` everywhere"
+            yield Implausible(what, _advice(settings, dimension))
+
+
+def _is_said(settings: Settings, dimension: str) -> bool:
+    """Whether somebody wrote the dimension into the settings."""
+    is_default = dimension in {own.name for own in Settings().dimensions}
+    return not is_default or _is_mapped(settings, dimension)
+
+
+def _is_mapped(settings: Settings, name: str) -> bool:
+    """Whether the settings say where a field stands."""
+    of_sources = (source.fields.get(name, False) for source in settings.sources)
+    return name in settings.events.fields or any(said is not False for said in of_sources)
+
+
+def _advice(settings: Settings, name: str) -> str:
+    if not settings.reads_sources:
+        return f"send {settings.events.fields.get(name, name)!r}, or map it in [events.fields]"
+    where = ", ".join(_places(settings, list(settings.logs), None, name))
+    return f"nothing is at {where}: correct {name} in [sources.fields]"
+
+
+def _section(settings: Settings) -> str:
+    return "[sources.fields]" if settings.reads_sources else "[events.fields]"
+
+
+def _place(settings: Settings, logs: Sequence[str], kind: str | None, name: str) -> str:
+    return ", ".join(f'"{place}"' for place in _places(settings, logs, kind, name))
+
+
+def _places(
+    settings: Settings, logs: Sequence[str], kind: str | None, name: str
+) -> Mapping[str, None]:
+    return dict.fromkeys(_place_in(settings, log, kind, name) for log in logs)
+
+
+def _place_in(settings: Settings, log: str, kind: str | None, name: str) -> str:
+    place = place_of(settings, settings.logs[log], kind, name)
+    if name != "item_id" or kind is None:
+        return place
+    items = settings.read_sources[settings.logs[log].source].fields_of(kind).get("items")
+    return f"{items}[].{place}" if isinstance(items, str) else place
