@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,16 +103,15 @@ class _ClusterEnds:
     async def _ask_on(
         self, consumer: Any, count: Callable[[], int], when_known: Callable[[], None]
     ) -> None:
-        there, looked_at = frozenset[str](), -math.inf
+        there, looked_at = dict[str, set[int]](), -math.inf
         while True:
             async with asyncio.timeout(limits.ENDS_TIMEOUT_SECONDS):
                 if time.monotonic() - looked_at > _TOPICS_SECONDS:
-                    there, looked_at = frozenset(await consumer.topics()), time.monotonic()
-                names = [t for t in self._logs if t in there]
+                    there, looked_at = await _partitions(consumer, self._logs), time.monotonic()
                 places = [
                     TopicPartition(t, n)
-                    for t in names
-                    for n in (range(count()) if count() else consumer.partitions_for_topic(t) or ())
+                    for t, partitions in there.items()
+                    for n in (range(count()) if count() else partitions)
                 ]
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}
@@ -121,6 +120,12 @@ class _ClusterEnds:
             self._expire_later(when_known)
             when_known()
             await asyncio.sleep(limits.ENDS_SECONDS)
+
+
+async def _partitions(consumer: Any, topics: Iterable[str]) -> dict[str, set[int]]:
+    """The partitions of those of the topics that there are."""
+    cluster = await consumer._client.fetch_all_metadata()
+    return {t: cluster.partitions_for_topic(t) or set() for t in topics if t in cluster.topics()}
 
 
 @contextlib.asynccontextmanager

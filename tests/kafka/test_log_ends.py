@@ -30,6 +30,7 @@ class Broker:
 
     def __init__(self) -> None:
         self.there = {*KINDS, "web"}
+        self._client = self
         self.goes_on = asyncio.Event()
         self.goes_on.set()
 
@@ -40,8 +41,14 @@ class Broker:
             raise self.error
         yield self
 
-    async def topics(self) -> set[str]:
+    async def fetch_all_metadata(self) -> Broker:
+        return self
+
+    def topics(self) -> set[str]:
         return self.there
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        return {0, 1, 2}
 
     async def beginning_offsets(self, places: Sequence[TopicPartition]) -> Offsets:
         return dict.fromkeys(places, 3)
@@ -140,3 +147,17 @@ async def test_one_cluster_that_is_away_does_not_hide_the_others(
         brokers["eu"].error = None
         await until(lambda: found.problem is None, "both are known")
         assert found.bounds.keys() == {(name, n) for name in ("web", "web@eu") for n in range(2)}
+
+
+async def test_all_partitions_are_asked_for_where_nothing_is_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "ENDS_SECONDS", 0.01)
+    monkeypatch.setattr(log_ends, "_consumer", Broker().consumer)
+    found = KafkaLogEnds(parse({"kafka": {"brokers": "broker:1"}}))
+    async with found.followed(lambda: 0):
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if found.bounds:
+                break
+    assert {number for _, number in found.bounds} == {0, 1, 2}

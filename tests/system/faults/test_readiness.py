@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -88,8 +87,11 @@ async def test_a_full_redis_is_noticed_under_load(
             async def is_ready() -> bool:
                 return await readiness(session, url) == "ready\n"
 
-            await until(is_ready, "the worker counts", made.said)
-            await asyncio.sleep(1)
+            async def counts() -> bool:
+                await made.reader.refresh()
+                return made.reader.stream_ms > 0 and await is_ready()
+
+            await until(counts, "the worker counts", made.said)
             await there.config_set("maxmemory", 1)
             begun = time.monotonic()
 
