@@ -115,7 +115,8 @@ async def _produce(
         for cluster in settings.read_clusters:
             producers[cluster.name] = await _connected(cluster)
         sender = Sender(settings, producers, next(iter(described.values())).partitions)
-        pace, now_ms = Pace(speed), time.time_ns() // 1_000_000
+        now_ms = time.time_ns() // 1_000_000
+        pace = Pace(speed, since_ms=now_ms if isinstance(source, LiveTraffic) else 0)
         is_first = True
         with progress("produce", source) as show:
             batches = Background(source)
@@ -252,10 +253,13 @@ def refuse_old(
 class Pace:
     """When lines are due: event time runs ``speed`` times as fast as the clock (None: at once)."""
 
-    def __init__(self, speed: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, speed: float | None, clock: Callable[[], float] = time.monotonic, since_ms: int = 0
+    ) -> None:
+        """``since_ms``: the epoch time of now, of lines that are due at the time they say."""
         self.speed, self._clock = speed, clock
-        self._start = 0.0
-        self._first_ms = 0
+        self._start = clock() if since_ms else 0.0
+        self._first_ms = since_ms
 
     def wait_seconds(self, record_ms: int) -> float:
         """Seconds until a line is due."""
