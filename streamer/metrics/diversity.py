@@ -261,11 +261,12 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
 )
 def user_coverage(w: Sums) -> Iterator[Series]:
     """Share of the known users that are shown something; of `items.users`, where that is set."""
-    users = w.users(USERS)
+    of_longest = w.users_of_longest(USERS)
     known = w.settings.items.users
-    every = np.full(len(users), known) if known else w.users_of_longest(USERS)
-    present = (users > 0) & (every > 0)
-    yield Series({}, np.divide(users, every, out=np.zeros(len(users)), where=present), present)
+    every = np.full(len(of_longest), known) if known else of_longest
+    present = of_longest > 0
+    share = np.divide(w.users(USERS), every, out=np.zeros(len(every)), where=present)
+    yield Series({}, share, present)
 
 
 FAMILY = Family("diversity", tuple(metric.metrics), stats)

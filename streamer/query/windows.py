@@ -202,7 +202,7 @@ class Rolled:
         self._group, self._groups = np.array(rows, np.int64), len(groups)
         known = window.numbering.groups_of(kept)
         for segment, number in known.items():
-            if window.users[USERS, number]:
+            if window.longest.users[USERS, number]:
                 groups.setdefault(segment, len(groups))
         self._items: dict[int | None, dict[Segment, ItemTable]]
         self._items = {None: self._items_by_segment(None)}
