@@ -33,7 +33,7 @@ from streamer.metrics import (
     score_ratios,
     score_sums,
 )
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
+from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
@@ -181,16 +181,21 @@ def _ends_of(of: Ratio | RatioBy) -> Ends:
         if _FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
             return
         for variant, ratio in of.variants(w.settings):
-            for labels, horizon_ms in maturities(w, ratio.horizon):
-                x, y = (_of_quantity(w, part, horizon_ms) for part in (ratio.above, ratio.below))
-                if x is not None and y is not None:
-                    above = ratio.above
-                    found = of_groups(x, y, above.unit, ratio.is_share, above.is_signed)
-                    if ratio.most is not None:
-                        found = replace(found, upper=np.minimum(found.upper, ratio.most))
+            with w.apart():
+                for labels, found in _ends_of_ratio(w, ratio):
                     yield variant | labels, found
 
     return ends
+
+
+def _ends_of_ratio(w: Sums, of: Ratio) -> Found:
+    for labels, horizon_ms in maturities(w, of.horizon):
+        x, y = (_of_quantity(w, part, horizon_ms) for part in (of.above, of.below))
+        if x is not None and y is not None:
+            found = of_groups(x, y, of.above.unit, of.is_share, of.above.is_signed)
+            if of.most is not None:
+                found = replace(found, upper=np.minimum(found.upper, of.most))
+            yield labels, found
 
 
 def _square_roots(of: Ratio) -> Ends:
@@ -210,9 +215,7 @@ def _declare_ends(
     for end in ("lower", "upper"):
 
         def series(w: Sums, end: str = end) -> Iterator[Series]:
-            if base not in w.memo:
-                w.memo[base] = list(read(w))
-            for extra, found in w.memo[base]:
+            for extra, found in remembered(w, base, read):
                 yield Series(extra, getattr(found, end), found.present)
 
         series.__doc__ = f"{end.title()} end of the 95 % interval of {base}, clustered by user."
@@ -266,14 +269,15 @@ def _user_hit(w: Sums) -> Found:
 
 def _positive_rate(w: Sums) -> Found:
     for kind, name in enumerate(w.settings.user_feedback_kinds):
-        rates = w.users(rate_sum(kind))
-        for definition, users in (
-            ("docs", w.users(USERS)),
-            ("gorse-0.5", w.users(positive_users(kind))),
-        ):
-            share = _share(rates, RATE_UNIT * users)
-            labels = {"feedback": name, "definition": definition}
-            yield labels, of_users(share, users, w.user_sample_ratio)
+        with w.apart():
+            rates = w.users(rate_sum(kind))
+            for definition, users in (
+                ("docs", w.users(USERS)),
+                ("gorse-0.5", w.users(positive_users(kind))),
+            ):
+                share = _share(rates, RATE_UNIT * users)
+                labels = {"feedback": name, "definition": definition}
+                yield labels, of_users(share, users, w.user_sample_ratio)
 
 
 def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
@@ -292,8 +296,9 @@ def _clicks_per_user(w: Sums) -> Found:
 
 def _custom_per_user(w: Sums) -> Found:
     for each in w.settings.custom:
-        for found in _per_user(w, custom_sums.sum_of_users(each.name)):
-            yield {custom.NAME: each.name}, found
+        with w.apart():
+            for found in _per_user(w, custom_sums.sum_of_users(each.name)):
+                yield {custom.NAME: each.name}, found
 
 
 _WITHOUT_USERS = "absent without users"

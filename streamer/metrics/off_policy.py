@@ -147,9 +147,10 @@ def effective_sample_size(w: Sums) -> Iterator[Series]:
     """As many impressions of the policy itself would tell as much of its click-through rate."""
     for policy in w.settings.policies:
         parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
-        for labels, (weights, squares) in matured(w, _HORIZON, *parts):
-            above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
-            yield ratio(above, squares, policy=policy.name, **labels)
+        with w.apart():
+            for labels, (weights, squares) in matured(w, _HORIZON, *parts):
+                above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
+                yield ratio(above, squares, policy=policy.name, **labels)
 
 
 def _count(name: str, quantity: str, formula: str, doc: str) -> None:
@@ -157,8 +158,9 @@ def _count(name: str, quantity: str, formula: str, doc: str) -> None:
 
     def series(w: Sums) -> Iterator[Series]:
         for policy in w.settings.policies:
-            for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
-                yield Series({"policy": policy.name, **labels}, sums, sums != 0)
+            with w.apart():
+                for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
+                    yield Series({"policy": policy.name, **labels}, sums, sums != 0)
 
     metric(
         name,

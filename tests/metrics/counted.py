@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from streamer.encoding.packed import (
 from streamer.encoding.segments import segment_texts
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.ratios import part_of, read
 from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
@@ -94,7 +95,7 @@ FIELDS = ("propensity", "reward_estimate", "p_new", "q_new")
 """What items say of policies."""
 
 
-class CountedSums:
+class CountedSums(Noted):
     """One row a segment. Is the metrics' ``Sums``; it adds, as partitions do."""
 
     user_sample_ratio = 1.0
@@ -128,7 +129,7 @@ class CountedSums:
     def rows(self) -> range:
         return range(SEGMENTS)
 
-    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
         every, young = self.of_items
         found = every if horizon_ms is None else every - young
         return {row: _table(counts) for row, counts in enumerate(found) if counts.any()}

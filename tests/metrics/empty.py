@@ -150,7 +150,7 @@ def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
 def _each(
     sums: CountedSums, holds: Callable[[ItemTable], bool], horizon_ms: int | None = None
 ) -> Any:
-    tables = sums.items(horizon_ms)
+    tables = sums.items([], horizon_ms)
     return np.array([row in tables and bool(holds(tables[row])) for row in sums.rows])
 
 

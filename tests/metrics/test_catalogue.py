@@ -110,7 +110,8 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     monkeypatch.setattr(score_drift, "LEAST_SCORES", 20)
     for seed, name in enumerate(DOCUMENTS):
         settings = SETTINGS[name]
-        records = records_of_log(random_log(seed + 41, settings, 1500), settings)
+        lines = 2500 if "1h" in settings.windows.day_before else 1500  # more than a day
+        records = records_of_log(random_log(seed + 41, settings, lines), settings)
         for (key, labels), value in read_engines(
             run_engines(settings, 1, to_log(records), 500)
         ).items():

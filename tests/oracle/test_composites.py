@@ -17,7 +17,7 @@ from tests.oracle import drift
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
-from tests.oracle.timeline import H, M, Log
+from tests.oracle.timeline import H, Log, M
 from tests.support.agreement import by_key, differences, read_engines, run_engines, states, to_log
 from tests.support.journals import feed_with_restarts, finish, start, take_over
 
