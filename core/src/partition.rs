@@ -136,7 +136,9 @@ impl Partition {
         }
         let position = log.position(offset);
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
-        let oldest_ms = self.oldest_ms.map_or(event.event_ms, |ms| ms.min(event.event_ms));
+        let oldest_ms = self
+            .oldest_ms
+            .map_or(event.event_ms, |ms| ms.min(event.event_ms));
         self.oldest_ms = Some(oldest_ms);
         self.newest_ms = self.newest_ms.max(event.event_ms);
         self.attribution.stream_ms = self.stream_ms;

@@ -14,7 +14,7 @@ import numpy as np
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import CLICKED
-from streamer.metrics.user_sums import positive_users, rate_sum, users_stats
+from streamer.metrics.user_sums import positive_users, rate_squares, rate_sum, users_stats
 from streamer.state.began import Began
 from streamer.state.snapshot import View
 
@@ -87,7 +87,7 @@ class Times:
         found = np.full(users_stats(len(kinds)), all_ms, np.int64)
         for kind, since_ms in self._named("metrics.feedback").items():
             for place in [i for i, name in enumerate(kinds) if name == kind]:
-                for stat in (rate_sum(place), positive_users(place)):
+                for stat in (rate_sum(place), positive_users(place), rate_squares(place)):
                     found[stat] = max(found[stat], since_ms)
         return found
 

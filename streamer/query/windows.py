@@ -188,8 +188,10 @@ class Rolled(Noted):
         rows = [groups.setdefault(self._group_of(s), len(groups)) for s in window.segments]
         self._group, self._groups = np.array(rows, np.int64), len(groups)
         known = window.numbering.groups_of(kept)
+        is_covered = "diversity" in window.settings.families
+        users = (window.longest if is_covered else window).users[USERS]
         for segment, number in known.items():
-            if window.longest.users[USERS, number]:
+            if users[number]:
                 groups.setdefault(segment, len(groups))
         self._items: dict[int | None, dict[Segment, ItemTable]]
         self._items = {None: self._items_by_segment(None)}
@@ -210,7 +212,7 @@ class Rolled(Noted):
     @property
     def is_wholly_counted(self) -> bool:
         """Whether all that was read is counted over the whole window."""
-        return self.since_ms <= self.window.start_ms
+        return not self.since_ms or self.since_ms <= self.window.start_ms
 
     def _note_of(self, longer: Window, since_ms: int) -> None:
         """Something of a longer window was read, which has to be counted over all of that."""
@@ -351,7 +353,7 @@ class Rolled(Noted):
         found = {}
         for place, dimension in enumerate(self.settings.dimension_names if self._is_total else ()):
             alone = self.window.rolled_up((dimension,))
-            if alone._whole_ms > self.window.start_ms:
+            if alone._whole_ms and alone._whole_ms > self.window.start_ms:
                 continue
             self.note(self.window.since.of_codes(self.window.layout.span(name)))
             sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)

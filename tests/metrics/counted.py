@@ -24,7 +24,15 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.ratios import part_of, read
-from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
+from streamer.metrics.user_sums import (
+    HITS,
+    RATE_UNIT,
+    USERS,
+    positive_users,
+    rate_squares,
+    rate_sum,
+    users_stats,
+)
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
@@ -282,10 +290,12 @@ def _people(dice: np.random.Generator) -> I64:
     kinds = len(SETTINGS.user_feedback_kinds)
     people = np.zeros((users_stats(kinds), SEGMENTS), np.int64)
     filled = slice(0, SEGMENTS - EMPTY)
-    people[USERS, filled] = dice.integers(1, 60, SEGMENTS - EMPTY)
+    people[USERS, filled] = dice.integers(1, 600, SEGMENTS - EMPTY)
     people[HITS] = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
     for kind in range(kinds):
         positive = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
         people[positive_users(kind)] = positive
-        people[rate_sum(kind)] = (positive * RATE_UNIT * dice.random(SEGMENTS)).astype(np.int64)
+        rates = (positive * RATE_UNIT * dice.random(SEGMENTS)).astype(np.int64)
+        people[rate_sum(kind)] = rates
+        people[rate_squares(kind)] = rates - (rates * dice.random(SEGMENTS) / 2).astype(np.int64)
     return people

@@ -203,7 +203,7 @@ def settle(engines: Engines) -> None:
 
 def users_of(settings: Settings) -> set[str]:
     kinds = settings.user_feedback_kinds
-    by_kind = {f"{what} of {kind}" for what in ("rates", "users") for kind in kinds}
+    by_kind = {f"{what} of {kind}" for what in ("rates", "users", "squares") for kind in kinds}
     return {"users", "hits", *by_kind}
 
 
