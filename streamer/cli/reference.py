@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 
 from streamer.cli import arguments, generated
-from streamer.cli.metrics import Entry, entries
+from streamer.cli.metric_page import Entry
+from streamer.cli.metrics import SOURCES, entries
 from streamer.settings import (
     alerts,
     bounds,
@@ -35,16 +36,6 @@ from streamer.settings.section import Section
 
 DOCS = Path(__file__).parents[2] / "docs"
 _NOTE = "<!-- Written by `python -m streamer.cli.reference`; do not edit. -->\n"
-_SOURCES = {
-    "P": "recommender-evaluation primer",
-    "G": "Gorse, evaluation page",
-    "J": "Jurity, metric page",
-    "L": "learning-to-rank notes",
-    "H": "He et al., predicting clicks on ads, 2014",
-    "D": "Dudík et al., doubly robust policy evaluation, 2011",
-    "C": "Siddiqi, credit risk scorecards, 2006",
-    "S": "Swaminathan and Joachims, self-normalized estimator, 2015",
-}
 
 
 def pages() -> dict[str, str]:
@@ -73,7 +64,7 @@ INTERVALS = """\
 
 def metrics_page() -> str:
     """The catalogue."""
-    sources = ", ".join(f"**{key}** {name}" for key, name in _SOURCES.items())
+    sources = ", ".join(f"**{key}** {name}" for key, name in SOURCES.items())
     intro = f"""# Metrics
 
 {_NOTE}

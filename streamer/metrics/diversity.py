@@ -180,7 +180,6 @@ def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
     " log2(items of the catalogue)",
     unit="ratio",
     empty=_BELOW_TWO,
-    source="P",
 )
 def novelty(w: Sums) -> Iterator[Series]:
     """Mean self-information of what is shown: 0 where one item gets all impressions, 1 where all
