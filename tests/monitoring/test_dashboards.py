@@ -61,7 +61,7 @@ def test_there_are_four_with_few_panels_each() -> None:
         "overview": 16,
         "ranking": 15,
         "experiments": 10,
-        "processor": 15,
+        "processor": 16,
     }
     for settings in (everything(), parse({}), sourced()):
         for page in boards(settings, PAGE).values():
