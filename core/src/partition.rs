@@ -31,7 +31,8 @@ pub struct Partition {
     holders: [Vec<usize>; 4],
     /// Largest time accepted, no event's beyond its arrival.
     pub stream_ms: i64,
-    /// Largest time accepted.
+    /// Smallest and largest time accepted; of an empty one none, and 0.
+    pub oldest_ms: Option<i64>,
     pub newest_ms: i64,
     pub counting: Counting,
     pub attribution: Attribution,
@@ -60,6 +61,7 @@ impl Partition {
             logs: logs.collect(),
             holders,
             stream_ms: 0,
+            oldest_ms: None,
             newest_ms: 0,
             counting: Counting::new(spec)?,
             attribution: Attribution::new(spec),
@@ -134,6 +136,10 @@ impl Partition {
         }
         let position = log.position(offset);
         self.stream_ms = self.stream_ms.max(event.event_ms.min(arrival_ms));
+        let oldest_ms = self
+            .oldest_ms
+            .map_or(event.event_ms, |ms| ms.min(event.event_ms));
+        self.oldest_ms = Some(oldest_ms);
         self.newest_ms = self.newest_ms.max(event.event_ms);
         self.attribution.stream_ms = self.stream_ms;
         let segment = self.counting.segment_of(event.dimensions.iter());

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from streamer.cli.metric_page import Entry, page_of
 from streamer.errors import UsageError
 from streamer.metrics.catalogue import FAMILIES, PREFIX
 from streamer.metrics.definition import Metric
@@ -18,26 +19,19 @@ from streamer.query import alert_gauges, experiment_gauges
 from streamer.query.counters import COUNTERS
 from streamer.settings.nearest import nearest
 
+SOURCES = {
+    "P": "recommender-evaluation primer",
+    "G": "Gorse, evaluation page",
+    "J": "Jurity, metric page",
+    "L": "learning-to-rank notes",
+    "H": "He et al., predicting clicks on ads, 2014",
+    "D": "Dudík et al., doubly robust policy evaluation, 2011",
+    "C": "Siddiqi, credit risk scorecards, 2006",
+    "S": "Swaminathan and Joachims, self-normalized estimator, 2015",
+}
+"""Letter → where a formula is from."""
 _WIDTH = 160
 """Characters of a line, where stdout is no terminal."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One series of ``/metrics``. ``labels`` lacks what many share: window and dimensions."""
-
-    name: str
-    family: str
-    kind: str
-    scope: str
-    labels: tuple[str, ...]
-    formula: str
-    unit: str
-    empty: str
-    source: str
-    doc: str
-    brief: str = ""
-    """What of it every rollup shows; nothing: it is for detailed rollups."""
 
 
 def entries() -> list[Entry]:
@@ -73,6 +67,15 @@ def named(part: str) -> list[Entry]:
     return found
 
 
+def _single(name: str | None, chosen: list[Entry]) -> Entry | None:
+    """The metric that is meant: the only one, or the one that is called so, `_ratio` left out."""
+    if name is None:
+        return None
+    called = name.casefold().removeprefix(PREFIX)
+    exact = [e for e in chosen if e.name.removeprefix(PREFIX) in (called, f"{called}_ratio")]
+    return exact[0] if exact else chosen[0] if len(chosen) == 1 else None
+
+
 def _brief(metric: Metric) -> str:
     """What of a metric every rollup shows, in words."""
     if metric.brief is None:
@@ -88,6 +91,13 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         document = msgspec.json.encode([asdict(entry) for entry in chosen])
         sys.stdout.write(msgspec.json.format(document, indent=1).decode() + "\n")
+        return 0
+    single = _single(args.name, chosen)
+    if single is not None:
+        sys.stdout.write(page_of(single, SOURCES))
+        others = [entry.name.removeprefix(PREFIX) for entry in chosen if entry is not single]
+        if others:
+            sys.stdout.write(f"see also   {', '.join(others)}\n")
         return 0
     console = Console(highlight=False)
     if not console.is_terminal:

@@ -63,7 +63,7 @@ _BOTH = "absent without scored impressions clicked and not clicked"
     formula="probability that a clicked impression has a higher score than another, ties one half",
     unit="ratio",
     empty=_BOTH,
-    source="P G J",
+    source="G J",
     labels=_MATURITY,
     doc="Area under the ROC curve over all impressions together, from bins of scores: 3 % wide"
     " from 1/8 to 1000, and 12 % beyond. `auc_error_ratio` bounds how far it is from the exact one."

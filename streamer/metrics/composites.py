@@ -36,7 +36,7 @@ import numpy as np
 
 from streamer.encoding.arrays import F64, I64, Bools
 from streamer.metrics.composite_parts import Part, Read
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
+from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.intervals import LEAST_GROUPS, student_t
 from streamer.metrics.ratios import read
 from streamer.stats.random_groups import GROUPS
@@ -82,14 +82,15 @@ def composite(w: Sums) -> Iterator[Series]:
     """Weighted mean of other metrics, each as it is, against a target, or against the same window
     a day before. Parts that wait for no feedback are the same in both maturities."""
     for name, parts in w.composites.items():
-        for maturity in MATURITIES:
-            terms = [_term(w, part, maturity) for part in parts]
-            found = [term for term in terms if term is not None]
-            if len(found) == len(terms):
-                values = np.sum([value for value, _ in found], axis=0)
-                present: Bools = np.all([there for _, there in found], axis=0)
-                labels = {"composite": name, "maturity": maturity}
-                yield Series(labels, np.where(present, values, 0.0), present)
+        with w.apart():
+            for maturity in MATURITIES:
+                terms = [_term(w, part, maturity) for part in parts]
+                found = [term for term in terms if term is not None]
+                if len(found) == len(terms):
+                    values = np.sum([value for value, _ in found], axis=0)
+                    present: Bools = np.all([there for _, there in found], axis=0)
+                    labels = {"composite": name, "maturity": maturity}
+                    yield Series(labels, np.where(present, values, 0.0), present)
 
 
 # Intervals ---------------------------------------------------------------------------------------
@@ -140,28 +141,31 @@ def _ends(w: Sums) -> Iterator[tuple[dict[str, str], F64, F64, Bools]]:
     if "intervals" not in w.settings.metrics.families:
         return
     for name, parts in w.composites.items():
-        is_signed = any(part.factor < 0 or part.metric.is_signed for part in parts)
-        for maturity in MATURITIES:
-            spreads = [_spread(w, part, maturity) for part in parts]
-            found = [spread for spread in spreads if spread is not None]
-            if len(found) < len(spreads):
-                continue
-            value, moved = (np.sum([spread[i] for spread in found], axis=0) for i in (0, 1))
-            present: Bools = np.all([spread[2] for spread in found], axis=0)
-            k = np.clip(np.min([spread[3] for spread in found], axis=0), 2, GROUPS)
-            variance = k / (k - 1) * (moved**2).sum(axis=1)
-            reach = student_t(k) * np.sqrt(variance)
-            lower = value - reach
-            labels = {"composite": name, "maturity": maturity}
-            yield labels, lower if is_signed else np.maximum(lower, 0.0), value + reach, present
+        with w.apart():
+            for maturity in MATURITIES:
+                spreads = [_spread(w, part, maturity) for part in parts]
+                found = [spread for spread in spreads if spread is not None]
+                if len(found) == len(spreads):
+                    is_signed = any(part.factor < 0 or part.metric.is_signed for part in parts)
+                    labels = {"composite": name, "maturity": maturity}
+                    yield labels, *_ends_of(found, is_signed)
+
+
+def _ends_of(spreads: list[Spread], is_signed: bool) -> tuple[F64, F64, Bools]:
+    """Of the parts of a composite, and where they are known."""
+    value, moved = (np.sum([spread[i] for spread in spreads], axis=0) for i in (0, 1))
+    present: Bools = np.all([spread[2] for spread in spreads], axis=0)
+    k = np.clip(np.min([spread[3] for spread in spreads], axis=0), 2, GROUPS)
+    variance = k / (k - 1) * (moved**2).sum(axis=1)
+    reach = student_t(k) * np.sqrt(variance)
+    lower = value - reach
+    return lower if is_signed else np.maximum(lower, 0.0), value + reach, present
 
 
 def _declare_end(name: str, place: int) -> None:
     def series(w: Sums) -> Iterator[Series]:
-        if "composite" not in w.memo:
-            w.memo["composite"] = list(_ends(w))
-        for found in w.memo["composite"]:
-            labels, end, present = found[0], found[place], found[3]
+        for found in remembered(w, "composite", _ends):
+            labels, end, present = found[0], (found[1], found[2])[place], found[3]
             yield Series(labels, np.where(present, end, 0.0), present)
 
     metric(
@@ -176,8 +180,8 @@ def _declare_end(name: str, place: int) -> None:
     )(series)
 
 
-_declare_end("lower", 1)
-_declare_end("upper", 2)
+_declare_end("lower", 0)
+_declare_end("upper", 1)
 
 
 FAMILY = Family("composites", tuple(metric.metrics))

@@ -20,7 +20,7 @@ Two of four items of the catalogue are shown, both in the top 2:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,11 @@ ALL = "all"
 _EMPTY = "absent without impressions"
 
 
-def each(w: Sums, value: Callable[[ItemTable], float | None], **labels: str) -> Series:
-    """A value of the items of each segment; absent where it is None."""
-    return at_rows(w, w.items(), value, **labels)
+def each(
+    w: Sums, places: Sequence[int], value: Callable[[ItemTable], float | None], **labels: str
+) -> Series:
+    """A value of these counts of the items of each segment; absent where it is None."""
+    return at_rows(w, w.items(places), value, **labels)
 
 
 def at_rows(
@@ -84,7 +86,8 @@ def catalog_coverage(w: Sums) -> Iterator[Series]:
         def share(table: ItemTable, place: int = place) -> float | None:
             return min(1.0, table.distinct(place) / size) if size else None
 
-        yield each(w, share, k=label)
+        with w.apart():
+            yield each(w, [SHOWN, place], share, k=label)
 
 
 @metric(
@@ -95,7 +98,7 @@ def catalog_coverage(w: Sums) -> Iterator[Series]:
 )
 def window_items(w: Sums) -> Iterator[Series]:
     """Support of catalog_coverage_ratio and exposure_gini."""
-    yield each(w, lambda table: table.distinct(SHOWN))
+    yield each(w, [SHOWN], lambda table: table.distinct(SHOWN))
 
 
 FAMILY = Family("coverage", tuple(metric.metrics))

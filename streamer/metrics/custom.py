@@ -117,8 +117,9 @@ metric = Declarations()
 def window_custom_value(w: Sums) -> Iterator[Series]:
     """Sum of the field in the window, in whole millionths."""
     for custom in w.settings.custom:
-        present = events_of(custom.name).total(w) != 0
-        yield Series({NAME: custom.name}, sum_of(custom.name).total(w), present)
+        with w.apart():
+            present = events_of(custom.name).total(w) != 0
+            yield Series({NAME: custom.name}, sum_of(custom.name).total(w), present)
 
 
 for each in BY_CUSTOM:
@@ -138,7 +139,9 @@ def custom_per_user(w: Sums) -> Iterator[Series]:
     window."""
     if "engagement" in w.settings.families:
         for custom in w.settings.custom:
-            yield ratio(sum_of_users(custom.name).total(w), w.users(USERS), **{NAME: custom.name})
+            with w.apart():
+                above = sum_of_users(custom.name).total(w)
+                yield ratio(above, w.users(USERS), **{NAME: custom.name})
 
 
 @metric(
@@ -153,11 +156,14 @@ def custom_quantile(w: Sums) -> Iterator[Series]:
     """Quantiles of the field from a sketch: relative error at most 1 % from 0.001 to 1e9, likewise
     below 0; magnitudes below 0.001 are shown as 0, those above 1e9 as 1e9."""
     for custom in w.settings.custom:
-        if custom.quantiles:
-            counts, present = w(sketch_of(custom.name)), events_of(custom.name).total(w) != 0
-            for label, share in QUANTILES.items():
-                labels = {NAME: custom.name, "quantile": label}
-                yield Series(labels, quantile(counts, *share), present)
+        with w.apart():
+            yield from _quantiles(w, custom.name) if custom.quantiles else ()
+
+
+def _quantiles(w: Sums, custom: str) -> Iterator[Series]:
+    counts, present = w(sketch_of(custom)), events_of(custom).total(w) != 0
+    for label, share in QUANTILES.items():
+        yield Series({NAME: custom, "quantile": label}, quantile(counts, *share), present)
 
 
 @metric(
@@ -171,7 +177,8 @@ def custom_quantile(w: Sums) -> Iterator[Series]:
 def window_custom_events(w: Sums) -> Iterator[Series]:
     """Support of window_custom_value, custom_mean and custom_quantile."""
     for custom in w.settings.custom:
-        yield count(events_of(custom.name).total(w), **{NAME: custom.name})
+        with w.apart():
+            yield count(events_of(custom.name).total(w), **{NAME: custom.name})
 
 
 FAMILY = Family(NAME, tuple(metric.metrics), stats)

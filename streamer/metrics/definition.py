@@ -5,9 +5,10 @@ A metric yields ``Series``: extra labels and one value a segment, NaN or masked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -68,9 +69,12 @@ class Sums(Protocol):
         over mature panes only where a horizon is given. Nothing in other rollups."""
         ...
 
-    def items(self, horizon_ms: int | None = None) -> Mapping[int, ItemTable]:
-        """Row → the items of its segment, over mature panes only where a horizon is given. Nothing
-        where they are not counted by these dimensions, or no pane is mature."""
+    def items(
+        self, places: Sequence[int], horizon_ms: int | None = None
+    ) -> Mapping[int, ItemTable]:
+        """Row → the items of its segment, to read these counts of; over mature panes only where a
+        horizon is given. Nothing where they are not counted by these dimensions, or no pane is
+        mature."""
         ...
 
     @property
@@ -93,6 +97,19 @@ class Sums(Protocol):
         ...
 
     @property
+    def since_ms(self) -> int:
+        """Since when everything counts that was read; 0: always."""
+        ...
+
+    def note(self, since_ms: int) -> None:
+        """Something was read that counts since then."""
+        ...
+
+    def apart(self) -> AbstractContextManager[None]:
+        """What is read within has no part in what is yielded afterwards."""
+        ...
+
+    @property
     def user_sample_ratio(self) -> float:
         """Share of the users that statistics of users are made of."""
         ...
@@ -109,6 +126,34 @@ class Sums(Protocol):
 
 
 Formula = Callable[[Sums], Iterator[Series]]
+
+
+class Noted:
+    """What ``Sums`` know of since when what was read counts."""
+
+    since_ms = 0
+
+    def note(self, since_ms: int) -> None:
+        self.since_ms = max(self.since_ms, since_ms)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        before = self.since_ms
+        yield
+        self.since_ms = before
+
+
+_T = TypeVar("_T")
+
+
+def remembered(w: Sums, name: str, made: Callable[[Sums], Iterable[_T]]) -> Iterator[_T]:
+    """What several metrics are made of, which is made once."""
+    if name not in w.memo:
+        w.memo[name] = [(each, w.since_ms) for each in made(w)]
+    for each, since_ms in w.memo[name]:
+        with w.apart():
+            w.note(since_ms)
+            yield each
 
 
 @dataclass(frozen=True)

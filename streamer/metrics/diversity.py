@@ -126,7 +126,8 @@ def inter_list_diversity(w: Sums) -> Iterator[Series]:
             cosines = float(parts @ parts) - squares
             return max(0.0, 1.0 - cosines / (lists * (lists - 1)))
 
-        yield each(w, diversity, k=str(k))
+        with w.apart():
+            yield each(w, [place, excess_at], diversity, k=str(k))
 
 
 @metric(
@@ -140,7 +141,7 @@ def window_lists(w: Sums) -> Iterator[Series]:
     declared = item_counts(w.settings)
     if declared is not None:
         place = declared.weight(declared.cutoffs[0])
-        yield each(w, lambda table: int(table.every[place]) or None)
+        yield each(w, [place], lambda table: int(table.every[place]) or None)
 
 
 @metric(
@@ -153,7 +154,8 @@ def window_lists(w: Sums) -> Iterator[Series]:
 def window_category_lists(w: Sums) -> Iterator[Series]:
     """Support of intra_list_diversity_ratio."""
     for k in w.settings.metrics.k:
-        yield count(w(name_of(LISTS, k)), None, k=str(k))
+        with w.apart():
+            yield count(w(name_of(LISTS, k)), None, k=str(k))
 
 
 def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
@@ -178,13 +180,12 @@ def _mean_surprise(w: Sums, table: ItemTable, place: int) -> float | None:
     " log2(items of the catalogue)",
     unit="ratio",
     empty=_BELOW_TWO,
-    source="P",
 )
 def novelty(w: Sums) -> Iterator[Series]:
     """Mean self-information of what is shown: 0 where one item gets all impressions, 1 where all
     get as many, above 1 where it is rarer than that. It has no interval."""
 
-    yield each(w, lambda table: _mean_surprise(w, table, SHOWN))
+    yield each(w, [SHOWN], lambda table: _mean_surprise(w, table, SHOWN))
 
 
 @metric(
@@ -204,7 +205,7 @@ def serendipity(w: Sums) -> Iterator[Series]:
         return _mean_surprise(w, table, CLICKED)
 
     for labels, horizon_ms in maturities(w, _HORIZON):
-        tables = w.items(horizon_ms)
+        tables = w.items([SHOWN, CLICKED], horizon_ms)
         if tables or horizon_ms is None:
             yield at_rows(w, tables, mean, **labels)
 
@@ -228,7 +229,7 @@ def exposure_gini(w: Sums) -> Iterator[Series]:
         ranks = np.arange(n - len(shown) + 1, n + 1)
         return float((2 * ranks - n - 1) @ shown / (n * shown.sum()))
 
-    yield each(w, gini)
+    yield each(w, [SHOWN], gini)
 
 
 @metric(
@@ -250,7 +251,7 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
         shares = table.of(CATEGORY) / total
         return min(0.0, float(shares @ shares) / table.category_ratio - 1.0)
 
-    yield each(w, loss)
+    yield each(w, [CATEGORY], loss)
 
 
 @metric(
@@ -261,11 +262,12 @@ def diversity_loss(w: Sums) -> Iterator[Series]:
 )
 def user_coverage(w: Sums) -> Iterator[Series]:
     """Share of the known users that are shown something; of `items.users`, where that is set."""
-    users = w.users(USERS)
+    of_longest = w.users_of_longest(USERS)
     known = w.settings.items.users
-    every = np.full(len(users), known) if known else w.users_of_longest(USERS)
-    present = (users > 0) & (every > 0)
-    yield Series({}, np.divide(users, every, out=np.zeros(len(users)), where=present), present)
+    every = np.full(len(of_longest), known) if known else of_longest
+    present = of_longest > 0
+    share = np.divide(w.users(USERS), every, out=np.zeros(len(every)), where=present)
+    yield Series({}, share, present)
 
 
 FAMILY = Family("diversity", tuple(metric.metrics), stats)

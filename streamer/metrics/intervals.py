@@ -7,10 +7,15 @@ Wolter, *Introduction to Variance Estimation*, 2007, ch. 2): with R = Σx / Σy 
     var = k / (k - 1) · Σ (x_g - R y_g)² / (Σy)²,    interval R ± t √var,
 
 k being the groups that have something, and t Student's with k - 1 degrees of freedom (2.131 where
-all 16 have). Shares (R up to 1) have Wilson's
-interval (1927) instead, of as many independent events as have this variance, at most those that
-there are. Metrics of users have Wilson's interval of as many users, with 1.960: exact for shares of
-users, too wide for means of values between 0 and 1. All are of level 0.95.
+all 16 have). Values that are not below 0, such as money and times, have tails: their interval is
+that of the logarithm,
+
+    R exp(± t √var / R),
+
+and there is none unless 14 groups have any of x, which takes about 30 users. Shares (R up to 1)
+have Wilson's interval (1927), of as many independent events as have this variance, at most those
+that there are. Shares of users have Wilson's interval of as many users, with 1.960; positive rates
+that of a mean over users, from the squares of their rates. All are of level 0.95.
 """
 
 from __future__ import annotations
@@ -33,15 +38,26 @@ from streamer.metrics import (
     score_ratios,
     score_sums,
 )
-from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums
+from streamer.metrics.definition import Brief, Declarations, Family, Series, Sums, remembered
 from streamer.metrics.layout import Stat
 from streamer.metrics.ratios import RATIOS, Quantity, Ratio, RatioBy, maturities
-from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.metrics.user_sums import (
+    HITS,
+    RATE_UNIT,
+    USERS,
+    positive_users,
+    rate_squares,
+    rate_sum,
+)
 from streamer.settings.model import Settings
 from streamer.stats.random_groups import GROUPS, critical, estimates
 
 LEAST_GROUPS = 8
 """Groups that must have something: below, their variance says too little."""
+LEAST_OF_VALUES = 14
+"""Groups that must have any of a value: about 30 users, of whom all 16 groups rarely are."""
+LEAST_POSITIVE = 30
+"""Users who must have a positive rate above 0."""
 _Z = 1.959963984540054
 _T = np.array([0.0, 0.0, *(critical(0.975, k - 1) for k in range(2, GROUPS + 1))])
 """By the number of groups that have something."""
@@ -128,12 +144,14 @@ def of_groups(
     found = estimates(x.astype(np.float64), y.astype(np.float64))
     value, variance, t = found.value, found.variance, _T[found.occupied]
     total = y.sum(axis=1)
-    present = (np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS) & (total > 0)
+    present = are_enough(x, y, is_share)
     n = np.where(present, total, 1).astype(np.float64)
     reach = t * np.sqrt(variance)
-    lower, upper = value - reach, value + reach
-    if not is_signed:
-        lower = np.maximum(lower, 0.0)
+    if is_signed:
+        lower, upper = value - reach, value + reach
+    else:
+        far = np.exp(np.minimum(reach / np.where(value > 0, value, 1.0), 700.0))
+        lower, upper = value / far, value * far
     if is_share:
         single = value * (1 - value) / n
         inside = single > 0
@@ -142,6 +160,15 @@ def of_groups(
         within = value <= 1
         lower, upper = np.where(within, low, lower), np.where(within, high, upper)
     return Interval(lower / unit, upper / unit, present)
+
+
+def are_enough(x: I64 | F64, y: I64 | F64, is_share: bool) -> Bools:
+    """Whether enough groups have any for an interval of Σx / Σy."""
+    enough: Bools = np.count_nonzero(y > 0, axis=1) >= LEAST_GROUPS
+    if not is_share:
+        enough &= np.count_nonzero(x, axis=1) >= LEAST_OF_VALUES
+    enough &= y.sum(axis=1) > 0
+    return enough
 
 
 def wilson(share: F64, n: F64, quantile: F64 | float) -> tuple[F64, F64]:
@@ -159,18 +186,33 @@ def wilson(share: F64, n: F64, quantile: F64 | float) -> tuple[F64, F64]:
 
 
 def of_users(share: F64, users: I64, sample_ratio: float) -> Interval:
-    """The interval of a mean over users of values between 0 and 1."""
+    """The interval of a share of users."""
     present = users > 0
     n = np.maximum(np.where(present, users, 1) * sample_ratio, 1.0)
     lower, upper = wilson(share, n, _Z)
     return Interval(lower, upper, present)
 
 
+def of_rates(rates: I64, squares: I64, users: I64, positive: I64, sample_ratio: float) -> Interval:
+    """The interval of a mean over users of rates, from their sum and that of their squares, of
+    ``positive`` users who have any."""
+    present = positive * sample_ratio >= LEAST_POSITIVE
+    n = np.where(present, users, 2).astype(np.float64)
+    mean, square = rates / (RATE_UNIT * n), squares / (RATE_UNIT * n)
+    variance = np.maximum(square - mean**2, 0.0) / np.maximum(n * sample_ratio - 1, 1.0)
+    reach = _Z * np.sqrt(variance)
+    return Interval(np.maximum(mean - reach, 0.0), np.minimum(mean + reach, 1.0), present)
+
+
 # Metrics -----------------------------------------------------------------------------------------
 
 metric = Declarations()
 _BRIEF = ("ctr_ratio", "cvr_ratio")
-_EMPTY = f"absent below {LEAST_GROUPS} groups of users with any"
+_OF_SHARES = f"absent below {LEAST_GROUPS} groups of users with any"
+_OF_VALUES = (
+    f"absent below {LEAST_OF_VALUES} of 16 groups of users with a numerator other than 0 (about 30"
+    " users)"
+)
 _FAMILY_OF = score_ratios.FAMILY_OF | off_policy.FAMILY_OF | diversity.FAMILY_OF
 
 
@@ -181,16 +223,21 @@ def _ends_of(of: Ratio | RatioBy) -> Ends:
         if _FAMILY_OF.get(of.name) not in (None, *w.settings.metrics.families):
             return
         for variant, ratio in of.variants(w.settings):
-            for labels, horizon_ms in maturities(w, ratio.horizon):
-                x, y = (_of_quantity(w, part, horizon_ms) for part in (ratio.above, ratio.below))
-                if x is not None and y is not None:
-                    above = ratio.above
-                    found = of_groups(x, y, above.unit, ratio.is_share, above.is_signed)
-                    if ratio.most is not None:
-                        found = replace(found, upper=np.minimum(found.upper, ratio.most))
+            with w.apart():
+                for labels, found in _ends_of_ratio(w, ratio):
                     yield variant | labels, found
 
     return ends
+
+
+def _ends_of_ratio(w: Sums, of: Ratio) -> Found:
+    for labels, horizon_ms in maturities(w, of.horizon):
+        x, y = (_of_quantity(w, part, horizon_ms) for part in (of.above, of.below))
+        if x is not None and y is not None:
+            found = of_groups(x, y, of.above.unit, of.is_share, of.above.is_signed)
+            if of.most is not None:
+                found = replace(found, upper=np.minimum(found.upper, of.most))
+            yield labels, found
 
 
 def _square_roots(of: Ratio) -> Ends:
@@ -205,14 +252,12 @@ def _square_roots(of: Ratio) -> Ends:
 
 
 def _declare_ends(
-    base: str, read: Ends, unit: str, labels: tuple[str, ...], empty: str = _EMPTY
+    base: str, read: Ends, unit: str, labels: tuple[str, ...], empty: str = _OF_VALUES
 ) -> None:
     for end in ("lower", "upper"):
 
         def series(w: Sums, end: str = end) -> Iterator[Series]:
-            if base not in w.memo:
-                w.memo[base] = list(read(w))
-            for extra, found in w.memo[base]:
+            for extra, found in remembered(w, base, read):
                 yield Series(extra, getattr(found, end), found.present)
 
         series.__doc__ = f"{end.title()} end of the 95 % interval of {base}, clustered by user."
@@ -240,19 +285,21 @@ def name_of(base: str, end: str) -> str:
 
 
 for each in RATIOS:
-    _declare_ends(each.name, _ends_of(each), each.unit, each.labels)
-_IF_ON = f"{_EMPTY}, and where the metric's family is off"
+    empty_rule = _OF_SHARES if each.is_share else _OF_VALUES
+    _declare_ends(each.name, _ends_of(each), each.unit, each.labels, empty_rule)
+_IF_OFF = ", and where the metric's family is off"
 _OF_FAMILIES = (
     *score_ratios.RATIOS,
     *(*score_ratios.BY_THRESHOLD, *off_policy.BY_POLICY, *diversity.BY_CUTOFF),
 )
 for of_family in _OF_FAMILIES:
     its_ends = _ends_of(of_family)
-    _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, _IF_ON)
+    rule = _OF_SHARES if of_family in score_ratios.BY_THRESHOLD else _OF_VALUES
+    _declare_ends(of_family.name, its_ends, of_family.unit, of_family.labels, f"{rule}{_IF_OFF}")
 for of_custom in custom.BY_CUSTOM:
     _declare_ends(of_custom.name, _ends_of(of_custom), of_custom.unit, of_custom.labels)
 _MSE = score_ratios.MSE
-_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, _IF_ON)
+_declare_ends("rmse", _square_roots(_MSE), "score", _MSE.labels, f"{_OF_VALUES}{_IF_OFF}")
 
 
 def _share(above: I64, below: I64) -> F64:
@@ -266,14 +313,12 @@ def _user_hit(w: Sums) -> Found:
 
 def _positive_rate(w: Sums) -> Found:
     for kind, name in enumerate(w.settings.user_feedback_kinds):
-        rates = w.users(rate_sum(kind))
-        for definition, users in (
-            ("docs", w.users(USERS)),
-            ("gorse-0.5", w.users(positive_users(kind))),
-        ):
-            share = _share(rates, RATE_UNIT * users)
-            labels = {"feedback": name, "definition": definition}
-            yield labels, of_users(share, users, w.user_sample_ratio)
+        with w.apart():
+            stats = (rate_sum, rate_squares, positive_users)
+            rates, squares, positive = (w.users(stat(kind)) for stat in stats)
+            for definition, users in (("docs", w.users(USERS)), ("gorse-0.5", positive)):
+                labels = {"feedback": name, "definition": definition}
+                yield labels, of_rates(rates, squares, users, positive, w.user_sample_ratio)
 
 
 def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
@@ -281,8 +326,7 @@ def _per_user(w: Sums, of: Quantity) -> Iterator[Interval]:
     users, sums = w.users(USERS), _of_quantity(w, of, None)
     if sums is not None:
         equal = np.broadcast_to(users[:, None], sums.shape)
-        found = of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
-        yield Interval(found.lower, found.upper, users >= LEAST_GROUPS)
+        yield of_groups(GROUPS * sums, equal, of.unit, is_share=False, is_signed=of.is_signed)
 
 
 def _clicks_per_user(w: Sums) -> Found:
@@ -292,27 +336,28 @@ def _clicks_per_user(w: Sums) -> Found:
 
 def _custom_per_user(w: Sums) -> Found:
     for each in w.settings.custom:
-        for found in _per_user(w, custom_sums.sum_of_users(each.name)):
-            yield {custom.NAME: each.name}, found
+        with w.apart():
+            for found in _per_user(w, custom_sums.sum_of_users(each.name)):
+                yield {custom.NAME: each.name}, found
 
 
 _WITHOUT_USERS = "absent without users"
 _declare_ends("user_hit_ratio", _user_hit, "ratio", (), _WITHOUT_USERS)
 _declare_ends(
     *("positive_rate_ratio", _positive_rate, "ratio", ("feedback", "definition")),
-    "absent without users (docs), without users who gave the feedback (gorse-0.5)",
+    f"absent below {LEAST_POSITIVE} users who gave the feedback",
 )
 _declare_ends(
     "clicks_per_user",
     _clicks_per_user,
     "clicks per user",
     (),
-    f"absent below {LEAST_GROUPS} users",
+    _OF_VALUES,
 )
 
 _declare_ends(
     *(custom.PER_USER, _custom_per_user, "units of the field per user", (custom.NAME,)),
-    f"absent below {LEAST_GROUPS} users",
+    _OF_VALUES,
 )
 
 FAMILY = Family("intervals", tuple(metric.metrics), _stats)

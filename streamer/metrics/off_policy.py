@@ -105,16 +105,18 @@ BY_POLICY = (
     ),
     ByPolicy(
         *("snips_ratio", "Click-through rate by SNIPS"),
-        "The same, self-normalised: by the sum of weights instead of the impressions. It varies"
-        " less, and is biased a little in small samples.",
+        "Click-through rate that the policy would have had, by self-normalised inverse propensity"
+        " scoring: over the sum of weights instead of the impressions. It varies less than"
+        " ips_ratio, and is biased a little in small samples.",
         "sum of weights of clicked impressions / sum of weights",
         "absent without a weight above 0",
         *("clicked_weight", "weight", "S"),
     ),
     ByPolicy(
         *("doubly_robust_ratio", "Click-through rate, doubly robust"),
-        "The same from expected rewards, corrected by weighted errors: right where either the"
-        " propensities or the expectations are. It may be below 0.",
+        "Click-through rate that the policy would have had, from the rewards that a model expects,"
+        " corrected by its weighted errors: right where either the propensities or the expectations"
+        " are. It may be below 0.",
         "sum of (expected + weight * (clicked - reward_estimate)) / impressions",
         f"absent without {_ESTIMATED}",
         *(_DOUBLY_ROBUST, "estimated", "D"),
@@ -144,12 +146,14 @@ for each in BY_POLICY:
     labels=_LABELS,
 )
 def effective_sample_size(w: Sums) -> Iterator[Series]:
-    """As many impressions of the policy itself would tell as much of its click-through rate."""
+    """Impressions that would tell as much of a policy's click-through rate if the policy itself had
+    shown them; far below the logged ones, its estimates rest on few."""
     for policy in w.settings.policies:
         parts = (name_of(each, policy.name) for each in ("weight", "weight_square"))
-        for labels, (weights, squares) in matured(w, _HORIZON, *parts):
-            above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
-            yield ratio(above, squares, policy=policy.name, **labels)
+        with w.apart():
+            for labels, (weights, squares) in matured(w, _HORIZON, *parts):
+                above = weights.astype(np.float64) ** 2 / WEIGHT_UNIT
+                yield ratio(above, squares, policy=policy.name, **labels)
 
 
 def _count(name: str, quantity: str, formula: str, doc: str) -> None:
@@ -157,8 +161,9 @@ def _count(name: str, quantity: str, formula: str, doc: str) -> None:
 
     def series(w: Sums) -> Iterator[Series]:
         for policy in w.settings.policies:
-            for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
-                yield Series({"policy": policy.name, **labels}, sums, sums != 0)
+            with w.apart():
+                for labels, (sums,) in matured(w, _HORIZON, name_of(quantity, policy.name)):
+                    yield Series({"policy": policy.name, **labels}, sums, sums != 0)
 
     metric(
         name,

@@ -212,8 +212,9 @@ class RatioBy:
     def series(self, w: Sums) -> Iterator[Series]:
         """Those of all values."""
         for labels, of in self.variants(w.settings):
-            for series in of.series(w):
-                yield replace(series, labels=labels | dict(series.labels))
+            with w.apart():
+                for series in of.series(w):
+                    yield replace(series, labels=labels | dict(series.labels))
 
 
 RATIOS = (

@@ -53,7 +53,7 @@ MSE = _ratio(
     *("mse", "Mean squared error", SQUARED_ERROR, PROBABILITIES),
     "Mean squared error of the scores (Brier score); squares are rounded to 1e-9 each.",
     "squared score",
-    source="P J",
+    source="P",
 )
 RATIOS = (
     CALIBRATION,
@@ -61,7 +61,7 @@ RATIOS = (
         *("log_loss", "Log loss", LOG_LOSS, PROBABILITIES),
         "Mean log loss (cross-entropy); scores within 1e-15 of 0 and 1 count as that far away.",
         "nats",
-        source="P G",
+        source="P",
     ),
     MSE,
     _ratio(

@@ -96,7 +96,7 @@ for each_by in BY_THRESHOLD:
     formula="- sum of -ln(predicted probability of what happened)",
     unit="nats in all",
     empty=f"absent without {PROBABILITIES.text}",
-    source="J",
+    source="P",
     labels=_MATURITY,
 )
 def log_likelihood(w: Sums) -> Iterator[Series]:
@@ -132,7 +132,7 @@ def normalized_entropy(w: Sums) -> Iterator[Series]:
     formula="covariance(score, clicked) / root of the product of their variances",
     unit="correlation",
     empty="absent without scores from 0 to 1 that differ, of impressions clicked and not clicked",
-    source="J",
+    source="P",
     labels=_MATURITY,
     doc="Pearson's correlation of scores and clicks, from squares that are rounded to 1e-9 each:"
     f" coarse where scores are below 0.001. {_NO_INTERVAL}",
@@ -214,7 +214,7 @@ _curve(
     formula="sum over pairs of values of (mean score of one - mean score of the other)²",
     unit="squared score",
     empty="absent without two values that have scores from 0 to 1",
-    source="J",
+    source="P",
     labels=("dimension", *_MATURITY),
     doc="How far the values of a dimension are apart in their mean scores, over its kept values and"
     f" of the total only. {_NO_INTERVAL}",

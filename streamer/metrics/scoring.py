@@ -39,7 +39,7 @@ slate_metric(
     formula="probability that a clicked item has a higher score than another one, ties one half",
     doc="Area under the ROC curve within a slate, over its scored items.",
     unit="ratio",
-    source="P G J",
+    source="G J",
     population=GAUC,
 )
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from streamer.encoding.arrays import I64
 from streamer.metrics.definition import Brief, Form, Formula, Metric, Series, Sums
 from streamer.metrics.layout import Stat
 from streamer.metrics.moments import Moments
@@ -194,22 +193,23 @@ class SlateFamily:
 
     def _series(self, w: Sums, metric: SlateMetric, read: Callable[..., Any]) -> Iterator[Series]:
         plan = self.plan(w.settings)
-        for maturity, sums in self._parts(w, metric.population):
-            sizes = {name: sums[:, i] for name, i in plan.populations.items()}
-            for column in plan.columns:
-                if column.metric is metric:
-                    held = sums[:, column.at : column.at + column.moments.width]
+        for maturity, part in self._parts(w, metric.population):
+            for column in [each for each in plan.columns if each.metric is metric]:
+                with w.apart():
+                    held = part(slice(column.at, column.at + column.moments.width))
                     for over in metric.over or (metric.population.name,):
+                        size = part(_single(plan.populations[over]))[:, 0]
                         labels = column.labels | ({"over": over} if metric.over else {})
-                        yield Series(labels | maturity, *read(column.moments, held, sizes[over]))
+                        yield Series(labels | maturity, *read(column.moments, held, size))
 
     def _declare_support(self, counted: list[Population]) -> None:
         def series(w: Sums) -> Iterator[Series]:
-            for maturity, sums in self._parts(w, counted[0]):
+            for maturity, part in self._parts(w, counted[0]):
                 for population in counted:
                     over = {"over": population.name} if population.has_over else {}
-                    size = sums[:, self.populations.index(population)]
-                    yield Series(over | maturity, size, size > 0)
+                    with w.apart():
+                        size = part(_single(self.populations.index(population)))[:, 0]
+                        yield Series(over | maturity, size, size > 0)
 
         labels = _listed(over=counted[0].has_over, maturity=counted[0].has_maturity)
         doc = "; ".join(f"{p.name}: {p.doc}" for p in counted)
@@ -219,15 +219,22 @@ class SlateFamily:
                    labels, series, counted[0].brief)
         )  # fmt: skip
 
-    def _parts(self, w: Sums, population: Population) -> Iterator[tuple[dict[str, str], I64]]:
-        """(label, sums) of all panes, and of the mature ones."""
-        if not population.has_maturity:
-            yield {}, w(self.name)
-            return
-        yield {"maturity": "provisional"}, w(self.name)
-        mature = w.mature(self.name, w.settings.feedback_horizon_ms)
-        if mature is not None:
-            yield {"maturity": "mature"}, mature
+    def _parts(
+        self, w: Sums, population: Population
+    ) -> Iterator[tuple[dict[str, str], Callable[[slice], Any]]]:
+        """Labels, and what reads some of the sums: of all panes, and of the mature ones."""
+        named = {"provisional": None, "mature": w.settings.feedback_horizon_ms}
+        for maturity, horizon_ms in named.items() if population.has_maturity else [("", None)]:
+
+            def part(within: slice, horizon_ms: int | None = horizon_ms) -> Any:
+                return w.part(self.name, within, horizon_ms)
+
+            if part(slice(0, 0)) is not None:
+                yield {"maturity": maturity} if maturity else {}, part
+
+
+def _single(place: int) -> slice:
+    return slice(place, place + 1)
 
 
 def _empty(metric: SlateMetric) -> str:

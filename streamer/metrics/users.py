@@ -70,7 +70,8 @@ def window_hit_users(w: Sums) -> Iterator[Series]:
 def window_positive_users(w: Sums) -> Iterator[Series]:
     """Support of the positive rate by the definition gorse-0.5 (that of docs is window_users)."""
     for i, kind in _kinds(w):
-        yield count(w.users(positive_users(i)), feedback=kind)
+        with w.apart():
+            yield count(w.users(positive_users(i)), feedback=kind)
 
 
 @metric(
@@ -111,10 +112,11 @@ def positive_rate(w: Sums) -> Iterator[Series]:
     """Share of the distinct items seen by a user in the window that got the user's feedback in it,
     averaged over users who saw any (docs) or who gave any (gorse-0.5); unit 1e-9 a user."""
     for i, kind in _kinds(w):
-        rates = w.users(rate_sum(i))
-        for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):
-            below = RATE_UNIT * w.users(users)
-            yield ratio(rates, below, feedback=kind, definition=definition)
+        with w.apart():
+            rates = w.users(rate_sum(i))
+            for definition, users in (("docs", USERS), ("gorse-0.5", positive_users(i))):
+                below = RATE_UNIT * w.users(users)
+                yield ratio(rates, below, feedback=kind, definition=definition)
 
 
 METRICS = tuple(metric.metrics)

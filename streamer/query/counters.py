@@ -245,7 +245,7 @@ def _users_behind(known: Known) -> Iterator[Sample]:
 )
 def _counted_since(known: Known) -> Iterator[Sample]:
     """Since when a dimension, window, kind of feedback or metric is counted that was added to the
-    settings while state was kept."""
+    settings while state was kept. Windows show it once they lie wholly after that."""
     found: dict[tuple[str, str], int] = {}
     for named in (each for h in known.headers for each in h.began.named):
         key = (named.setting, named.value)

@@ -27,13 +27,16 @@ class PastWindow:
         shape = rings.shapes[number]
         since_ms = [view.header.day_before_since_ms.get(shape) for view in views]
         known = [since for since in since_ms if since is not None]
-        self._since_ms = max(known, default=0) if len(known) == len(since_ms) else None
+        oldest_ms = [view.header.oldest_ms for view in views if view.header.oldest_ms is not None]
+        self._since_ms = None
+        if oldest_ms and len(known) == len(since_ms):
+            self._since_ms = max(min(oldest_ms), *known)
         self.spans = rings.spans
         """Codes of what is kept."""
 
     def sums(self, oldest: int, newest: int) -> I64 | None:
         """Those of the panes a day before these, (segments, statistics), not to be written to; None
-        where they were not counted from the first pane on."""
+        where the log, or what is counted of it, began later than the first of these panes."""
         shift = shift_of(self._window)
         first, last = max(oldest - shift, 0), newest - shift
         if self._since_ms is None or first * self._window.pane_ms < self._since_ms:

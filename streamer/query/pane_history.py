@@ -17,7 +17,7 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.packed import pane_number
 from streamer.metrics import intervals
 from streamer.metrics.catalogue import Catalogue
-from streamer.metrics.definition import Metric
+from streamer.metrics.definition import Metric, Noted
 from streamer.metrics.item_counts import ItemTable
 from streamer.metrics.rings import Ring, rings_of
 from streamer.query.merged_panes import MergedPanes
@@ -89,7 +89,8 @@ class PaneHistory:
         self.numbering = Numbering(settings, views)
         self._merged = merged
         merged.begin(self.numbering)
-        self.times = Times(catalogue, views)
+        self._times = Times(catalogue, views)
+        self.since = self._times.of(0, "")
         self._rings = {ring.label: (n, ring) for n, ring in enumerate(rings_of(settings), 1)}
         self._by_name = {metric.name: metric for metric in catalogue.metrics}
 
@@ -103,9 +104,11 @@ class PaneHistory:
         rows, segments = self._rows(wanted)
         rows, segments, omitted = self._largest(rows, segments, columns)
         sums = _Sums(self, spans, columns, rows, len(segments), at_ms)
-        found, *beside = [_course(metric, sums, wanted.labels) for metric in metrics]
-        beside = beside or [{}, {}]
-        since_ms = max(sums.since_ms, self.times.of_ring(number))
+        (found, since_ms), *of_ends = [_course(metric, sums, wanted.labels) for metric in metrics]
+        beside = [course for course, _ in of_ends] or [{}, {}]
+        split = () if wanted.split is None else (wanted.split,)
+        whole = self._times.of(number, wanted.window)
+        since_ms = max(since_ms, whole.whole_ms, whole.of_rollup([*wanted.where, *split]))
         hidden = spans.starts_ms < since_ms
         lines = [
             Line(
@@ -228,7 +231,7 @@ class _Spans:
         return int(self.starts_ms[point]) + self.step_ms
 
 
-class _Sums:
+class _Sums(Noted):
     """The sums of one point after another: the metrics' ``Sums``."""
 
     def __init__(
@@ -243,15 +246,11 @@ class _Sums:
         """``rows``: segment → row, -1 for none; ``at_ms``: the time of reading."""
         self._of, self.spans, self._columns, self._at_ms = of, spans, columns, at_ms
         self._rows, self._count = rows, count
+        self._since = of.since
         self._point = 0
         self.memo: dict[str, Any] = {}
         self._read: dict[tuple[str, tuple[int, int]], I64] = {}
         self._read_overall: dict[str, I64] = {}
-
-    @property
-    def names(self) -> set[str]:
-        """The statistics that were read."""
-        return {name for name, _ in self._read} | self._read_overall.keys()
 
     @property
     def codes(self) -> set[int]:
@@ -281,6 +280,7 @@ class _Sums:
             shown = row >= 0
             np.add.at(sums, (point[shown], row[shown], place[shown]), value[shown])
             self._read[name, span] = sums
+        self.note(self._since.of_codes(slice(*span)))
         found: I64 = self._read[name, span][self._point]
         return found
 
@@ -292,18 +292,13 @@ class _Sums:
             whole = np.zeros((self.spans.points, span.stop - span.start), np.int64)
             np.add.at(whole, (point, place), value)
             self._read_overall[name] = whole
+        self.note(self._since.of_codes(self._span(name)))
         found: I64 = self._read_overall[name][self._point]
         return found
 
-    @property
-    def since_ms(self) -> int:
-        """From when on all counted that was read."""
-        codes = self._of.times.codes
-        return max((int(codes[self._span(name)].max()) for name in self.names), default=0)
-
     def begin(self, point: int) -> None:
         """The sums are now those of another point."""
-        self._point, self.memo = point, {}
+        self._point, self.memo, self.since_ms = point, {}, 0
 
     def __call__(self, name: str) -> I64:
         found = self._by_row(name)
@@ -336,7 +331,9 @@ class _Sums:
     def users_of_longest(self, stat: int) -> I64:
         _refuse("users")
 
-    def items(self, horizon_ms: int | None = None) -> Mapping[int, ItemTable]:
+    def items(
+        self, places: Sequence[int], horizon_ms: int | None = None
+    ) -> Mapping[int, ItemTable]:
         _refuse("items")
 
     @property
@@ -367,8 +364,12 @@ def _refuse(what: str) -> NoReturn:
 _Key = frozenset[tuple[str, str]]
 
 
-def _course(metric: Metric, sums: _Sums, labels: Labels) -> dict[_Key, np.ndarray[Any, Any]]:
-    """Labels of a series → its values, (rows, points), NaN where there are none."""
+def _course(
+    metric: Metric, sums: _Sums, labels: Labels
+) -> tuple[dict[_Key, np.ndarray[Any, Any]], int]:
+    """Labels of a series → its values, (rows, points), NaN where there are none; and since when all
+    of them count."""
+    since_ms = 0
     found: dict[_Key, np.ndarray[Any, Any]] = {}
     shape = (len(sums.rows), sums.spans.points)
     for point in range(sums.spans.points):
@@ -379,7 +380,8 @@ def _course(metric: Metric, sums: _Sums, labels: Labels) -> dict[_Key, np.ndarra
                     key = frozenset(series.labels.items())
                     values = found.setdefault(key, np.full(shape, np.nan))
                     values[series.present, point] = np.asarray(series.values)[series.present]
-    return found
+                    since_ms = max(since_ms, sums.since_ms)
+    return found, since_ms
 
 
 def _listed(values: np.ndarray[Any, Any] | None, row: int, hidden: Any) -> list[float | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from streamer.query.experiments import stored_experiments
 from streamer.query.item_sums import ItemSums
 from streamer.query.numbering import Numbering
 from streamer.query.pane_sums import PaneSums
-from streamer.query.since import Key, Marks, Times, key_of, unlike
+from streamer.query.since import Times
 from streamer.query.windows import Rolled, Window
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
@@ -65,7 +65,7 @@ class Block:
     values: Sequence[int | float]
     present: Sequence[int]
     counted_since_ms: int | None = None
-    """Where the window is not full: what it holds is counted from then on."""
+    """Of totals: since when all that it is made of counts, where that was added later."""
 
     @property
     def family(self) -> str:
@@ -165,50 +165,22 @@ def readout(
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A window under a rollup; ``labels``: of its segments."""
+class _Shown:
+    """What is shown of a window, or of the totals, under a rollup; ``labels``: of its segments."""
 
     sums: Rolled
     labels: list[Labels]
-
-
-@dataclass(frozen=True)
-class _Level:
-    """Some sums of a window count from ``since_ms`` on, and these metrics read any of them; the
-    window where they are others, and its later part."""
-
-    since_ms: int
-    metrics: Set[str]
-    marked: _Part
-    later: _Part
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """What is shown of a window under a rollup. ``since_ms``: it is counted from then on only."""
-
-    whole: _Part
     dimensions: int
     is_detailed: bool
-    since_ms: int | None
-    levels: Sequence[_Level]
 
     def blocks(self, metric: Metric) -> Iterator[Block]:
-        """The series of a metric."""
-        found = list(metric.shown(self.whole.sums, self.dimensions, self.is_detailed))
-        later: dict[Key, int] = {}
-        for at, level in enumerate(self.levels):
-            if metric.name in level.metrics:
-                shown = metric.shown(level.marked.sums, self.dimensions, self.is_detailed)
-                later.update(dict.fromkeys(unlike(found, shown), at))
-        for series in found:
-            if key_of(series) not in later:
-                yield _block(metric, series, self.whole.labels, self.since_ms)
-        for at in sorted(set(later.values())):
-            since_ms, part = self.levels[at].since_ms, self.levels[at].later
-            for series in metric.shown(part.sums, self.dimensions, self.is_detailed):
-                if later.get(key_of(series)) == at:
-                    yield _block(metric, series, part.labels, since_ms)
+        """The series of a metric: in a window those that are counted over all of it."""
+        is_total = metric.scope == "total"
+        self.sums.begin()
+        for series in metric.shown(self.sums, self.dimensions, self.is_detailed):
+            if is_total or self.sums.is_wholly_counted:
+                since_ms = self.sums.since_ms if is_total else 0
+                yield _block(metric, series, self.labels, since_ms or None)
 
 
 @dataclass
@@ -230,110 +202,48 @@ class _Windows:
             self.items = self.kept.items
             shown = dict(zip(self.settings.dimension_names, self.numbering.shown, strict=True))
             self.items.begin(self.catalogue.item_counts, self.views, shown)
-        self.times = Times(self.catalogue, self.views)
-        self.rings = rings_of(self.settings)
-        self.whole = {
-            ring.label: self._made(number, ring, 0, None)
-            for number, ring in enumerate(self.rings, 1)
-        }
-        self._link(list(self.whole.values()), self.whole)
-        self._marks = {
-            ring.label: self.times.levels(number, ring.label, self.whole[ring.label].start_ms)
-            for number, ring in enumerate(self.rings, 1)
-        }
-        self._levels: dict[int, tuple[dict[str, Window], dict[str, Window]]] = {}
-        self._read: dict[str, dict[str, set[str]]] = {}
+        self._times = Times(self.catalogue, self.views)
+        rings = rings_of(self.settings)
+        self.whole = {ring.label: self._made(number, ring) for number, ring in enumerate(rings, 1)}
+        spans = {ring.label: ring.span_ms for ring in rings}
+        longest = self.whole[max(spans, key=lambda label: spans[label])]
+        of_items = [label for label in spans if label in self.settings.item_windows]
+        longest_of_items = self.whole[max(of_items, key=lambda label: spans[label])]
+        for window in self.whole.values():
+            window.longest, window.longest_of_items = longest, longest_of_items
 
     def totals(self) -> Window:
         """What was counted since the state began."""
-        return self._made(0, None, 0, None)
+        return self._made(0, None)
 
-    def _made(self, number: int, ring: Ring | None, since_ms: int, marks: Marks | None) -> Window:
-        items = self.items if ring else None
+    def _made(self, number: int, ring: Ring | None) -> Window:
+        items, since = (
+            self.items if ring else None,
+            self._times.of(number, ring.label if ring else ""),
+        )
         made = (self.settings, self.catalogue, self.views, self.numbering, number, ring, self.at_ms)
-        return Window(*made, self.kept.panes, items, since_ms, marks)
-
-    def _all(self, since_ms: int, marks: Mapping[str, Marks]) -> dict[str, Window]:
-        """Label → window, read again where it has marks."""
-        windows = dict(self.whole)
-        for number, ring in enumerate(self.rings, 1):
-            if ring.label in marks:
-                marked = None if since_ms else marks[ring.label]
-                windows[ring.label] = self._made(number, ring, since_ms, marked)
-        self._link([windows[label] for label in marks], windows)
-        return windows
-
-    def _link(self, some: Sequence[Window], windows: Mapping[str, Window]) -> None:
-        spans = {ring.label: ring.span_ms for ring in self.rings}
-        longest = windows[max(spans, key=lambda label: spans[label])]
-        of_items = [label for label in spans if label in self.settings.item_windows]
-        longest_of_items = windows[max(of_items, key=lambda label: spans[label])]
-        for window in some:
-            window.longest, window.longest_of_items = longest, longest_of_items
-
-    def levels(self, label: str) -> list[tuple[int, Set[str], Window, Window]]:
-        """Times within a window from which on some sums count: the metrics that read any of them,
-        the window with others in their place, and its part since then."""
-        found = []
-        for ms, marks in sorted(self._marks[label].items()):
-            if ms not in self._levels:
-                at = {name: some[ms] for name, some in self._marks.items() if ms in some}
-                self._levels[ms] = self._all(0, at), self._all(ms, at)
-            marked, later = self._levels[ms]
-            metrics = self._reading(label, marks.names(self.catalogue.layout))
-            found.append((ms, metrics, marked[label], later[label]))
-        return found
-
-    def _reading(self, label: str, names: set[str]) -> Set[str]:
-        """The metrics that read any of these statistics in a window."""
-        if label not in self._read:
-            self._read[label] = {}
-            sums = Rolled(self.whole[label], ())
-            for metric in self.catalogue.metrics if sums.segments else ():
-                sums.memo, sums.read = {}, set()
-                list(metric.series(sums) if metric.scope == "window" else ())
-                self._read[label][metric.name] = sums.read
-        return {name for name, read in self._read[label].items() if read & names}
-
-    def since_ms(self, label: str) -> int | None:
-        """From when on a window that is not full is counted."""
-        since_ms = self.times.of_ring(1 + [ring.label for ring in self.rings].index(label))
-        return since_ms if since_ms > self.whole[label].start_ms else None
+        return Window(*made, self.kept.panes, items, since)
 
 
 def _shown(settings: Settings, catalogue: Catalogue, windows: _Windows) -> Iterator[Block]:
     since_start = windows.totals()
     totals = [_under(settings, since_start, "", rollup) for rollup in settings.rollups]
     every = [
-        _under(settings, window, label, rollup, windows)
+        _under(settings, window, label, rollup)
         for label, window in windows.whole.items()
         for rollup in settings.rollups
     ]
     for scope, found in (("total", totals), ("window", every)):
         for metric in catalogue.metrics:
             for shown in found if metric.scope == scope else ():
-                if shown.whole.sums.segments:
+                if shown.sums.segments:
                     yield from shown.blocks(metric)
 
 
-def _under(
-    settings: Settings,
-    window: Window,
-    label: str,
-    rollup: tuple[str, ...],
-    windows: _Windows | None = None,
-) -> _Shown:
-    def part(of: Window) -> _Part:
-        sums, first = of.rolled_up(rollup), {"window": label} if label else {}
-        names = settings.dimension_names
-        return _Part(sums, [{**first, **_named(names, s)} for s in sums.segments])
-
-    levels = [
-        _Level(ms, metrics, part(marked), part(later))
-        for ms, metrics, marked, later in (windows.levels(label) if windows else ())
-    ]
-    since_ms = windows.since_ms(label) if windows else None
-    return _Shown(part(window), len(set(rollup)), settings.is_detailed(rollup), since_ms, levels)
+def _under(settings: Settings, window: Window, label: str, rollup: tuple[str, ...]) -> _Shown:
+    sums, first = window.rolled_up(rollup), {"window": label} if label else {}
+    labels = [{**first, **_named(settings.dimension_names, s)} for s in sums.segments]
+    return _Shown(sums, labels, len(set(rollup)), settings.is_detailed(rollup))
 
 
 def _named(names: Sequence[str], segment: Sequence[str]) -> Labels:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamer.encoding.arrays import I64
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.ratios import part_of, read
 from streamer.metrics.rings import Ring, rings_of
@@ -28,7 +29,7 @@ ASSUMED = (
 """What the estimate rests on, in words."""
 
 
-class _Full:
+class _Full(Noted):
     """One segment in which every statistic has something. Is the metrics' ``Sums``."""
 
     user_sample_ratio = 1.0
@@ -63,7 +64,7 @@ class _Full:
         counts = np.full((2, declared.places), 2, np.int64)
         return ItemTable(np.arange(2), counts, counts[0])
 
-    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
         is_held = self._is_counted and (horizon_ms is None or self._is_old(horizon_ms))
         return {0: self.all_items} if is_held and self.all_items is not None else {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,15 +13,16 @@ from streamer.encoding.arrays import I64
 from streamer.encoding.packed import first_user_key, pane_number, parts_of_user_key
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.composite_parts import Parts
-from streamer.metrics.item_counts import ItemTable
-from streamer.metrics.ratios import part_of, read
+from streamer.metrics.definition import Noted
+from streamer.metrics.item_counts import SHOWN, ItemTable
+from streamer.metrics.ratios import part_of
 from streamer.metrics.rings import Ring
 from streamer.metrics.user_sums import USERS, users_stats
 from streamer.query.day_before import PastWindow
 from streamer.query.item_sums import ItemSums, ItemWindow
 from streamer.query.numbering import ALL, OTHER, UNKNOWN, Numbering, Segment
 from streamer.query.pane_sums import PaneSums
-from streamer.query.since import ITEMS_READ, USERS_READ, Marks
+from streamer.query.since import Since
 from streamer.settings.model import Settings
 from streamer.state.snapshot import View
 
@@ -57,11 +57,10 @@ class Window:
         ring: Ring | None,
         now_ms: int,
         kept: PaneSums,
-        items: ItemSums | None = None,
-        since_ms: int = 0,
-        marks: Marks | None = None,
+        items: ItemSums | None,
+        since: Since,
     ) -> None:
-        """``since_ms``: only panes from then on; ``marks``: sums to read as if they were others."""
+        self.since = since
         self.settings, self.layout = settings, catalogue.layout
         self.composites = catalogue.composites
         self.now_ms, self._kept = now_ms, kept
@@ -69,10 +68,7 @@ class Window:
         self.longest: Window = self
         self.longest_of_items: Window = self
         self._number = number if ring else TOTAL_RING
-        self._since_ms, self._marks = since_ms, marks
         self._oldest = ring.oldest(now_ms) if ring else 0
-        if ring and since_ms:
-            self._oldest = max(self._oldest, -(-since_ms // ring.pane_ms))
         past = TOTAL_RING + number
         self.past = (
             PastWindow(kept, views, catalogue.day_before, past, ring)
@@ -94,9 +90,7 @@ class Window:
         first, last = (pane_number(self._number, p) for p in (max(self._oldest, 0), newest))
         if last < first:
             return np.zeros((self.numbering.size, self.layout.size), np.int64)
-        what = f"{what} since {self._since_ms}" if self._since_ms else what
-        found = self._kept.sum((self._number, what), first, last)
-        return found if self._marks is None else self._marks.on(found)
+        return self._kept.sum((self._number, what), first, last)
 
     @property
     def start_ms(self) -> int:
@@ -109,8 +103,7 @@ class Window:
         stats = users_stats(len(self.settings.user_feedback_kinds))
         if self._ring is None:
             return np.zeros((stats, len(self.numbering.segments)), np.int64)
-        found = sum_users(self._views, self.numbering, stats, self._number, self._oldest)
-        return found if self._marks is None else self._marks.on_users(found)
+        return sum_users(self._views, self.numbering, stats, self._number, self._oldest)
 
     @cached_property
     def user_sample_ratio(self) -> float:
@@ -139,13 +132,7 @@ class Window:
         what = "all" if horizon_ms is None else f"mature {horizon_ms}"
         if newest < self._oldest:
             return None
-        what = f"{what} since {self._since_ms}" if self._since_ms else what
-        found = self._item_sums.window(self._ring, self._oldest, newest, what)
-        return (
-            found
-            if self._marks is None
-            else replace(found, counts=self._marks.on_items(found.counts))
-        )
+        return self._item_sums.window(self._ring, self._oldest, newest, what)
 
     @cached_property
     def all_items(self) -> ItemTable | None:
@@ -189,7 +176,7 @@ class Window:
         return self._rolled_up[rollup]
 
 
-class Rolled:
+class Rolled(Noted):
     """A window under one rollup: dimensions outside it are ``all``. Is the metrics' ``Sums``."""
 
     def __init__(self, window: Window, rollup: tuple[str, ...]) -> None:
@@ -201,8 +188,10 @@ class Rolled:
         rows = [groups.setdefault(self._group_of(s), len(groups)) for s in window.segments]
         self._group, self._groups = np.array(rows, np.int64), len(groups)
         known = window.numbering.groups_of(kept)
+        is_covered = "diversity" in window.settings.families
+        users = (window.longest if is_covered else window).users[USERS]
         for segment, number in known.items():
-            if window.users[USERS, number]:
+            if users[number]:
                 groups.setdefault(segment, len(groups))
         self._items: dict[int | None, dict[Segment, ItemTable]]
         self._items = {None: self._items_by_segment(None)}
@@ -214,8 +203,22 @@ class Rolled:
         self._mature: dict[int, I64 | None] = {}
         self._past: dict[int | None, I64 | None] = {}
         self.memo: dict[str, Any] = {}
-        self.read: set[str] = set()
-        """Names of the statistics that were read; also ``USERS_READ`` and ``ITEMS_READ``."""
+        self._whole_ms = max(window.since.whole_ms, window.since.of_rollup(rollup))
+
+    def begin(self) -> None:
+        """Forget what was read for another metric."""
+        self.since_ms = self._whole_ms
+
+    @property
+    def is_wholly_counted(self) -> bool:
+        """Whether all that was read is counted over the whole window."""
+        return not self.since_ms or self.since_ms <= self.window.start_ms
+
+    def _note_of(self, longer: Window, since_ms: int) -> None:
+        """Something of a longer window was read, which has to be counted over all of that."""
+        since_ms = max(since_ms, longer.since.whole_ms)
+        if since_ms:
+            self.note(since_ms + self.window.start_ms - longer.start_ms)
 
     def _group_of(self, segment: Segment) -> Segment:
         kept = zip(segment, self._dimensions, strict=True)
@@ -247,8 +250,8 @@ class Rolled:
         return self.window.user_sample_ratio
 
     def _pick(self, matrix: I64, name: str) -> I64:
-        self.read.add(name)
         span = self.window.layout.span(name)
+        self.note(self.window.since.of_codes(span))
         picked = matrix[..., span]
         return picked[..., 0] if self.window.layout.width[name] == 1 else picked
 
@@ -261,15 +264,15 @@ class Rolled:
 
     def users(self, stat: int) -> I64:
         """A sum over users by segment, scaled to all users; 0 where it has none."""
-        self.read.add(USERS_READ)
+        self.note(int(self.window.since.users[stat]))
         if not self.window.users.shape[1]:
             return np.zeros(len(self.segments), np.int64)
         return np.where(self._numbers < 0, 0, self.window.users[stat, self._numbers])
 
     def users_of_longest(self, stat: int) -> I64:
         """A sum over users of the longest window, of the same segments."""
-        self.read.add(USERS_READ)
         longest = self.window.longest.rolled_up(self._rollup)
+        self._note_of(longest.window, int(longest.window.since.users[stat]))
         sums = dict(zip(longest.segments, longest.users(stat).tolist(), strict=True))
         return np.array([sums.get(segment, 0) for segment in self.segments], np.int64)
 
@@ -281,13 +284,14 @@ class Rolled:
     @property
     def all_items(self) -> ItemTable | None:
         """All items of the longest window; None where they are not counted."""
-        self.read.add(ITEMS_READ)
-        return self.window.longest_of_items.all_items
+        longest = self.window.longest_of_items
+        self._note_of(longest, longest.since.of_items([SHOWN], ()))
+        return longest.all_items
 
-    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
         """Row → the items of its segment; nothing where items are not counted by these dimensions,
         or no pane is mature."""
-        self.read.add(ITEMS_READ)
+        self.note(self.window.since.of_items(places, self._rollup))
         if horizon_ms not in self._items:
             self._items[horizon_ms] = self._items_by_segment(horizon_ms)
         found = self._items[horizon_ms]
@@ -315,7 +319,12 @@ class Rolled:
         return None if mature is None else self._pick(mature, name)
 
     def part(self, name: str, within: slice, horizon_ms: int | None) -> I64 | None:
-        return part_of(read(self, name, horizon_ms), within)
+        span = self.window.layout.span(name)
+        start, stop, _ = within.indices(span.stop - span.start)
+        self.note(self.window.since.of_codes(slice(span.start + start, span.start + stop)))
+        with self.apart():
+            sums = self(name) if horizon_ms is None else self.mature(name, horizon_ms)
+        return part_of(sums, within)
 
     def day_before(self, name: str, horizon_ms: int | None) -> I64 | None:
         """The statistic in the same window a day before; None where that is not kept."""
@@ -342,9 +351,11 @@ class Rolled:
 
     def by_value(self, name: str, horizon_ms: int | None) -> dict[str, I64]:
         found = {}
-        self.read.add(name)
         for place, dimension in enumerate(self.settings.dimension_names if self._is_total else ()):
             alone = self.window.rolled_up((dimension,))
+            if alone._whole_ms and alone._whole_ms > self.window.start_ms:
+                continue
+            self.note(self.window.since.of_codes(self.window.layout.span(name)))
             sums = alone(name) if horizon_ms is None else alone.mature(name, horizon_ms)
             if sums is not None:
                 found[dimension] = sums[[s[place] not in (OTHER, UNKNOWN) for s in alone.segments]]

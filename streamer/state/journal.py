@@ -301,6 +301,7 @@ class Journal:
             commit=self.commit_number,
             recounted=self.recounted,
             stream_ms=state["stream_ms"],
+            oldest_ms=state["oldest_ms"],
             newest_ms=state["newest_ms"],
             unit_ms=p.core.unit_ms,
             topics=self.other_topics

@@ -93,7 +93,8 @@ class Manifest(msgspec.Struct):
     carried each of its values, by code; ``segments``: how many there are, ``overflowed``: those
     beyond their bound.
     ``contents``: what the rows and sums are of (``Contents``), ``beside``: what those of readers by
-    shape are of; ``unit_ms``: the unit of users' times, ``newest_ms``: the newest accepted event.
+    shape are of; ``unit_ms``: the unit of users' times, ``oldest_ms`` and
+    ``newest_ms``: times of accepted events.
     ``hash_key``: the partition is counted under it, and the prefix's key is put back from it.
     ``panes``: blob → the panes (``encoding.packed``) that are to be read from it.
     """
@@ -105,6 +106,7 @@ class Manifest(msgspec.Struct):
     commit: int
     recounted: int
     stream_ms: int
+    oldest_ms: int | None
     newest_ms: int
     unit_ms: int
     topics: dict[str, TopicState]
@@ -154,6 +156,7 @@ class Manifest(msgspec.Struct):
         return Header(
             commit=self.commit,
             stream_ms=self.stream_ms,
+            oldest_ms=self.oldest_ms,
             topics=self.topics,
             unattributed=self.unattributed,
             unsettled=self.unsettled,

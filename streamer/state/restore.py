@@ -149,6 +149,7 @@ def _restore_counters(
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
+            "oldest_ms": manifest.oldest_ms,
             "newest_ms": manifest.newest_ms,
             "logs": {
                 name: msgspec.structs.asdict(topic)

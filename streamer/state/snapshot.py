@@ -52,6 +52,8 @@ class Header:
     """``DayBefore.shapes`` → the stream time from which on the ring is counted; 0: always."""
     exposed_since_ms: Mapping[str, int] = field(default_factory=dict)
     """Name of an ``Exposure`` → when it exposed a user first."""
+    oldest_ms: int | None = None
+    """The time of the oldest accepted event; None without any."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def header_of(partition: Partition, commit: int = 0) -> Header:
         day_before_since_ms=partition.day_before_since_ms,
         began=partition.began,
         exposed_since_ms=partition.exposed_since_ms(state),
+        oldest_ms=state["oldest_ms"],
     )
 
 

@@ -176,7 +176,9 @@ def _case(name: str, draw: Callable[[Random], float]) -> Impressions:
 
 
 def _log(of: Impressions) -> Iterator[Line]:
-    """Impressions of the day before, those of the day one by one, then the clicks."""
+    """An earlier one, impressions of the day before, those of the day one by one, the clicks."""
+    first_ms = START_MS - DAY_MS - 7_200_000  # the day before is compared from its beginning on
+    yield _line("impressions", first_ms, {"type": "impression", "item_id": "first"})
     for number, score in enumerate(of.then):
         event = {"type": "impression", "item_id": f"then{number}", "score": score}
         yield _line("impressions", START_MS - DAY_MS + number, event)

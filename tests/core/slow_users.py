@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from streamer.metrics.rings import Ring
-from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum
+from streamer.metrics.user_sums import (
+    HITS,
+    RATE_UNIT,
+    USERS,
+    positive_users,
+    rate_squares,
+    rate_sum,
+)
 
 Given = tuple[int, int, int, int, int]
 """User, item, segment, event_ms, column: 0 shown, 1 + kind of feedback."""
@@ -60,7 +67,9 @@ class SlowUsers:
         for kind in range(self.kinds):
             n, both = len(seen), len(seen & items[1 + kind])
             value[positive_users(kind)] = int(bool(both))
-            value[rate_sum(kind)] = (2 * RATE_UNIT * both + n) // (2 * n) if n else 0
+            rate = (2 * RATE_UNIT * both + n) // (2 * n) if n else 0
+            value[rate_sum(kind)] = rate
+            value[rate_squares(kind)] = (2 * rate * rate + RATE_UNIT) // (2 * RATE_UNIT)
         return value
 
     def rows(self, unit_ms: int) -> list[tuple[int, int, list[int]]]:

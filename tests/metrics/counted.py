@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -21,9 +21,18 @@ from streamer.encoding.packed import (
 from streamer.encoding.segments import segment_texts
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
+from streamer.metrics.definition import Noted
 from streamer.metrics.item_counts import ItemTable, item_counts
 from streamer.metrics.ratios import part_of, read
-from streamer.metrics.user_sums import HITS, RATE_UNIT, USERS, positive_users, rate_sum, users_stats
+from streamer.metrics.user_sums import (
+    HITS,
+    RATE_UNIT,
+    USERS,
+    positive_users,
+    rate_squares,
+    rate_sum,
+    users_stats,
+)
 from streamer.settings.event_fields import KINDS, LINE_TYPES
 from streamer.settings.load import parse
 from streamer.settings.model import Metrics, Settings
@@ -94,7 +103,7 @@ FIELDS = ("propensity", "reward_estimate", "p_new", "q_new")
 """What items say of policies."""
 
 
-class CountedSums:
+class CountedSums(Noted):
     """One row a segment. Is the metrics' ``Sums``; it adds, as partitions do."""
 
     user_sample_ratio = 1.0
@@ -128,7 +137,7 @@ class CountedSums:
     def rows(self) -> range:
         return range(SEGMENTS)
 
-    def items(self, horizon_ms: int | None = None) -> dict[int, ItemTable]:
+    def items(self, places: Sequence[int], horizon_ms: int | None = None) -> dict[int, ItemTable]:
         every, young = self.of_items
         found = every if horizon_ms is None else every - young
         return {row: _table(counts) for row, counts in enumerate(found) if counts.any()}
@@ -281,10 +290,12 @@ def _people(dice: np.random.Generator) -> I64:
     kinds = len(SETTINGS.user_feedback_kinds)
     people = np.zeros((users_stats(kinds), SEGMENTS), np.int64)
     filled = slice(0, SEGMENTS - EMPTY)
-    people[USERS, filled] = dice.integers(1, 60, SEGMENTS - EMPTY)
+    people[USERS, filled] = dice.integers(1, 600, SEGMENTS - EMPTY)
     people[HITS] = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
     for kind in range(kinds):
         positive = (people[USERS] * dice.random(SEGMENTS)).astype(np.int64)
         people[positive_users(kind)] = positive
-        people[rate_sum(kind)] = (positive * RATE_UNIT * dice.random(SEGMENTS)).astype(np.int64)
+        rates = (positive * RATE_UNIT * dice.random(SEGMENTS)).astype(np.int64)
+        people[rate_sum(kind)] = rates
+        people[rate_squares(kind)] = rates - (rates * dice.random(SEGMENTS) / 2).astype(np.int64)
     return people

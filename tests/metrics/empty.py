@@ -42,6 +42,28 @@ OF_GROUPS = {
     "custom_per_impression": "impressions",
 }
 """Metric with an interval → what its denominator counts."""
+VALUES = {
+    "conversion_value_per_click": "value",
+    "conversion_value_per_impression": "value",
+    "dwell_mean": "dwell_ms",
+    "views_per_session": "views",
+    "session_length_mean": "session_ms",
+    "calibration": "scores.score",
+    "log_loss": "scores.log_loss",
+    "mse": "scores.squared_error",
+    "rmse": "scores.squared_error",
+    "mae": "scores.absolute_error",
+    "ips": "off_policy.clicked_weight",
+    "snips": "off_policy.clicked_weight",
+    "doubly_robust": "off_policy.doubly_robust",
+    "mean_weight": "off_policy.weight",
+    "intra_list_diversity": "lists.diversity",
+    "custom_mean": "custom.{custom}.sum",
+    "custom_per_impression": "custom.{custom}.sum",
+    "clicks_per_user": "clicks_of_users",
+    "custom_per_user": "custom.{custom}.sum_of_users",
+}
+"""Of them those that are no shares → what their numerator adds up."""
 WITHOUT = {
     "impressions": "shown_at",
     "clicks": "clicks_at",
@@ -95,9 +117,12 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
         return _of_composites(metric, sums, labels)
     if "windows.day_before" in said:
         return _of_drift(metric, sums)
-    if "users" in said and "groups" not in said:
+    if "users" in said and "below" not in said:
         return _of_users(said, sums, labels)
-    if said.startswith("absent below 8 groups"):
+    if said.startswith("absent below 30 users who"):
+        kind = sums.settings.user_feedback_kinds.index(labels["feedback"])
+        return sums.users(positive_users(kind)) >= 30
+    if said.startswith("absent below"):
         return _of_intervals(metric, sums, labels)
     if metric.name in OF_ITEMS:
         return _of_items(said, sums, labels)
@@ -117,17 +142,23 @@ def rule(metric: Metric, sums: CountedSums, labels: dict[str, str], suffix: str)
 
 
 def _of_intervals(metric: Metric, sums: CountedSums, labels: dict[str, str]) -> Any:
-    """What the ends of intervals need: groups of users with any below."""
+    """What the ends of intervals need: groups of users with any below, and of values above."""
     base = metric.name.replace("_lower", "").replace("_upper", "")
-    name = OF_GROUPS[base.removesuffix("_ratio").removesuffix("_seconds")]
-    if "predicted" in name:
-        name = f"{name}@{labels['threshold']}"
-    if "policy" in labels or "k" in labels:
-        name = f"{name}@{labels.get('policy', labels.get('k'))}"
-    is_mature = labels.get("maturity") == "mature"
-    found = _of_groups(sums, name.format(**labels), 0 if is_mature else None)
-    assert found is not None
-    return (found > 0).sum(axis=1) >= 8
+    base = base.removesuffix("_ratio").removesuffix("_seconds")
+
+    def groups(name: str) -> Any:
+        if "predicted" in name:
+            name = f"{name}@{labels['threshold']}"
+        if "policy" in labels or "k" in labels:
+            name = f"{name}@{labels.get('policy', labels.get('k'))}"
+        horizon_ms = 0 if labels.get("maturity") == "mature" else None
+        found = _of_groups(sums, name.format(**labels), horizon_ms)
+        assert found is not None
+        return np.count_nonzero(found, axis=1)
+
+    enough = groups(OF_GROUPS[base]) >= 8 if base in OF_GROUPS else sums.users(USERS) > 0
+    assert ("14 of 16" in metric.empty) == (base in VALUES)
+    return enough & (groups(VALUES[base]) >= 14) if base in VALUES else enough
 
 
 def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
@@ -150,7 +181,7 @@ def _of_items(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
 def _each(
     sums: CountedSums, holds: Callable[[ItemTable], bool], horizon_ms: int | None = None
 ) -> Any:
-    tables = sums.items(horizon_ms)
+    tables = sums.items([], horizon_ms)
     return np.array([row in tables and bool(holds(tables[row])) for row in sums.rows])
 
 
@@ -197,8 +228,6 @@ def _of_drift(metric: Metric, sums: CountedSums) -> Any:
 
 def _of_users(said: str, sums: CountedSums, labels: dict[str, str]) -> Any:
     users = sums.users(USERS)
-    if said == "absent below 8 users":
-        return users >= 8
     if labels.get("definition") == "gorse-0.5":
         assert "without users who gave the feedback (gorse-0.5)" in said
         kinds = sums.settings.user_feedback_kinds

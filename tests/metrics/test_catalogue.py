@@ -19,6 +19,7 @@ from streamer.settings.load import parse
 from tests.oracle.oracle import records_of_log
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
+from tests.oracle.test_composites import SETTINGS as OF_TWO_DAYS
 from tests.support.agreement import (
     DOCUMENTS,
     SETTINGS,
@@ -108,9 +109,12 @@ def readings() -> dict[str, list[tuple[dict[str, str], float]]]:
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setattr(score_drift, "LEAST_SCORES", 20)
-    for seed, name in enumerate(DOCUMENTS):
-        settings = SETTINGS[name]
-        records = records_of_log(random_log(seed + 41, settings, 1500), settings)
+    cases = [(seed + 41, SETTINGS[name], 1500) for seed, name in enumerate(DOCUMENTS)]
+    cases.append((24, OF_TWO_DAYS, 4000))
+    many_users = 42
+    cases += [(many_users, each, 15_000) for each in SETTINGS.values() if each.policies]
+    for seed, settings, lines in cases:
+        records = records_of_log(random_log(seed, settings, lines), settings)
         for (key, labels), value in read_engines(
             run_engines(settings, 1, to_log(records), 500)
         ).items():

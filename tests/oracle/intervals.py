@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from math import sqrt
-from statistics import NormalDist, variance
+from math import exp, log, sqrt
+from statistics import NormalDist, mean, stdev, variance
 
 from scipy.stats import t as student
 
@@ -21,6 +21,7 @@ from .user_days import Fact
 from .users import UNIT, Tally, kinds_of
 
 GROUPS, LEAST = 16, 8
+LEAST_OF_VALUES, LEAST_POSITIVE = 14, 30
 Z = NormalDist().inv_cdf(0.975)
 Ends = tuple[float, float]
 
@@ -68,10 +69,16 @@ class Cell:
         """Both ends, if enough groups have something."""
         x = [self.sums[ratio.above][g] for g in range(GROUPS)]
         y = [self.sums[ratio.below][g] for g in range(GROUPS)]
-        if sum(1 for of_group in y if of_group > 0) < LEAST:
+        if not are_enough(x, y, ratio.is_share):
             return None
         low, high = ends_of(x, y, ratio.is_share, ratio.is_signed)
         return low / ratio.unit, high / ratio.unit
+
+
+def are_enough(x: list[int], y: list[int], is_share: bool) -> bool:
+    """Enough groups for an interval."""
+    is_broad = is_share or len([a for a in x if a]) >= LEAST_OF_VALUES
+    return is_broad and len([b for b in y if b > 0]) >= LEAST
 
 
 def ends_of(x: list[int], y: list[int], is_share: bool, is_signed: bool = False) -> Ends:
@@ -84,8 +91,10 @@ def ends_of(x: list[int], y: list[int], is_share: bool, is_signed: bool = False)
     of_mean = variance(linearised) / len(pairs)
     t = float(student.ppf(0.975, len(pairs) - 1))
     if not is_share or value > 1:
-        low = value - t * sqrt(of_mean)
-        return low if is_signed else max(low, 0.0), value + t * sqrt(of_mean)
+        if is_signed:
+            return value - t * sqrt(of_mean), value + t * sqrt(of_mean)
+        deviation = sqrt(of_mean) / value if value else 0.0
+        return exp(log(value) - t * deviation), exp(log(value) + t * deviation)
     effect = 1.0 if value in (0, 1) else max(of_mean / (value * (1 - value) / n), 1.0)
     return wilson(value, n / effect, t)
 
@@ -202,21 +211,40 @@ class Intervals:
         for kind in kinds_of(self.settings):
             positive = tally.positive_users[kind]
             for definition, users in (("docs", tally.users), ("gorse-0.5", positive)):
-                if users:
-                    ends = wilson(tally.rates[kind] / (UNIT * users), users, Z)
+                if positive >= LEAST_POSITIVE:
+                    ends = of_rates(tally.rates_of[kind], users)
                     names = ("positive_rate_lower_ratio", "positive_rate_upper_ratio")
                     labels = {"feedback": kind, "definition": definition}
                     self.put_ends(out, names, segment, ends, **labels)
-        if tally.users >= LEAST:
-            ends = self.per_user(cell, "clicks", tally)
-            self.put_ends(out, ("clicks_per_user_lower", "clicks_per_user_upper"), segment, ends)
-            for of in self.settings.custom:
-                low, high = self.per_user(cell, f"custom sum@{of.name}", tally)
-                names = ("custom_per_user_lower", "custom_per_user_upper")
-                ends = (low / custom.MICROS, high / custom.MICROS)
-                self.put_ends(out, names, segment, ends, custom=of.name)
+        names = ("clicks_per_user_lower", "clicks_per_user_upper")
+        self.put_per_user(out, names, segment, (cell, tally), "clicks", 1)
+        names = ("custom_per_user_lower", "custom_per_user_upper")
+        for of in self.settings.custom:
+            component = f"custom sum@{of.name}"
+            found = (out, names, segment, (cell, tally), component, custom.MICROS)
+            self.put_per_user(*found, custom=of.name)
 
-    def per_user(self, cell: Cell, component: str, tally: Tally) -> Ends:
+    def put_per_user(
+        self,
+        out: Sink,
+        names: tuple[str, str],
+        segment: Segment,
+        of: tuple[Cell, Tally],
+        component: str,
+        unit: int,
+        **labels: str,
+    ) -> None:
+        cell, tally = of
         sums = [GROUPS * cell.sums[component][g] for g in range(GROUPS)]
-        is_signed = component.startswith("custom")
-        return ends_of(sums, [tally.users] * GROUPS, is_share=False, is_signed=is_signed)
+        users = [tally.users] * GROUPS
+        if are_enough(sums, users, is_share=False):
+            is_signed = component.startswith("custom")
+            low, high = ends_of(sums, users, is_share=False, is_signed=is_signed)
+            self.put_ends(out, names, segment, (low / unit, high / unit), **labels)
+
+
+def of_rates(rates: list[int], users: int) -> Ends:
+    """The interval of a mean over users, of whom those without a rate have 0."""
+    every = [rate / UNIT for rate in rates] + [0.0] * (users - len(rates))
+    reach = Z * stdev(every) / sqrt(users)
+    return max(mean(every) - reach, 0.0), min(mean(every) + reach, 1.0)

@@ -201,11 +201,11 @@ class ItemReadings:
                     for group in self.kept.groups(event.partition, event.dims):
                         user = (event.partition, event.user_id, group)
                         users[which.label, self.kept.folded(group)].add(user)
-        for (label, segment), some in users.items():
-            if label == span.label:
-                known = self.settings.items.users or len(users[longest.label, segment])
-                labels = {"window": label, **dict(segment)}
-                out.ratio("user_coverage_ratio", labels, len(some), known)
+        for segment in [segment for label, segment in users if label == longest.label]:
+            shown = users.get((span.label, segment), set())
+            known = self.settings.items.users or len(users[longest.label, segment])
+            labels = {"window": span.label, **dict(segment)}
+            out.ratio("user_coverage_ratio", labels, len(shown), known)
 
 
 def is_among(shown: Shown, k: int | None) -> bool:

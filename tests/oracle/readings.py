@@ -89,8 +89,12 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
         for label in settings.windows.lengths:
             window, past = read_window(out, label, stream_ms), Sink()
             has_past = label in settings.windows.day_before
+            then = span_of(label, stream_ms - DAY_MS, settings)
+            first_ms = min(event.event_ms for event in verdict.events)
+            is_whole = first_ms <= then.first * then.pane_ms
+            has_past = is_whole and label in settings.windows.day_before
             if has_past:
-                then = read_window(past, label, stream_ms - DAY_MS).span
+                read_window(past, label, stream_ms - DAY_MS)
                 shown = {segment_of(key[1], settings) for key in out.readings if is_of(key, label)}
                 DriftReadings(joins, kept, settings).read(out, window.span, then, shown)
             read_composites(out, past.readings, settings, label)

@@ -17,7 +17,8 @@ from tests.oracle import drift
 from tests.oracle.oracle import records_of_log, run
 from tests.oracle.random_log import random_log
 from tests.oracle.shape import Readings
-from tests.support.agreement import by_key, differences, run_engines, states, to_log
+from tests.oracle.timeline import H, Log, M
+from tests.support.agreement import by_key, differences, read_engines, run_engines, states, to_log
 from tests.support.journals import feed_with_restarts, finish, start, take_over
 
 DOCUMENT: dict[str, Any] = {
@@ -85,3 +86,19 @@ async def test_two_days_with_restarts(seed: int) -> None:
     reader = Reader(store)
     await reader.refresh()
     assert differences(by_key(readout(SETTINGS, engines.catalogue, reader.views)), expected) == []
+
+
+@pytest.mark.parametrize(("hours", "is_shown"), [(24, False), (47, False), (48, True)])
+def test_a_day_before_that_was_hardly_counted_is_none(hours: int, is_shown: bool) -> None:
+    """The window of 24 h asks for a day before that begins 48 h ago."""
+    log, last_ms = Log(), hours * H + 23 * M
+    for at_ms in range(0, last_ms, 10 * M):
+        log.shown(at_ms, score=0.5).click(at_ms).bought(at_ms, value=1.0)
+    log.shown(last_ms)
+    expected = log.run(SETTINGS).readings
+    found = read_engines(run_engines(SETTINGS, 1, to_log(log.records), 100))
+    assert differences(found, expected) == []
+    of_a_day = [key for key in expected if ("window", "24h") in key[1]]
+    names = {name for name, _ in of_a_day}
+    is_against = any(("composite", "day") in labels for _, labels in of_a_day)
+    assert (is_against, "streamer_score_drift" in names) == (is_shown, is_shown)

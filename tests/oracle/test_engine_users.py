@@ -65,15 +65,15 @@ MEANS = parse(
 
 def test_events_of_nobody_are_in_no_mean_over_users() -> None:
     of_users = Log()
-    for n in range(10):
+    for n in range(100):
         of_users.shown(n, user_id=f"u{n}")
-    for n in range(4):
-        of_users.click(20 + n, user_id=f"u{n}")
-    of_users.bought(30, user_id="u0", value=2.5)
+    for n in range(60):
+        of_users.click(200 + n, user_id=f"u{n}")
+        of_users.bought(300 + n, user_id=f"u{n}", value=2.5)
     whole = Log()
     whole.records = list(of_users.records)
-    whole.shown(40, user_id=None, request_id="r").click(41, user_id=None, request_id="r")
-    whole.click(42, user_id="").click(43, user_id=None).bought(44, user_id=None, value=40.0)
+    whole.shown(440, user_id=None, request_id="r").click(441, user_id=None, request_id="r")
+    whole.click(442, user_id="").click(443, user_id=None).bought(444, user_id=None, value=40.0)
     expected = run(whole.records, MEANS).readings
     found = read_engines(run_engines(MEANS, 1, to_log(whole.records), 3))
     assert differences(found, expected) == []
@@ -83,10 +83,10 @@ def test_events_of_nobody_are_in_no_mean_over_users() -> None:
         return readings.get(key)
 
     spent = {"custom": "spent"}
-    assert of(found, "window_clicks") == 7
-    assert of(found, "clicks_per_user") == 0.4
-    assert of(found, "window_custom_value", **spent) == 42.5
-    assert of(found, "custom_per_user", **spent) == 0.25
+    assert of(found, "window_clicks") == 63
+    assert of(found, "clicks_per_user") == 0.6
+    assert of(found, "window_custom_value", **spent) == 190
+    assert of(found, "custom_per_user", **spent) == 1.5
     without = read_engines(run_engines(MEANS, 1, to_log(of_users.records), 3))
     for end in ("lower", "upper"):
         for name, labels in ((f"clicks_per_user_{end}", {}), (f"custom_per_user_{end}", spent)):

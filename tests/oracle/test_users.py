@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from streamer.settings.load import parse
+from streamer.settings.model import Metrics
+from tests.support.agreement import differences, read_engines, run_engines, to_log
 from tests.support.rollups import every
 
 from .oracle import OracleResult
@@ -278,3 +280,27 @@ def test_values_that_only_readers_fold_count_each() -> None:
 def test_a_user_in_two_partitions_is_two() -> None:
     result = Log().shown(0).shown(0, p=1).click(1, p=1).run()
     assert people(result) == [2, 1, 0.5, 0.5]
+
+
+def test_coverage_is_0_where_only_a_longer_window_has_users() -> None:
+    document = {
+        "dimensions": [{"name": "variant"}],
+        "windows": {"lengths": ["10m", "1h"]},
+        "metrics": {**every("variant"), "families": [*Metrics().families, "diversity"]},
+    }
+    settings = parse(document)
+    log = Log().shown(0, user_id="u", variant="A").shown(0, user_id="v", variant="B")
+    log.shown(30 * M, user_id="v", variant="B").click(30 * M, user_id="u", variant="C")
+    expected = log.run(settings)
+    found = {
+        (labels["window"], labels["variant"]): x
+        for (name, pairs), x in expected.readings.items()
+        if name == "streamer_user_coverage_ratio" and (labels := dict(pairs))
+    }
+    shown = {"all": 1.0, "A": 1.0, "B": 1.0}
+    assert found == {
+        **{("1h", variant): x for variant, x in shown.items()},
+        **{("10m", "all"): 0.5, ("10m", "A"): 0.0, ("10m", "B"): 1.0},
+    }
+    engines = run_engines(settings, 1, to_log(log.records), 100)
+    assert differences(read_engines(engines), expected.readings) == []

@@ -41,6 +41,8 @@ class Tally:
     users: int = 0
     hit_users: int = 0
     rates: Counter[str] = field(default_factory=Counter)
+    rates_of: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    """Of each user who gave any."""
     positive_users: Counter[str] = field(default_factory=Counter)
 
 
@@ -94,7 +96,10 @@ def tallies(
             given = {item for item, ms in touched.given[kind].items() if span.reaches(ms)}
             positive = len(shown & given)
             tally.positive_users[kind] += positive > 0
-            tally.rates[kind] += (2 * UNIT * positive + len(shown)) // (2 * len(shown))
+            rate = (2 * UNIT * positive + len(shown)) // (2 * len(shown))
+            tally.rates[kind] += rate
+            if positive:
+                tally.rates_of[kind].append(rate)
     return out
 
 

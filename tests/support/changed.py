@@ -159,7 +159,7 @@ def user_sums(partition: Partition, dimensions: list[str]) -> Sums:
     others = [i for i in range(len(settings.dimension_names)) if i not in places]
     stats = ["users", "hits"]
     for kind in settings.user_feedback_kinds:
-        stats += [f"rates of {kind}", f"users of {kind}"]
+        stats += [f"rates of {kind}", f"users of {kind}", f"squares of {kind}"]
     found: Sums = {}
     for number, ring in enumerate(rings_of(settings)):
         key, value = partition.core.user_sums(number)

@@ -18,6 +18,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
     let attribution = &partition.attribution;
     let found = PyDict::new(py);
     found.set_item("stream_ms", partition.stream_ms)?;
+    found.set_item("oldest_ms", partition.oldest_ms)?;
     found.set_item("newest_ms", partition.newest_ms)?;
     let logs = PyDict::new(py);
     for log in &partition.logs {
@@ -51,6 +52,7 @@ pub fn counters<'py>(partition: &Partition, py: Python<'py>) -> PyResult<Bound<'
 /// Sets what `counters` and `dimensions` gave, before tables are loaded.
 pub fn restore(partition: &mut Partition, state: &Bound<'_, PyDict>) -> PyResult<()> {
     partition.stream_ms = item(state, "stream_ms")?;
+    partition.oldest_ms = item(state, "oldest_ms")?;
     partition.newest_ms = item(state, "newest_ms")?;
     partition.attribution.stream_ms = partition.stream_ms;
     let logs: BTreeMap<String, Bound<'_, PyDict>> = item(state, "logs")?;

@@ -6,9 +6,10 @@
 
 use crate::changes::Segment;
 use crate::counting::groups::{Groups, SegmentCodes};
-use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_sum};
+use crate::users::sums::{HITS, RingSums, USERS, positive_users, rate_squares, rate_sum};
 
-/// Positive rates are integers of 1e-9, rounded once for a user and a first pane.
+/// Positive rates are integers of 1e-9, rounded once for a user and a first pane; so are the squares
+/// of these integers.
 pub const RATE_UNIT: i64 = 1_000_000_000;
 
 /// The rows of one user at a time; its buffers are used again.
@@ -229,7 +230,7 @@ impl Profile {
             for (kind, liked) in self.liked.iter().enumerate() {
                 if let Some(pane) = liked.first().and_then(|time| ring.pane(*time)) {
                     ring.add(pane, group, positive_users(kind), sign);
-                    add_rates(ring, [&self.seen, liked], group, rate_sum(kind), sign);
+                    add_rates(ring, [&self.seen, liked], group, kind, sign);
                 }
             }
         }
@@ -238,7 +239,7 @@ impl Profile {
 
 /// Positive rates by pane, as differences to that of the next one. Times of what was seen and liked
 /// descend; for each liked one there is one seen that is not before it.
-fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, stat: usize, sign: i64) {
+fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, kind: usize, sign: i64) {
     let (mut n, mut p, mut later) = (0, 0, 0);
     while let Some(time) = seen.get(n).max(liked.get(p))
         && let Some(pane) = ring.pane(*time)
@@ -257,8 +258,15 @@ fn add_rates(ring: &mut RingSums, [seen, liked]: [&[u32]; 2], group: u32, stat: 
         let (above, below) = (p as i64, (n as i64).max(1));
         let rate = (2 * RATE_UNIT * above + below) / (2 * below);
         if rate != later {
-            ring.add(pane, group, stat, sign * (rate - later));
+            ring.add(pane, group, rate_sum(kind), sign * (rate - later));
+            let more = square(rate) - square(later);
+            ring.add(pane, group, rate_squares(kind), sign * more);
         }
         later = rate;
     }
+}
+
+/// The square of a rate in the same unit, rounded half up.
+fn square(rate: i64) -> i64 {
+    (rate * rate + RATE_UNIT / 2) / RATE_UNIT
 }

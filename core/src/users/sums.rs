@@ -22,17 +22,22 @@ pub const GROUP_BITS: u32 = 20;
 
 /// Statistic: sum of the positive rates of a feedback kind.
 pub fn rate_sum(kind: usize) -> usize {
-    2 + 2 * kind
+    2 + 3 * kind
 }
 
 /// Statistic: users with an item seen and given feedback of the kind.
 pub fn positive_users(kind: usize) -> usize {
-    3 + 2 * kind
+    3 + 3 * kind
+}
+
+/// Statistic: sum of the squares of the positive rates of a feedback kind.
+pub fn rate_squares(kind: usize) -> usize {
+    4 + 3 * kind
 }
 
 /// How many statistics there are.
 pub fn users_stats(kinds: usize) -> usize {
-    2 + 2 * kinds
+    2 + 3 * kinds
 }
 
 /// The sums of a ring: keys of pane, segment group and statistic in that order, each once and
