@@ -120,6 +120,9 @@ def _add_init(add: _Add) -> None:
     init.add_argument(
         "-o", "--out", metavar="PATH", help="a new file to write to (default: standard output)"
     )
+    init.add_argument(
+        "--strict", action="store_true", help="exit 1 if what was read is implausible"
+    )
 
 
 def _add_live(add: _Add) -> None:
@@ -277,6 +280,9 @@ def _add_readouts(add: _Add) -> None:
 def _add_look(add: _Add) -> None:
     check = add("check", "check settings, Kafka and Redis; print each finding with its fix")
     _settings(check)
+    check.add_argument(
+        "--strict", action="store_true", help="exit 1 at a warning (default: at an error)"
+    )
 
     metrics = add("metrics", "list the metrics: name, formula, unit, when absent")
     metrics.add_argument(

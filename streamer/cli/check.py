@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from streamer.cli.check_alerts import alert_findings, stored_views
@@ -46,7 +46,7 @@ _LARGEST = 3
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print findings as they come; 1 where one of them is an error."""
+    """Print findings as they come; 1 where one of them is an error, strictly also a warning."""
     settings = load(args.config, os.environ)
     for cluster in settings.read_clusters:
         client_settings(cluster.connection, cluster.section)
@@ -55,20 +55,22 @@ def main(args: argparse.Namespace) -> int:
     if "debug" not in args:
         quiet()
     print(Finding(OK, f"settings: {args.config or 'the defaults and the environment'}"))
-    return asyncio.run(_print(settings))
+    return asyncio.run(_print(settings, {ERROR, WARN} if args.strict else {ERROR}))
 
 
-async def _print(settings: Settings) -> int:
-    worst = 0
+async def _print(settings: Settings, wrong: Set[str]) -> int:
+    """``wrong``: levels of findings that make the exit code 1."""
+    is_wrong = False
     with contextlib.suppress(BrokerError):  # which the findings say
         settings, left_out = await resolve(settings)
         for why in left_out.values():
             what, _, fix = why.partition("; ")
             print(Finding(WARN, what, fix), flush=True)
+            is_wrong |= WARN in wrong
     async for finding in findings(settings):
         print(finding, flush=True)
-        worst |= finding.level == ERROR
-    return int(worst)
+        is_wrong |= finding.level in wrong
+    return int(is_wrong)
 
 
 @dataclass

@@ -35,7 +35,8 @@ _REASONS = 5
 
 
 def main(args: argparse.Namespace) -> int:
-    """Write the proposal; 1 where none of the records would be counted."""
+    """Write the proposal; 1 where none of the records would be counted, or strictly where what they
+    are read as is implausible."""
     settings = load(args.config, os.environ)
     out = None if args.out is None else Path(args.out)
     if out is not None and out.exists():
@@ -67,7 +68,7 @@ def main(args: argparse.Namespace) -> int:
     doubts = [f"not sure: {doubt}" for doubt in (*proposal.doubts, *read.implausible)]
     for line in (*doubts, *_next(args, out)):
         print(f"streamer: {line}", file=sys.stderr)
-    return 0 if made.total else 1
+    return 1 if not made.total or (args.strict and read.implausible) else 0
 
 
 def _read(files: Sequence[str], settings: Settings, samples: Sequence[SampledTopic]) -> WhatWasRead:

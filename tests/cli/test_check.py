@@ -128,11 +128,12 @@ def test_a_mapping_that_joins_nothing_is_named(
             f'topics = ["{made.impressions}"]\nkind.fixed = "impression"\n[[sources]]\n'
             f'topics = ["{made.clicks}"]\nkind.fixed = "click"\nfields.item_id = "{item}"\n'
         )
-        main.main(["check", "-c", str(path)])
+        code = main.main(["check", "--strict", "-c", str(path)])
         lines = capsys.readouterr().out.splitlines()
         assert found(lines, OK, "clicks: 100 in the last records", "of 100 joined an impression")
         wrong = ("of 100 clicks 0 joined", "correct item_id in [sources.fields]")
         assert found(lines, WARN, *wrong) == is_wrong
+        assert code == int(any(line.startswith((WARN, ERROR)) for line in lines))
 
 
 def test_what_is_wrong_with_topics_and_records(
