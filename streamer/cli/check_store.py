@@ -199,7 +199,7 @@ async def _state_findings(
 
 def changes_of(manifests: Mapping[int, Manifest], ours: Contents) -> list[Change]:
     """What settings change in any partition, each once."""
-    stored = {m.contents: m.holding.contents for m in manifests.values()}
+    stored = {m.counted_contents.encode(): m.counted_contents for m in manifests.values()}
     return list(dict.fromkeys(change for one in stored.values() for change in changes(one, ours)))
 
 

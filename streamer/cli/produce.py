@@ -34,7 +34,7 @@ from streamer.settings.clusters import Cluster
 from streamer.settings.durations import duration_ms
 from streamer.settings.load import load
 from streamer.settings.model import Settings
-from streamer.sources.background import Background
+from streamer.sources.background import Background, Silence
 from streamer.sources.files import NO_TOPIC, FileSource, Line
 from streamer.sources.live import LiveTraffic
 
@@ -123,7 +123,7 @@ async def _produce(
             while not (stop is not None and stop.is_set()):
                 try:
                     lines = await batches.next(_DRAIN_SECONDS)
-                except TimeoutError:  # a pipe that is silent
+                except Silence:
                     await sender.drain()
                     continue
                 if lines is None:

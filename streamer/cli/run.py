@@ -17,13 +17,14 @@ from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
-from streamer.kafka.topics import partition_count, readable, require_count
+from streamer.kafka.topics import cluster_ids, partition_count, readable, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import load
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
+from streamer.state.log_identity import renamed
 from streamer.state.manifest import require_key
 from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
@@ -111,9 +112,10 @@ async def require_same_state(settings: Settings, store: RedisStore, count: int) 
     for number, damage in damaged.items():
         said = f"partition {number}: {damage}; a worker counts it again from Kafka"
         print(f"streamer: {said}", file=sys.stderr, flush=True)
-    found = {}
+    found, ids = {}, await cluster_ids(settings)
+    manifests = {n: renamed(m, settings.logs, ids) for n, m in manifests.items()}
     for stored in {m.contents: m for m in manifests.values()}.values():
-        some = require_continuable(stored.holding.contents, ours, settings.redis.prefix)
+        some = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
         found.update(dict.fromkeys(map(str, some)))
     for change in found:
         print(f"streamer: the state is continued: {change}", file=sys.stderr, flush=True)
@@ -140,17 +142,19 @@ async def _supervise(settings: Settings, config: str | None, workers: int) -> in
     stop = stopped()
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
-            group.create_task(_keep_running(settings, config, stop))
+            group.create_task(_keep_running(settings, config, stop, workers))
         group.create_task(_watch_keys(settings, stop))
         print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
     return 0
 
 
-async def _keep_running(settings: Settings, config: str | None, stop: asyncio.Event) -> None:
+async def _keep_running(
+    settings: Settings, config: str | None, stop: asyncio.Event, workers: int
+) -> None:
     while not stop.is_set():
         process = await asyncio.create_subprocess_exec(
             *worker_command(),
-            env=worker_environment(config) | {SUPERVISED: "1"},
+            env=worker_environment(config) | {SUPERVISED: str(workers)},
             stdout=DEVNULL,
             start_new_session=True,
         )

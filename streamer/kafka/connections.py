@@ -83,13 +83,17 @@ class Connections:
         now = time.monotonic()
         self._unanswered[node_id] = self._unanswered.get(node_id, (now, now))[0], now
         sending = asyncio.ensure_future(self._send(node_id, request, group=group))
+        is_silent = False
         try:
             await self._wait(sending, node_id, group)
-            answer = await sending
+            return await sending
+        except RequestTimedOutError:
+            is_silent = True
+            raise
         finally:
             sending.cancel()
-        self._unanswered.pop(node_id, None)
-        return answer
+            if not is_silent:
+                self._unanswered.pop(node_id, None)
 
     async def _wait(self, sending: asyncio.Future[Any], node_id: int, group: Any) -> None:
         """Until an answer has come; looks are counted, for a process may stand still, too."""

@@ -89,6 +89,8 @@ class _ClusterEnds:
             await asyncio.sleep(limits.ENDS_SECONDS)
 
     def _lose(self, why: str, when_known: Callable[[], None]) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
         self.bounds, self.problem = {}, f"{why}; at {self._cluster.place}"
         when_known()
 
@@ -111,7 +113,8 @@ class _ClusterEnds:
                 places = [
                     TopicPartition(t, n)
                     for t, partitions in there.items()
-                    for n in (range(count()) if count() else partitions)
+                    for n in partitions
+                    if n < count() or not count()
                 ]
                 starts = await consumer.beginning_offsets(places) if places else {}
                 ends = await consumer.end_offsets(places) if places else {}

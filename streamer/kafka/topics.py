@@ -172,6 +172,16 @@ async def _counts(settings: Settings, cluster: Cluster) -> tuple[str, dict[str, 
     }
 
 
+async def cluster_ids(settings: Settings) -> dict[str | None, str]:
+    """Cluster → the id that Kafka itself has for it; those that cannot be asked are left out."""
+    found: dict[str | None, str] = {}
+    for cluster in settings.read_clusters:
+        with contextlib.suppress(BrokerError):
+            async with admin_client(cluster.connection, cluster.section) as client:
+                found[cluster.name] = await cluster_id(client)
+    return found
+
+
 async def cluster_id(client: Any) -> str:
     """The id of the cluster of an admin client; "" where its brokers do not say it."""
     return (await client.describe_cluster()).get("cluster_id") or ""

@@ -134,6 +134,8 @@ class Exporter:
         it has been read: so that windows drain."""
         reader = self.reader
         is_live = abs(reader.moved_ms - reader.stream_ms) <= _CLOSE_MS
+        if self.ends.problem is not None:
+            return None  # of some cluster nobody knows whether all of it has been read
         if not is_live or not self.lags or any(self.lags.values()):
             return None
         return reader.stream_ms + max(0, now_ms - reader.moved_ms)

@@ -19,7 +19,7 @@ class Limits(Section, frozen=True):
     """Records that may wait in a worker, over its topic-partitions, before fetching pauses."""
     worker_memory_mb: int | None = None
     """Memory of a worker, in MB, beyond which it fetches nothing and says so. Default: 85 % of what
-    its container has, or the machine."""
+    its container has, or the machine, shared by the workers of one `streamer run`."""
     segments: int = limits.MAX_SEGMENTS
     """Combinations of dimension values in a partition."""
     open_impressions: int = limits.MAX_OPEN_IMPRESSIONS

@@ -13,6 +13,10 @@ _WAITING = 4
 """Batches that are read ahead."""
 
 
+class Silence(Exception):  # noqa: N818 — it is no error
+    """Nothing has come for a while."""
+
+
 class Background(Generic[T]):
     """What an iterable gives, in order; errors of it are raised by ``next``."""
 
@@ -23,12 +27,12 @@ class Background(Generic[T]):
         threading.Thread(target=self._read, name="source", daemon=True).start()
 
     async def next(self, seconds: float) -> T | None:
-        """The next one; TimeoutError where there is none in so many seconds, None at the end."""
+        """The next one; ``Silence`` where there is none in so many seconds, None at the end."""
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._queue.get())
         done, _ = await asyncio.wait({self._waiting}, timeout=seconds)
         if not done:
-            raise TimeoutError
+            raise Silence
         found, self._waiting = self._waiting.result(), None
         if isinstance(found, BaseException):
             raise found
@@ -39,7 +43,7 @@ class Background(Generic[T]):
         try:
             for one in self._source:
                 self._put(one)
-        except Exception as error:
+        except BaseException as error:  # also the core's panics: the reader must not wait for ever
             end = error
         self._put(end)
 

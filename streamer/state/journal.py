@@ -68,6 +68,8 @@ class Journal:
         self.fingerprints: dict[str, list[Fingerprint]] = {name: [] for name in partition.logs}
         self.other_topics: dict[str, TopicState] = {}
         """Topics that are not read any more: they go on where they stood, should they be again."""
+        self.other_fields: dict[str, dict[str, str]] = {}
+        """Log → where the fields of its events stood."""
         settings, catalogue = partition.settings, partition.catalogue
         self.contents = contents_of(settings, catalogue).encode()
         self.beside = beside_of(settings, catalogue)
@@ -332,6 +334,7 @@ class Journal:
             day_before_since_ms=p.day_before_since_ms,
             began=p.began.stored(),
             exposed_since_ms=p.exposed_since_ms(state),
+            other_fields=self.other_fields,
         )
 
     def _topic(self, log: str, counted: dict[str, Any]) -> TopicState:

@@ -7,15 +7,17 @@ where it stood. Counting it again from its beginning would double it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from streamer.errors import SettingsError
 from streamer.settings.logs import ClusterIds, Log
-from streamer.state.contents import Contents, decode_contents
+from streamer.state.contents import decode_contents
 from streamer.state.manifest import Manifest
 from streamer.state.topics import TopicState
 
+T = TypeVar("T")
 _TWO_WAYS = "read the former again, or start anew with another redis.prefix and another kafka.group"
 
 
@@ -33,14 +35,19 @@ def continued_as(
     """
     require_distinct(logs, cluster_ids)
     by_identity = {(t.cluster_id, t.topic): name for name, t in stored.items() if t.cluster_id}
-    same = {
-        log.name: by_identity.get((cluster_ids.get(log.cluster, ""), log.plain))
-        for log in logs.values()
-    }
+    ours = {name: (cluster_ids.get(log.cluster, ""), log.plain) for name, log in logs.items()}
+    same = {name: by_identity.get(identity) for name, identity in ours.items()}
     claimed = {name for name in same.values() if name is not None}
-    for name in logs:
+    for name, (cluster_id, plain) in ours.items():
         if same[name] is None and name in stored and name not in claimed:
-            same[name] = name
+            was = stored[name].cluster_id
+            if was and cluster_id and any(i == ("", plain) for i in ours.values()):
+                raise LogIdentityError(
+                    f"topic {name!r} is of another Kafka cluster than it was ({cluster_id}, was "
+                    f"{was}), and one that has a topic of the same name is away: it may be the one "
+                    "that was counted; wait until it can be asked"
+                )
+            same[name] = name  # the cluster is a new one of that name, or does not say who it is
     found = {was: name for name, was in same.items() if was is not None}
     if stored and not found:
         raise LogIdentityError(
@@ -80,16 +87,32 @@ def _require_other(log: Log, alike: Iterable[str], continued: Mapping[str, str])
 
 def renamed(manifest: Manifest, logs: Mapping[str, Log], cluster_ids: ClusterIds) -> Manifest:
     """A manifest whose logs are called as settings call them; LogIdentityError where that cannot be
-    told."""
-    names = continued_as(manifest.topics, logs, cluster_ids)
-    if all(was == name for was, name in names.items()):
+    told. A log that is not read any more, and whose name another one has, is called by the id of
+    its cluster."""
+    names = new_names(manifest, logs, cluster_ids)
+    if not names:
         return manifest
-    contents = renamed_fields(decode_contents(manifest.contents), names)
-    topics = {names.get(was, was): topic for was, topic in manifest.topics.items()}
-    return msgspec.structs.replace(manifest, topics=topics, contents=contents.encode())
+    contents = decode_contents(manifest.contents)
+    contents = msgspec.structs.replace(contents, fields=_named(contents.fields, names))
+    return msgspec.structs.replace(
+        manifest,
+        topics=_named(manifest.topics, names),
+        contents=contents.encode(),
+        other_fields=_named(manifest.other_fields, names),
+    )
 
 
-def renamed_fields(contents: Contents, names: Mapping[str, str]) -> Contents:
-    """Contents whose logs have other names."""
-    fields = {names.get(was, was): fields for was, fields in contents.fields.items()}
-    return msgspec.structs.replace(contents, fields=fields)
+def new_names(
+    manifest: Manifest, logs: Mapping[str, Log], cluster_ids: ClusterIds
+) -> dict[str, str]:
+    """Stored name → its new one, of the logs that get one."""
+    names = continued_as(manifest.topics, logs, cluster_ids)
+    taken = set(names.values())
+    for was, topic in manifest.topics.items():
+        if was not in names and was in taken:
+            names[was] = f"{topic.topic}@{topic.cluster_id}"
+    return {was: name for was, name in names.items() if was != name}
+
+
+def _named(by_log: Mapping[str, T], names: Mapping[str, str]) -> dict[str, T]:
+    return {names.get(was, was): value for was, value in by_log.items()}

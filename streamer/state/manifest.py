@@ -15,7 +15,7 @@ from streamer.ingest.hash_key import HashKey
 from streamer.state import codec
 from streamer.state.began import NEVER_CHANGED, Began
 from streamer.state.carry import Holding
-from streamer.state.contents import Beside, decode_contents
+from streamer.state.contents import Beside, Contents, decode_contents
 from streamer.state.frame import body_of, framed
 from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
@@ -140,6 +140,15 @@ class Manifest(msgspec.Struct):
     """Since when what panes hold is counted, where settings were changed."""
     exposed_since_ms: dict[str, int] = {}
     """Name of an ``Exposure`` → when it exposed a user first."""
+    other_fields: dict[str, dict[str, str]] = {}
+    """``Contents.fields`` of logs that are not read any more, but were counted."""
+
+    @property
+    def counted_contents(self) -> Contents:
+        """What every row and sum is of, logs that are not read any more included."""
+        contents = decode_contents(self.contents)
+        fields = {**self.other_fields, **contents.fields}
+        return msgspec.structs.replace(contents, fields=fields)
 
     @property
     def holding(self) -> Holding:

@@ -166,6 +166,8 @@ class Partition:
         """Log → its rank: see ``ranks_after``."""
         self.began = NEVER_CHANGED
         """Since when what the panes hold is counted, where settings were changed."""
+        self.left_out_before = {"user_items": 0, "user_days": 0}
+        """Of ``dropped_by_bounds``, before it was loaded, what the core does not load."""
         self._begin(0)
 
     def _begin(self, stream_ms: int) -> None:
@@ -328,7 +330,7 @@ class Partition:
             "feedback": early["feedback"],
             "sessions": early["sessions"],
             "viewings": early["viewings"],
-            "user_items": counters["dropped_user_rows"],
-            "user_days": counters["dropped_day_rows"],
+            "user_items": counters["dropped_user_rows"] + self.left_out_before["user_items"],
+            "user_days": counters["dropped_day_rows"] + self.left_out_before["user_days"],
             "alert_segments": labels,
         }

@@ -23,7 +23,7 @@ from streamer.state.changes import require_continuable
 from streamer.state.codec import Columns
 from streamer.state.contents import ItemsHeld, beside_of, decode_contents
 from streamer.state.journal import Held, Journal
-from streamer.state.log_identity import renamed, require_distinct
+from streamer.state.log_identity import new_names, renamed, require_distinct
 from streamer.state.manifest import BlobRef, Manifest, Texts, decode, require_key
 from streamer.state.panes import PaneBlobs
 from streamer.state.partition import Partition, Series
@@ -43,7 +43,11 @@ async def load_partition(
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
-    manifest = renamed(manifest, partition.settings.logs, partition.cluster_ids)
+    logs, cluster_ids = partition.settings.logs, partition.cluster_ids
+    if names := new_names(manifest, logs, cluster_ids):
+        keyed = await store.keyed()  # what was counted wrong once stays so
+        await store.set_keyed({new: keyed[was] for was, new in names.items() if was in keyed})
+    manifest = renamed(manifest, logs, cluster_ids)
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
     texts = Texts.decode(data, manifest.texts)
@@ -82,7 +86,8 @@ def _continued(
     ours = Holding(decode_contents(journal.contents), journal.beside, partition.core.unit_ms)
     is_other = (old.contents, old.beside) != (ours.contents, ours.beside)
     if is_other:
-        found = require_continuable(old.contents, ours.contents, partition.settings.redis.prefix)
+        counted, prefix = manifest.counted_contents, partition.settings.redis.prefix
+        found = require_continuable(counted, ours.contents, prefix)
         began = began_after(began, old, ours, found, manifest.newest_ms)
     meant = ours.beside.meanings
     since_ms = {
@@ -146,6 +151,9 @@ def _restore_counters(
     carried: Carry | None,
 ) -> None:
     restore_segments(partition, carried.segments if carried else texts.with_events(manifest.events))
+    partition.left_out_before = {
+        name: manifest.dropped.get(name, 0) for name in partition.left_out_before
+    }
     partition.core.restore(
         {
             "stream_ms": manifest.stream_ms,
@@ -164,9 +172,11 @@ def _restore_counters(
         }
     )
     restore_labels(partition, manifest, texts)
+    fields = manifest.counted_contents.fields
     for name, topic in manifest.topics.items():
         if name not in partition.logs:
             journal.other_topics[name] = topic
+            journal.other_fields[name] = fields.get(name, {})
             continue
         topic.restore(partition.logs[name])
         journal.fingerprints[name] = list(topic.fingerprints)

@@ -226,12 +226,10 @@ class App(faust.App):
             return
         away = set(self.runner.log.away())
         with contextlib.suppress(BrokerError, StoreError):  # asked again
-            before, now = self._readable, await self._ask_for_topics()
-            self._readable = self.runner.readable = now
-            if now.left_out - away != before.left_out - away:
+            self._readable = self.runner.readable = await self._ask_for_topics()
+            if self.runner.recover_changed(away):
                 for other in self.others.values():
                     other.assign(self.runner.partitions)
-                self.runner.recover_all()
 
     async def on_stop(self) -> None:
         """Commit and release everything, then withdraw the report."""

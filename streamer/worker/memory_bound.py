@@ -12,6 +12,7 @@ from pathlib import Path
 
 from streamer.settings import limits
 from streamer.settings.model import Settings
+from streamer.state.worker_report import SUPERVISED
 
 _CGROUPS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 _MEMINFO, _STATM = "/proc/meminfo", "/proc/self/statm"
@@ -40,7 +41,8 @@ class MemoryBound:
     def __init__(self, settings: Settings, text: ReadText = _text) -> None:
         self._text = text
         there = memory_bytes(text)
-        share = None if there is None else int(there * limits.WORKER_MEMORY_SHARE)
+        workers = int(os.environ.get(SUPERVISED, "1"))
+        share = None if there is None else int(there * limits.WORKER_MEMORY_SHARE / workers)
         own = settings.limits.worker_memory_mb
         self.most = share if own is None else own << 20
         """Bytes; None where nobody says."""

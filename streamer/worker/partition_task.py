@@ -68,6 +68,8 @@ class PartitionTask:
     is_stuck: bool = False
     is_fenced: bool = False
     caught_up: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    """Topics that could not be read when it was recovered."""
     absent: frozenset[str] = frozenset()
     """Logs that cannot be read now. None is at its end; none holds back the others while there is
     room for what waits for it."""
@@ -97,10 +99,13 @@ class PartitionTask:
         """Records that are not applied yet."""
         return sum(map(self.rows, self.queues))
 
-    def offer(self, chunk: Chunk) -> None:
-        """Queue a chunk, unless it was fetched before the last seek (its epoch is older)."""
-        if chunk.epoch == self.epochs.get(chunk.log):
+    def offer(self, chunk: Chunk) -> bool:
+        """Queue a chunk, unless it was fetched before the last seek (its epoch is older); returns
+        whether it was queued."""
+        is_new = chunk.epoch == self.epochs.get(chunk.log)
+        if is_new:
             self.queues[chunk.log].append(chunk)
+        return is_new
 
     def look(self, progress: Mapping[str, Progress], absent: frozenset[str] = frozenset()) -> None:
         """Update ``absent``; ``at_end``, the topics applied up to the last stable offset; and
@@ -201,7 +206,8 @@ class PartitionTask:
             cluster = self.settings.logs[chunk.log].cluster
             received_at = self._received_at.get(cluster, -math.inf)
             self._received_at[cluster] = max(received_at, chunk.received_at)
-        self.unknown_schemas = applied.unknown_schemas
+        if taken:
+            self.unknown_schemas = applied.unknown_schemas
         for name, last in applied.last.items():
             self.journal.remember(name, Fingerprint(*last))
         for lost in applied.skipped:

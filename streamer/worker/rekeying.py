@@ -174,8 +174,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
                 async with self._lock:
                     await self._take_over()
                 await self._fetch()
+                await self._ask_again()
                 async with self._lock:
-                    await self._ask_again()
                     await self._look_at_others()
                     await self._write()
                     if until_end and self.has_joined.is_set() and await self._is_at_end():
@@ -191,10 +191,12 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         """Ask for the schemas that were not there, now and then."""
         if not self._lookup.is_due:
             return
-        for (log, number), schema in (await self._lookup.found_since()).items():
-            for tp, partition in self._open.items():
-                if tp.topic == log:
-                    await partition.set_schema(number, schema)
+        found = await self._lookup.found_since()
+        async with self._lock:
+            for (log, number), schema in found.items():
+                for tp, partition in self._open.items():
+                    if tp.topic == log:
+                        await partition.set_schema(number, schema)
 
     def _new_consumer(self) -> AIOKafkaConsumer:
         kafka, options = self._plan.settings.kafka, dict[str, Any]()

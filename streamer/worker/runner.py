@@ -11,7 +11,7 @@ import contextlib
 import itertools
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Set
 from functools import partial
 
 from aiokafka.errors import KafkaError
@@ -170,7 +170,7 @@ class Runner:
     async def _recover_once(self, task: PartitionTask) -> None:
         """Claim, load, seek. Called with the partition's lock held."""
         task.phase = Phase.RECOVERING
-        logs = self._logs(task.number)
+        logs, task.left_out = self._logs(task.number), self.readable.left_out
         partition, journal = task.partition, task.journal
         if partition is not None and journal is not None and await self._is_still_ours(task):
             task.dirty |= await find_place(self.log, logs, partition, journal)
@@ -259,7 +259,8 @@ class Runner:
         task = self.partitions.get(chunk.partition)
         if task is None:
             return
-        task.offer(chunk)
+        if not task.offer(chunk):
+            return
         if self.memory.is_full or task.rows(chunk.log) > self._inbox_bound:
             tp = TopicPartition(chunk.topic, chunk.partition)
             self._paused.add(tp)
@@ -345,7 +346,11 @@ class Runner:
         unread = {t: f"topic {t} is not read: its cluster is away" for t in self.log.away()}
         unread |= self.readable.unread
         waiting = [task.problem for task in self.partitions.values() if task.problem]
+        was_full = self.memory.is_full
         self.memory.look()
+        if was_full and not self.memory.is_full:
+            for task in self.partitions.values():
+                self._resume(task)
         waiting += [] if self.memory.problem is None else [self.memory.problem]
         before, now = self.worker_report.log_problems, [*self.log.problems(), *waiting]
         if before == now and unread == self.worker_report.unread:
@@ -362,9 +367,14 @@ class Runner:
         if self.when_changed is not None:
             self._do_aside(self.when_changed())
 
-    def recover_all(self) -> None:
-        """What can be read has changed: recover all partitions by that, one by one."""
-        self._doubted |= self.partitions.keys()
+    def recover_changed(self, away: Set[str]) -> bool:
+        """Recover, one by one, the partitions that were recovered when other topics could be read
+        than now; ``away``: those whose cluster says itself when it is back. True if there are
+        any."""
+        wanted = self.readable.left_out - away
+        changed = {n for n, task in self.partitions.items() if task.left_out - away != wanted}
+        self._doubted |= changed
+        return bool(changed)
 
     async def _recover_again(self, number: int) -> None:
         """A log may have changed: commit what was read, then recover by its fingerprints."""
@@ -388,14 +398,13 @@ class Runner:
         if is_tick:
             logs = self.settings.logs
             found = {log: self._progress.get(self._tp(log, task.number)) for log in logs}
-            missing = self.readable.left_out.union(self.log.away())
+            missing = task.left_out.union(self.log.away())
             absent = frozenset(name for name, log in logs.items() if log.topic in missing)
             task.look({log: progress for log, progress in found.items() if progress}, absent)
         if task.is_stuck or task.has_too_much:
             return False
         bounds = self.settings.limits
-        is_full = self.memory.is_full
-        taken = [] if is_full else task.take(bounds.gather_rows, everything=is_tick)
+        taken = task.take(bounds.gather_rows, everything=is_tick)
         if taken or (is_tick and task.may_settle):
             rows = await self._pool.run(task.apply, taken)
             self.worker_report.applied_records += rows
@@ -434,6 +443,8 @@ class Runner:
         return parts * len(self.partitions)
 
     def _resume(self, task: PartitionTask) -> None:
+        if self.memory.is_full:
+            return
         bound = self._inbox_bound // 2
         for log, tp in zip(self.settings.logs, self._tps(task.number), strict=True):
             if tp in self._paused and task.rows(log) <= bound:

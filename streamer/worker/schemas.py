@@ -156,11 +156,12 @@ class SchemaFinder:
         while task.partition is partition and task.unknown_schemas == wanted:
             found = await self.lookup.answers(log, ids)
             async with task.lock:
-                if task.partition is partition:
-                    await make_known(partition.set_schema, log, found.schemas, self.lookup.refused)
-                    if ids[0] not in found.waits:
-                        task.unknown_schemas = None
-                        break
+                if task.partition is not partition:
+                    break
+                await make_known(partition.set_schema, log, found.schemas, self.lookup.refused)
+                if ids[0] not in found.waits:
+                    task.unknown_schemas = None
+                    break
             text = f"waits for schema {ids[0]} of {log}: {found.waits[ids[0]]}"
             if not said:
                 logger.warning("partition %d %s", task.number, text)

@@ -84,7 +84,9 @@ SAME: dict[str, tuple[Object, ClusterIds, str]] = {
 async def test_a_log_goes_on_where_it_stood(name: str) -> None:
     document, ids, log = SAME[name]
     store = await counted()
+    await store.set_keyed({"impressions": False})
     journal = await load(store, document, ids)
+    assert (await store.keyed())[log] is False
     assert journal.partition.logs[log].next_offset == 10
     await feed(store, journal, log, 5)
     topics = decode(store.states[0].manifest).topics
@@ -163,3 +165,57 @@ async def test_rekeyed_topics_do_not_follow_their_sources() -> None:
     rekeyed = {"sources": shop, "kafka": {"rekeyed": True}}
     with pytest.raises(LogIdentityError, match="may hold the same events, which would count twice"):
         await load(store, rekeyed, OURS)
+
+
+ORDERS = source("orders", "click")
+EU = source("orders", "click", cluster="eu")
+CLUSTERS = {"eu": {"brokers": "localhost:1"}}
+X, Y, Z = "kafka-x", "kafka-y", "kafka-z"
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_a_log_that_takes_the_name_of_another_one_does_not_replace_it(first: int) -> None:
+    store = MemoryStore()
+    await store.set_partitions(1)
+    await store.set_hash_key(FIXED_KEY)
+    listed = [ORDERS, EU] if first == 0 else [EU, ORDERS]
+    both = {"sources": listed, "clusters": CLUSTERS}
+    journal = await load(store, both, {None: X, "eu": Y})
+    await feed(store, journal, "orders", 10)
+    await feed(store, journal, "orders@eu", 30)
+    journal = await load(store, {"sources": [ORDERS]}, {None: Y})  # X is not read any more
+    assert journal.partition.logs["orders"].next_offset == 30
+    await feed(store, journal, "orders", 5)
+    us = source("orders", "click", cluster="us")
+    again = {"sources": [ORDERS, us], "clusters": {"us": CLUSTERS["eu"]}}
+    journal = await load(store, again, {None: Y, "us": X})
+    assert journal.partition.logs["orders"].next_offset == 35
+    assert journal.partition.logs["orders@us"].next_offset == 10
+
+
+async def test_a_cluster_that_is_away_may_be_the_one_that_was_counted() -> None:
+    store = await counted({"sources": sources()})
+    old = source("impressions", "impression", cluster="old")
+    document = {"sources": [*sources(), old], "clusters": {"old": {"brokers": "localhost:1"}}}
+    with pytest.raises(LogIdentityError, match="one that has a topic of the same name is away"):
+        await load(store, document, {None: Z})
+    journal = await load(store, document, {None: Z, "old": "kafka-1"})
+    assert journal.partition.logs["impressions@old"].next_offset == 10
+    assert journal.partition.logs["impressions"].is_new
+
+
+async def test_a_new_cluster_of_the_same_name_goes_on_by_fingerprints() -> None:
+    journal = await load(await counted(), {}, {None: Z})
+    assert journal.partition.logs["impressions"].next_offset == 10
+    assert journal.partition.logs["impressions"].cluster_id == Z
+
+
+async def test_a_mapping_is_compared_after_the_topic_was_not_read_for_a_while() -> None:
+    store = await counted({"sources": sources()})
+    journal = await load(store, {"sources": sources()[:1]}, OURS)
+    await feed(store, journal, "impressions", 1)
+    mapped = [*sources()[:1], source("clicks", "click", fields={"item_id": "sku"})]
+    with pytest.raises(SettingsError, match="item_id in 'clicks': is sku, was item_id"):
+        await load(store, {"sources": mapped}, OURS)
+    journal = await load(store, {"sources": sources()}, OURS)
+    assert not journal.partition.logs["clicks"].is_new

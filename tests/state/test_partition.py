@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamer.ingest.hash_key import FIXED_KEY
 from streamer.metrics.catalogue import Catalogue
+from streamer.settings import limits
 from streamer.settings.load import parse
+from streamer.state.memory import MemoryStore
 from streamer.state.partition import Partition
 from streamer.testing import Engines, LogRecord, chunks_of
 from tests.support.canonical import canonical
+from tests.support.journals import commit, start, take_over
 
 
 def test_bounds_that_were_hit_show() -> None:
@@ -23,7 +28,23 @@ def test_bounds_that_were_hit_show() -> None:
     partition = engines.partitions[0]
     early = partition.core.counters()["evicted_early"]["sessions"]
     assert early > 0
-    assert partition.dropped_by_bounds == early
+    assert partition.dropped_by_bounds["sessions"] == early
+    assert sum(partition.dropped_by_bounds.values()) == early
+
+
+async def test_what_was_left_out_is_said_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_USER_ROWS", 50)
+    store = MemoryStore()
+    run = await start(store, parse({}), 1)
+    lines = [b'{"ts":%d,"user_id":"robot","item_id":"i%d"}' % (10**12 + i, i) for i in range(500)]
+    records = [LogRecord("impressions", 0, i, 10**12 + i, line) for i, line in enumerate(lines)]
+    for chunk in chunks_of(records, 500):
+        run.engines.feed(chunk)
+    await commit(store, run, 0)
+    before = run.engines.partitions[0].dropped_by_bounds
+    assert before["user_items"] > 0
+    await take_over(store, run, 0)
+    assert run.engines.partitions[0].dropped_by_bounds == before
 
 
 def test_an_empty_partition_is_canonical() -> None:
