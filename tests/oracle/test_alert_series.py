@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from streamer._core import STAT_BITS
 from streamer.metrics.per_user import weeks_of
 from streamer.settings.alerts import Alert
 from streamer.settings.model import Settings
@@ -51,7 +52,7 @@ def shown(settings: Settings, views: Sequence[View], series: Any, ring: int = 1)
             if place >> 32 != ring:
                 continue
             for code, value in zip(codes.tolist(), values.tolist(), strict=True):
-                label, stat = seen.labels[code >> 14], code & 0x3FFF
+                label, stat = seen.labels[code >> STAT_BITS], code & ((1 << STAT_BITS) - 1)
                 names = tuple(
                     v if v in kept[places[n]] else "other" for n, v in sorted(label.items())
                 )
