@@ -8,6 +8,7 @@ mod inflate;
 mod partitioner;
 mod records;
 mod scan;
+#[cfg(any(test, feature = "python"))]
 mod verify;
 
 use aborted::Aborted;
