@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from streamer.settings.load import parse
-from streamer.state.memory_bounds import ROW_BYTES, SUM_BYTES
+from streamer.state.row_memory import ROW_BYTES, SUM_BYTES
 from streamer.testing import Chunk, Engines, LogRecord
 
 START_MS = 1_700_000_000_000

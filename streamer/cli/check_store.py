@@ -16,7 +16,7 @@ from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import Change, changes
 from streamer.state.contents import Contents, contents_of
-from streamer.state.log_identity import LogIdentityError, renamed, require_distinct
+from streamer.state.log_identity import LogIdentityError, new_names, renamed, require_distinct
 from streamer.state.manifest import Manifest, decode, require_key
 from streamer.state.reader import manifests_of
 from streamer.state.redis.store import MIN_VERSION, RedisStore
@@ -170,7 +170,9 @@ async def _state_findings(
             yield Finding(OK, f"{place}: none yet")
             return
         found, damaged = await manifests_of(store, stored)
-        manifests |= {n: renamed(m, settings.logs, cluster_ids) for n, m in found.items()}
+        manifests |= {
+            n: renamed(m, new_names(m, settings.logs, cluster_ids)) for n, m in found.items()
+        }
         for number, damage in damaged.items():
             yield Finding(ERROR, f"{place}: partition {number}: {damage}", _DAMAGED)
         if count is not None:

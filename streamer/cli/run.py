@@ -17,14 +17,15 @@ from streamer.errors import BrokerError, StreamerError
 from streamer.ingest.keying import require_keyed, topics_not_by_user, why_no_users
 from streamer.ingest.sampling import look_at_keys
 from streamer.kafka.admin import quiet
-from streamer.kafka.topics import cluster_ids, partition_count, readable, require_count
+from streamer.kafka.topics import partitions_and_ids, readable, require_count
 from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.load import load
+from streamer.settings.logs import ClusterIds
 from streamer.settings.model import Settings
 from streamer.state.changes import require_continuable
 from streamer.state.contents import contents_of
-from streamer.state.log_identity import renamed
+from streamer.state.log_identity import new_names, renamed
 from streamer.state.manifest import require_key
 from streamer.state.patterns import resolve
 from streamer.state.reader import manifests_of
@@ -75,10 +76,10 @@ async def preflight(settings: Settings, *, is_restart: bool = False) -> None:
         if is_restart and stored is not None:
             await readable(settings, stored)
             return
-        count = await partition_count(settings, when_away=say)
+        count, cluster_ids = await partitions_and_ids(settings, when_away=say)
         if stored is not None:
             require_count(stored, count)
-            await require_same_state(settings, store, stored)
+            await require_same_state(settings, store, stored, cluster_ids)
     finally:
         await store.close()
 
@@ -104,7 +105,9 @@ def say_no_keys(error: Exception) -> None:
     print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
 
 
-async def require_same_state(settings: Settings, store: RedisStore, count: int) -> None:
+async def require_same_state(
+    settings: Settings, store: RedisStore, count: int, cluster_ids: ClusterIds
+) -> None:
     """SettingsError where a partition was written with settings that cannot be changed in place,
     StoreError where it was counted under another hash key."""
     ours = contents_of(settings, Catalogue(settings))
@@ -112,8 +115,10 @@ async def require_same_state(settings: Settings, store: RedisStore, count: int) 
     for number, damage in damaged.items():
         said = f"partition {number}: {damage}; a worker counts it again from Kafka"
         print(f"streamer: {said}", file=sys.stderr, flush=True)
-    found, ids = {}, await cluster_ids(settings)
-    manifests = {n: renamed(m, settings.logs, ids) for n, m in manifests.items()}
+    found = {}
+    for number, manifest in manifests.items():
+        names = new_names(manifest, settings.logs, cluster_ids)
+        manifests[number] = renamed(manifest, names)
     for stored in {m.contents: m for m in manifests.values()}.values():
         some = require_continuable(stored.counted_contents, ours, settings.redis.prefix)
         found.update(dict.fromkeys(map(str, some)))

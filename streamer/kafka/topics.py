@@ -48,24 +48,30 @@ async def partitions_of(client: Any, names: Iterable[str]) -> dict[str, list[dic
     return {name: described.get(name, []) for name in wanted}
 
 
-async def partition_count(
-    settings: Settings, when_away: Callable[[BrokerError], None] | None = None
-) -> int:
+async def partition_count(settings: Settings) -> int:
     """Partitions of the topics that are read; BrokerError where one is missing or they are not
-    equal, or a cluster cannot be asked.
+    equal, or a cluster cannot be asked."""
+    return (await partitions_and_ids(settings))[0]
 
-    ``when_away``: called with that error for another cluster than that of ``[kafka]``, whose topics
+
+async def partitions_and_ids(
+    settings: Settings, when_away: Callable[[BrokerError], None] | None = None
+) -> tuple[int, ClusterIds]:
+    """``partition_count``, and the id that Kafka itself has for each cluster.
+
+    ``when_away``: called with the error for another cluster than that of ``[kafka]``, whose topics
     are then not looked at.
     """
-    found: dict[str, int | None] = {}
+    found, ids = dict[str, int | None](), dict[str | None, str]()
     for cluster in settings.read_clusters:
         try:
-            found |= (await _counts(settings, cluster))[1]
+            ids[cluster.name], counts = await _counts(settings, cluster)
+            found |= counts
         except BrokerError as error:
             if cluster.name is None or when_away is None:
                 raise
             when_away(error)
-    return _equal(settings, found)
+    return _equal(settings, found), ids
 
 
 def _equal(settings: Settings, found: Mapping[str, int | None]) -> int:
@@ -170,16 +176,6 @@ async def _counts(settings: Settings, cluster: Cluster) -> tuple[str, dict[str, 
     return found, {
         log.topic: len(described[log.plain]) if log.plain in described else None for log in logs
     }
-
-
-async def cluster_ids(settings: Settings) -> dict[str | None, str]:
-    """Cluster → the id that Kafka itself has for it; those that cannot be asked are left out."""
-    found: dict[str | None, str] = {}
-    for cluster in settings.read_clusters:
-        with contextlib.suppress(BrokerError):
-            async with admin_client(cluster.connection, cluster.section) as client:
-                found[cluster.name] = await cluster_id(client)
-    return found
 
 
 async def cluster_id(client: Any) -> str:

@@ -85,11 +85,8 @@ def _require_other(log: Log, alike: Iterable[str], continued: Mapping[str, str])
             )
 
 
-def renamed(manifest: Manifest, logs: Mapping[str, Log], cluster_ids: ClusterIds) -> Manifest:
-    """A manifest whose logs are called as settings call them; LogIdentityError where that cannot be
-    told. A log that is not read any more, and whose name another one has, is called by the id of
-    its cluster."""
-    names = new_names(manifest, logs, cluster_ids)
+def renamed(manifest: Manifest, names: Mapping[str, str]) -> Manifest:
+    """A manifest whose logs have new names (``new_names``)."""
     if not names:
         return manifest
     contents = decode_contents(manifest.contents)
@@ -105,7 +102,11 @@ def renamed(manifest: Manifest, logs: Mapping[str, Log], cluster_ids: ClusterIds
 def new_names(
     manifest: Manifest, logs: Mapping[str, Log], cluster_ids: ClusterIds
 ) -> dict[str, str]:
-    """Stored name → its new one, of the logs that get one."""
+    """Stored name → the one that settings have for it, of the logs that get another. One that is
+    not read any more, and whose name another log gets, is called by the id of its cluster.
+
+    LogIdentityError as ``continued_as`` raises it.
+    """
     names = continued_as(manifest.topics, logs, cluster_ids)
     taken = set(names.values())
     for was, topic in manifest.topics.items():

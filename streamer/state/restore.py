@@ -43,15 +43,15 @@ async def load_partition(
         await store.sweep(number, claim, set())
         return Journal(partition, claim)
     manifest = decode(stored.manifest)
-    logs, cluster_ids = partition.settings.logs, partition.cluster_ids
-    if names := new_names(manifest, logs, cluster_ids):
-        keyed = await store.keyed()  # what was counted wrong once stays so
-        await store.set_keyed({new: keyed[was] for was, new in names.items() if was in keyed})
-    manifest = renamed(manifest, logs, cluster_ids)
+    names = new_names(manifest, partition.settings.logs, partition.cluster_ids)
+    manifest = renamed(manifest, names)
     require_key({number: manifest}, partition.key)
     (data,) = await _blobs(store, number, [manifest.texts])
     texts = Texts.decode(data, manifest.texts)
     journal, carried = _continued(partition, manifest, texts, claim)
+    if names:
+        keyed = await store.keyed()  # what was counted wrong once stays so
+        await store.set_keyed({new: keyed[was] for was, new in names.items() if was in keyed})
     journal.texts = manifest.texts, texts
     journal.position = stored.position
     journal.commit_number, journal.recounted = manifest.commit, manifest.recounted

@@ -17,7 +17,7 @@ from streamer.errors import CodecError, DamagedError, StoreError
 from streamer.ingest.hash_key import HashKey, random_key
 from streamer.kafka.fingerprints import Records
 from streamer.state.journal import Journal
-from streamer.state.log_identity import renamed
+from streamer.state.log_identity import new_names, renamed
 from streamer.state.manifest import decode
 from streamer.state.partition import Partition
 from streamer.state.reader import manifests_of
@@ -104,7 +104,8 @@ def _first_known(stored: Stored, partition: Partition) -> dict[str, int]:
     """Log → the offset at which reading had begun, by the manifest, if it can be read."""
     try:
         manifest = decode(stored.manifest)
-        topics = renamed(manifest, partition.settings.logs, partition.cluster_ids).topics
+        names = new_names(manifest, partition.settings.logs, partition.cluster_ids)
+        topics = renamed(manifest, names).topics
     except CodecError:
         return {}
     known = {name: topic.first_offset for name, topic in topics.items()}
