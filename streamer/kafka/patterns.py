@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import msgspec
 
@@ -13,6 +13,8 @@ from streamer.kafka.topics import admin_client, partitions_of
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, full_name, is_pattern
 
+Note = Callable[[str, str], None]
+"""Called with the name of what is left out, and why."""
 _LEFT_OUT = (
     "topic {topic} of a pattern is not read: it has {n} partitions, the others have {count}; "
     "recreate it with {count}, or correct the pattern"
@@ -27,34 +29,59 @@ def has_patterns(settings: Settings) -> bool:
 async def with_topics(
     settings: Settings,
     stored: int | None = None,
-    when_left_out: Callable[[str, str], None] | None = None,
+    when_left_out: Note = lambda name, why: None,
+    counted: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings with the topics that exist in place of patterns; BrokerError where a pattern
     fits none, or Kafka cannot be asked.
 
     A topic with another number of partitions than the state (``stored``), or than most, where that
-    has not begun, is left out: ``when_left_out`` is called with its name and why.
+    has not begun, is left out. ``counted``: name of a log → its topic, of those that the state
+    has; they stand for the topics of a cluster that cannot be asked. Where it has none of another
+    cluster than that of ``[kafka]``, patterns of that cluster are left out.
     """
     if not has_patterns(settings):
         return settings
     counts: dict[str | None, dict[str, int]] = {}
+    away: dict[str | None, str] = {}
     for cluster in settings.read_clusters:
-        logs = settings.logs_in(cluster)
-        if any(is_pattern(log.topic) for log in logs):
+        patterns = [log.plain for log in settings.logs_in(cluster)]
+        if not any(map(is_pattern, patterns)):
+            continue
+        try:
             async with admin_client(cluster.connection, cluster.section) as client:
                 there = await client.list_topics()
-                wanted = [t for t in there if any(_fits(log.plain, t) for log in logs)]
+                wanted = [topic for topic in there if _fits_any(patterns, topic)]
                 described = await partitions_of(client, wanted)
             counts[cluster.name] = {t: len(partitions) for t, partitions in described.items()}
+        except BrokerError as error:
+            if counted is None:
+                raise
+            topics = {t for log, t in counted.items() if log == full_name(t, cluster.name)}
+            topics = {topic for topic in topics if _fits_any(patterns, topic)}
+            if not topics and cluster.name is None:
+                raise
+            counts[cluster.name] = dict.fromkeys(topics, stored or 0)
+            away[cluster.name] = f"{cluster.called}: {error}"
     count = stored or _usual([n for found in counts.values() for n in found.values()])
     existing: dict[str | None, list[str]] = {}
     for name, found in counts.items():
         existing[name] = sorted(t for t, n in found.items() if count in (None, n))
         for topic, n in found.items():
-            if when_left_out is not None and count not in (None, n):
+            if count not in (None, n):
                 full = full_name(topic, name)
                 when_left_out(full, _LEFT_OUT.format(topic=full, n=n, count=count))
-    return resolved(settings, existing)
+    changed = resolved(settings, existing, away)
+    for source in settings.sources:
+        if source.cluster in away and not any(s.cluster == source.cluster for s in changed.sources):
+            for topic in source.topics:
+                full = full_name(topic, source.cluster)
+                when_left_out(full, f"topics {full} are not read: {away[source.cluster]}")
+    return changed
+
+
+def _fits_any(patterns: list[str], topic: str) -> bool:
+    return any(_fits(pattern, topic) for pattern in patterns)
 
 
 def _fits(pattern: str, topic: str) -> bool:
@@ -76,10 +103,15 @@ def _usual(counts: list[int]) -> int | None:
     return most[0][0]
 
 
-def resolved(settings: Settings, existing: Mapping[str | None, list[str]]) -> Settings:
+def resolved(
+    settings: Settings,
+    existing: Mapping[str | None, list[str]],
+    away: Container[str | None] = (),
+) -> Settings:
     """The settings with topics in place of patterns; ``existing``: cluster → its topics. A topic
     belongs to the first source whose pattern it fits; the topic of dead letters and Kafka's own
-    (``__``) belong to none.
+    (``__``) belong to none. A source whose topics are none is left out where its cluster is
+    ``away``, and is a BrokerError otherwise.
 
     >>> from streamer.settings.load import parse
     >>> some = parse({"sources": [{"topics": ["^web-"], "kind": {"fixed": "click"}}]})
@@ -99,6 +131,8 @@ def resolved(settings: Settings, existing: Mapping[str | None, list[str]]) -> Se
             found = [t for t in there if re.search(topic, t) and not t.startswith("__")]
             topics += [t for t in found if full_name(t, source.cluster) not in taken]
             taken.update(full_name(t, source.cluster) for t in found)
+        if not topics and source.cluster in away:
+            continue
         if not topics:
             where = "" if source.cluster is None else f" of cluster {source.cluster!r}"
             raise BrokerError(

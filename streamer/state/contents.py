@@ -88,6 +88,21 @@ def decode_contents(data: bytes) -> Contents:
     return msgspec.msgpack.decode(data, type=Contents)
 
 
+def reads_as(stored: bytes, ours: Contents) -> bool:
+    """Whether what is stored is of our settings, apart from logs that only one of both reads: a
+    pattern fits a new topic, or a cluster is away. What they gave is counted in the same sums."""
+    theirs = decode_contents(stored)
+    both = theirs.fields.keys() & ours.fields.keys()
+    if not both:
+        return theirs == ours
+
+    def of_both(contents: Contents) -> Contents:
+        fields = {log: contents.fields[log] for log in both}
+        return msgspec.structs.replace(contents, fields=fields)
+
+    return of_both(theirs) == of_both(ours)
+
+
 def contents_of(settings: Settings, catalogue: Catalogue) -> Contents:
     """What a partition holds under these settings."""
     layout = catalogue.layout

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import contextlib
 
-from streamer.errors import StoreError
+from streamer.errors import StreamerError
 from streamer.kafka.patterns import has_patterns, with_topics
 from streamer.settings.model import Settings
+from streamer.state.reader import manifests_of
 from streamer.state.redis.store import RedisStore
 
 
-async def resolve(settings: Settings) -> tuple[Settings, dict[str, str]]:
-    """The settings with topics in place of patterns; and those that fit one but are not read, with
-    why. BrokerError where a pattern fits none, or Kafka cannot be asked."""
+async def resolve(
+    settings: Settings, *, may_be_away: bool = True
+) -> tuple[Settings, dict[str, str]]:
+    """The settings with topics in place of patterns; and what fits one but is not read, with why.
+
+    Topics that were counted stand for those of a cluster that cannot be asked, which is a
+    BrokerError with ``may_be_away=False``. So is a pattern that fits no topic.
+    """
     left_out: dict[str, str] = {}
     if not has_patterns(settings):
         return settings, left_out
-    store, stored = RedisStore(settings.redis), None
+    store, stored, counted = RedisStore(settings.redis), None, dict[str, str]()
     try:
-        with contextlib.suppress(StoreError):  # whoever needs it says so
+        with contextlib.suppress(StreamerError):  # whoever needs it says so
             stored = await store.partitions()
+            for manifest in (await manifests_of(store, stored or 0))[0].values():
+                counted |= {log: topic.topic for log, topic in manifest.topics.items()}
     finally:
         await store.close()
-    return await with_topics(settings, stored, left_out.__setitem__), left_out
+    instead = counted if may_be_away else None
+    return await with_topics(settings, stored, left_out.__setitem__, instead), left_out

@@ -13,7 +13,7 @@ from streamer.settings import limits
 from streamer.state import codec
 from streamer.state.changes import changes
 from streamer.state.codec import Columns
-from streamer.state.contents import Contents
+from streamer.state.contents import Contents, reads_as
 from streamer.state.manifest import GROUPS, Manifest, Texts, decode
 from streamer.state.panes import Pane, chosen, split
 from streamer.state.snapshot import SeriesView, View
@@ -123,6 +123,9 @@ class Reader:
             if self._copies[number].view is None:
                 raise CodecError(f"partition {number}: {damage}")
 
+    def _fits(self, stored: bytes, ours: Contents) -> bool:
+        return stored == self._encoded or reads_as(stored, ours)
+
     async def _update(self, numbers: list[int]) -> None:
         """Read whole commits: manifests, then those blobs of each that are not known. A partition
         whose blobs are gone was committed in between, and is read again."""
@@ -134,7 +137,7 @@ class Reader:
                 copy = self._copies[number]
                 copy.stored = manifest, stored[number].seen_ms
                 copy.is_behind = _went_back(copy.manifest, manifest)
-                if self.contents is not None and manifest.contents != self._encoded:
+                if self.contents is not None and not self._fits(manifest.contents, self.contents):
                     damage[number] = other_settings(manifest, self.contents)
                 elif not copy.is_behind:
                     wanted[number] = [n for n in manifest.shown_blobs() if n not in copy.blobs]
@@ -240,7 +243,7 @@ def _went_back(old: Manifest | None, new: Manifest) -> bool:
 def other_settings(manifest: Manifest, ours: Contents) -> str:
     """How the settings of a reader differ from those that the state was written with."""
     found = "; ".join(map(str, changes(manifest.holding.contents, ours)))
-    found = found or "topics have other names, or settings another order"
+    found = found or "none of the topics is the same, or settings have another order"
     return (
         f"it was written with other settings than these ({found}): run the workers and this with "
         "the same ones, and restart the workers first"

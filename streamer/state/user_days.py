@@ -15,7 +15,7 @@ from streamer.metrics.catalogue import Catalogue
 from streamer.settings import limits
 from streamer.settings.model import Settings
 from streamer.state import codec
-from streamer.state.contents import contents_of
+from streamer.state.contents import contents_of, reads_as
 from streamer.state.manifest import Manifest, Texts, decode
 from streamer.state.partition import Partition
 from streamer.state.reader import other_settings
@@ -100,7 +100,7 @@ async def _blobs(
             return None
         manifest = decode(stored.manifest)
         ours = contents_of(settings, catalogue)
-        if manifest.contents != ours.encode():
+        if not reads_as(manifest.contents, ours):
             raise CodecError(f"partition {number}: {other_settings(manifest, ours)}")
         if not _is_held(manifest, catalogue, days):
             return None

@@ -349,7 +349,7 @@ def _add_tasks(app: App) -> None:
         @app.timer(interval=_PATTERN_SECONDS)  # type: ignore[untyped-decorator]  # Faust's
         async def look_for_topics() -> None:
             with contextlib.suppress(BrokerError):  # asked again
-                found, app.left_out = await resolve(app.written)
+                found, app.left_out = await resolve(app.written, may_be_away=False)
                 if found.logs.keys() - app.settings.logs.keys():
                     new = ", ".join(sorted(found.logs.keys() - app.settings.logs.keys()))
                     logger.warning("exiting, to read from the restart on what is new: %s", new)

@@ -157,6 +157,22 @@ async def test_a_reader_does_not_show_state_of_other_settings() -> None:
     assert "windows.lengths: 7d is dropped" in fitting.damaged[0]
 
 
+async def test_a_reader_shows_state_that_has_another_topic_of_a_pattern_too() -> None:
+    web = {"topics": ["web-1"], "kind": {"fixed": "impression"}}
+    taps = {"topics": ["taps"], "kind": {"fixed": "click"}}
+    store, run = await stored(parse({"sources": [web | {"topics": ["web-1", "web-2"]}, taps]}))
+    await commit(store, run, 0)
+    fewer = Reader(store, made(sources=[web, taps]))
+    await fewer.refresh()
+    assert (fewer.damaged, len(fewer.views)) == ({}, 1)
+    elsewhere = Reader(store, made(sources=[web | {"fields": {"user_id": "who"}}, taps]))
+    with pytest.raises(CodecError, match="user_id in 'web-1': is who, was user_id"):
+        await elsewhere.refresh()
+    strangers = Reader(store, made(sources=[web | {"topics": ["web-3"]}]))
+    with pytest.raises(CodecError, match="none of the topics is the same"):
+        await strangers.refresh()
+
+
 async def test_what_began_later_says_since_when() -> None:
     store, run = await stored(parse({}))
     feed(run, T0)

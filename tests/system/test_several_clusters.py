@@ -225,13 +225,47 @@ async def test_the_other_cluster_is_away_when_the_state_begins(
         await made.stop_workers()
 
 
+@long
+@pytest.mark.timeout(LIMIT_SECONDS)
+async def test_the_other_cluster_is_away_at_a_start_and_its_topics_are_named_by_a_pattern(
+    kafka: str,
+    eu: KafkaServer,
+    topics: MakeTopics,
+    redis_url: str,
+    redis_prefix: str,
+    tmp_path: Path,
+) -> None:
+    names, redis = topics(partitions=PARTITIONS), (redis_url, redis_prefix)
+    async with clusters(kafka, names, eu, redis, tmp_path) as some:
+        made, exporter = some.made, Exporter(some.made.settings, some.made.store)
+        plain = made.config.read_text()
+        pattern = plain.replace(f'["{names.clicks}"]', f'["^{names.clicks}"]')
+        assert pattern != plain
+        await some.send(400)
+        await asyncio.to_thread(eu.kill)
+        for _ in ("as the state begins", "once topics are counted"):
+            made.config.write_text(pattern)
+            worker = made.start_worker([*COMMAND, "-c", str(made.config)])
+            counted = len(some.sent)
+            await until(lambda: goes_on(some, exporter), "the first one is counted", made.said)
+            await asyncio.to_thread(eu.start)
+            await some.is_counted()
+            made.config.write_text(plain)  # `produce` sends to no pattern
+            worker.process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(worker.process.wait)
+            if counted == 1:
+                await some.send(400)
+                await asyncio.to_thread(eu.kill)
+        await made.stop_workers()
+
+
 async def goes_on(some: Clusters, exporter: Exporter) -> bool:
     """Whether all impressions are counted, and it is said that clicks are not."""
     result = await exporter.read()
     shown = sum(path.read_bytes().count(b"impression") for path in some.sent)
     stored = exporter.reader.manifests.values()
     return (
-        AWAY in str(exporter.health.problems)
+        AWAY in str((exporter.health.problems, exporter.health.warnings))
         and f"{some.names.clicks}@eu" in str(exporter.health.warnings)
         and by_labels(result.readings)["streamer_identity_exact",] == 0
         and sum(m.topics[some.names.impressions].accepted for m in stored) == shown
