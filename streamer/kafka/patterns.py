@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import msgspec
 
 from streamer.errors import BrokerError
 from streamer.kafka.topics import admin_client, partitions_of
+from streamer.settings.clusters import Cluster
 from streamer.settings.model import Settings
 from streamer.settings.sources import Source, full_name, is_pattern
 
-Note = Callable[[str, str], None]
+_LeftOut = Callable[[str, str], None]
 """Called with the name of what is left out, and why."""
 _LEFT_OUT = (
     "topic {topic} of a pattern is not read: it has {n} partitions, the others have {count}; "
     "recreate it with {count}, or correct the pattern"
 )
+
+
+def _in_silence(name: str, why: str) -> None:
+    """Nobody asks what is left out."""
 
 
 def has_patterns(settings: Settings) -> bool:
@@ -29,7 +35,7 @@ def has_patterns(settings: Settings) -> bool:
 async def with_topics(
     settings: Settings,
     stored: int | None = None,
-    when_left_out: Note = lambda name, why: None,
+    when_left_out: _LeftOut = _in_silence,
     counted: Mapping[str, str] | None = None,
 ) -> Settings:
     """The settings with the topics that exist in place of patterns; BrokerError where a pattern
@@ -49,19 +55,14 @@ async def with_topics(
         if not any(map(is_pattern, patterns)):
             continue
         try:
-            async with admin_client(cluster.connection, cluster.section) as client:
-                there = await client.list_topics()
-                wanted = [topic for topic in there if _fits_any(patterns, topic)]
-                described = await partitions_of(client, wanted)
-            counts[cluster.name] = {t: len(partitions) for t, partitions in described.items()}
+            counts[cluster.name] = await _partitions(cluster, patterns)
         except BrokerError as error:
             if counted is None:
                 raise
             topics = {t for log, t in counted.items() if log == full_name(t, cluster.name)}
-            topics = {topic for topic in topics if _fits_any(patterns, topic)}
-            if not topics and cluster.name is None:
+            counts[cluster.name] = dict.fromkeys(_fitting(patterns, topics), stored or 0)
+            if not counts[cluster.name] and cluster.name is None:
                 raise
-            counts[cluster.name] = dict.fromkeys(topics, stored or 0)
             away[cluster.name] = f"{cluster.called}: {error}"
     count = stored or _usual([n for found in counts.values() for n in found.values()])
     existing: dict[str | None, list[str]] = {}
@@ -71,17 +72,18 @@ async def with_topics(
             if count not in (None, n):
                 full = full_name(topic, name)
                 when_left_out(full, _LEFT_OUT.format(topic=full, n=n, count=count))
-    changed = resolved(settings, existing, away)
-    for source in settings.sources:
-        if source.cluster in away and not any(s.cluster == source.cluster for s in changed.sources):
-            for topic in source.topics:
-                full = full_name(topic, source.cluster)
-                when_left_out(full, f"topics {full} are not read: {away[source.cluster]}")
-    return changed
+    return resolved(settings, existing, away, when_left_out)
 
 
-def _fits_any(patterns: list[str], topic: str) -> bool:
-    return any(_fits(pattern, topic) for pattern in patterns)
+async def _partitions(cluster: Cluster, patterns: list[str]) -> dict[str, int]:
+    """Topic → its partitions, of the topics of a cluster that fit; BrokerError if it is away."""
+    async with admin_client(cluster.connection, cluster.section) as client:
+        described = await partitions_of(client, _fitting(patterns, await client.list_topics()))
+    return {topic: len(partitions) for topic, partitions in described.items()}
+
+
+def _fitting(patterns: list[str], topics: Iterable[str]) -> list[str]:
+    return [topic for topic in topics if any(_fits(pattern, topic) for pattern in patterns)]
 
 
 def _fits(pattern: str, topic: str) -> bool:
@@ -106,12 +108,13 @@ def _usual(counts: list[int]) -> int | None:
 def resolved(
     settings: Settings,
     existing: Mapping[str | None, list[str]],
-    away: Container[str | None] = (),
+    away: Mapping[str | None, str] = MappingProxyType({}),
+    when_left_out: _LeftOut = _in_silence,
 ) -> Settings:
     """The settings with topics in place of patterns; ``existing``: cluster → its topics. A topic
     belongs to the first source whose pattern it fits; the topic of dead letters and Kafka's own
-    (``__``) belong to none. A source whose topics are none is left out where its cluster is
-    ``away``, and is a BrokerError otherwise.
+    (``__``) belong to none. A source without topics is left out where its cluster is ``away``
+    (cluster → why), and is a BrokerError otherwise.
 
     >>> from streamer.settings.load import parse
     >>> some = parse({"sources": [{"topics": ["^web-"], "kind": {"fixed": "click"}}]})
@@ -132,6 +135,9 @@ def resolved(
             topics += [t for t in found if full_name(t, source.cluster) not in taken]
             taken.update(full_name(t, source.cluster) for t in found)
         if not topics and source.cluster in away:
+            for pattern in source.topics:
+                full = full_name(pattern, source.cluster)
+                when_left_out(full, f"topics {full} are not read: {away[source.cluster]}")
             continue
         if not topics:
             where = "" if source.cluster is None else f" of cluster {source.cluster!r}"

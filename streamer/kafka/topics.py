@@ -136,7 +136,7 @@ async def readable(
             unread[topic] = why
     if len(left_out) == len(settings.logs):
         counts = {count for count in found.values() if count is not None}
-        if len(counts) == 1:  # all of them were made anew
+        if len(counts) == 1:  # all of them were recreated
             require_count(stored, counts.pop())
         raise BrokerError("; ".join(dict.fromkeys(unread.values())))
     return Readable(stored, unread, frozenset(left_out), away, ids)

@@ -22,13 +22,14 @@ async def resolve(
     left_out: dict[str, str] = {}
     if not has_patterns(settings):
         return settings, left_out
-    store, stored, counted = RedisStore(settings.redis), None, dict[str, str]()
+    store, stored = RedisStore(settings.redis), None
+    counted: dict[str, str] | None = {} if may_be_away else None
     try:
         with contextlib.suppress(StreamerError):  # whoever needs it says so
             stored = await store.partitions()
-            for manifest in (await manifests_of(store, stored or 0))[0].values():
-                counted |= {log: topic.topic for log, topic in manifest.topics.items()}
+            if counted is not None:
+                for manifest in (await manifests_of(store, stored or 0))[0].values():
+                    counted |= {log: topic.topic for log, topic in manifest.topics.items()}
     finally:
         await store.close()
-    instead = counted if may_be_away else None
-    return await with_topics(settings, stored, left_out.__setitem__, instead), left_out
+    return await with_topics(settings, stored, left_out.__setitem__, counted), left_out

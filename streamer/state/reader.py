@@ -51,7 +51,7 @@ class Reader:
     def __init__(self, store: Store, contents: Contents | None = None) -> None:
         """``contents``: state that holds anything else is not shown."""
         self.store, self.contents = store, contents
-        self._encoded = b"" if contents is None else contents.encode()
+        self._fitting = b"" if contents is None else contents.encode()
         self._copies: dict[int, _Copy] = {}
         self.count = 0
         """Partitions of each topic; 0 where nothing was stored yet."""
@@ -124,7 +124,9 @@ class Reader:
                 raise CodecError(f"partition {number}: {damage}")
 
     def _fits(self, stored: bytes, ours: Contents) -> bool:
-        return stored == self._encoded or reads_as(stored, ours)
+        if stored != self._fitting and reads_as(stored, ours):
+            self._fitting = stored  # so that the next ones are compared by their bytes
+        return stored == self._fitting
 
     async def _update(self, numbers: list[int]) -> None:
         """Read whole commits: manifests, then those blobs of each that are not known. A partition
