@@ -28,7 +28,8 @@ FAMILIES = frozenset({"coverage", "diversity"})
 
 @dataclass(frozen=True)
 class ItemCounts:
-    """What is counted of items, under the values of some dimensions; ``cutoffs``: ascending."""
+    """What is counted of items, under the values of some dimensions; ``cutoffs``: ascending;
+    ``rings``: coarse ones, for items are many."""
 
     dimensions: tuple[str, ...]
     cutoffs: tuple[int, ...]
@@ -107,7 +108,8 @@ def item_counts(settings: Settings) -> ItemCounts | None:
     if not FAMILIES & set(settings.metrics.families):
         return None
     dimensions = tuple(n for n in settings.dimension_names if n in settings.items.dimensions)
-    rings = tuple(ring for ring in rings_of(settings) if ring.label in settings.item_windows)
+    counted = settings.item_windows
+    rings = tuple(ring.coarse for ring in rings_of(settings) if ring.label in counted)
     return ItemCounts(dimensions, tuple(sorted(settings.metrics.k)), rings)
 
 

@@ -25,6 +25,18 @@ class Ring:
         """Length of the window, in milliseconds."""
         return self.pane_ms * self.panes
 
+    @property
+    def coarse(self) -> Ring:
+        """The same window in panes as long as five of its own, where these are sixty.
+
+        >>> Ring("1h", 60_000, 60).coarse
+        Ring(label='1h', pane_ms=300000, panes=12)
+        """
+        if self.panes != limits.PANES_PER_WINDOW:
+            return self
+        longer = limits.PANES_PER_WINDOW // limits.ITEM_PANES_PER_WINDOW
+        return Ring(self.label, self.pane_ms * longer, limits.ITEM_PANES_PER_WINDOW)
+
     def oldest(self, stream_ms: int) -> int:
         """Index of the oldest pane that the window at ``stream_ms`` still covers.
 

@@ -141,9 +141,9 @@ class ItemSums:
         slot = self._slots.of(item_key(item[is_count], own))
         return (segment_code(slot, place[is_count]), values[is_count]), bits
 
-    def has(self, ring: Ring) -> bool:
-        """Whether items are counted for a window."""
-        return ring in self._rings
+    def ring(self, label: str) -> Ring | None:
+        """The ring of a window; None where items are not counted for it."""
+        return next((ring for ring in self._rings if ring.label == label), None)
 
     def window(self, ring: Ring, oldest: int, newest: int, what: str) -> ItemWindow:
         """The items of a ring's panes from ``oldest`` to ``newest``; ``what``: of which panes."""

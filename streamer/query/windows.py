@@ -124,15 +124,14 @@ class Window:
         return self._items[horizon_ms]
 
     def _item_window(self, horizon_ms: int | None) -> ItemWindow | None:
-        if self._item_sums is None or self._ring is None or not self._item_sums.has(self._ring):
+        if self._item_sums is None or self._ring is None:
             return None
-        newest = self._newest(horizon_ms)
-        if newest is None:
+        ring = self._item_sums.ring(self._ring.label)
+        newest = self._newest(ring, horizon_ms)
+        if ring is None or newest is None:
             return None
         what = "all" if horizon_ms is None else f"mature {horizon_ms}"
-        if newest < self._oldest:
-            return None
-        return self._item_sums.window(self._ring, self._oldest, newest, what)
+        return self._item_sums.window(ring, ring.oldest(self.now_ms), newest, what)
 
     @cached_property
     def all_items(self) -> ItemTable | None:
@@ -146,24 +145,25 @@ class Window:
             self._mature[horizon_ms] = self._mature_sum(horizon_ms)
         return self._mature[horizon_ms]
 
-    def _newest(self, horizon_ms: int | None) -> int | None:
-        """The newest pane that is mature (None: the newest of all); None where none is."""
-        if self._ring is None:
+    def _newest(self, ring: Ring | None, horizon_ms: int | None) -> int | None:
+        """The newest pane of a ring that is mature (None: the newest of all); None where none
+        is."""
+        if ring is None:
             return None
         if horizon_ms is None:
-            return self.now_ms // self._ring.pane_ms
+            return self.now_ms // ring.pane_ms
         bound_ms = self.now_ms - horizon_ms - self.settings.time.max_lateness_ms
-        newest = bound_ms // self._ring.pane_ms - 1
-        return newest if newest >= self._oldest else None
+        newest = bound_ms // ring.pane_ms - 1
+        return newest if newest >= ring.oldest(self.now_ms) else None
 
     def day_before(self, horizon_ms: int | None) -> I64 | None:
         """Sums of the same window a day before, (segments as the numbering has them, statistics),
         not to be written to; None where that is not kept."""
-        newest = self._newest(horizon_ms)
+        newest = self._newest(self._ring, horizon_ms)
         return self.past.sums(self._oldest, newest) if self.past and newest is not None else None
 
     def _mature_sum(self, horizon_ms: int) -> I64 | None:
-        newest = self._newest(horizon_ms)
+        newest = self._newest(self._ring, horizon_ms)
         if newest is None:
             return None
         sums = self._sum(newest, f"mature {horizon_ms}")[self._held]

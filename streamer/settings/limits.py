@@ -133,6 +133,8 @@ MAX_SKEW_MS = 31 * 24 * 3600 * 1000
 MAX_SESSION_GAP_MS = 6 * 3600 * 1000
 """Sessions that nobody ends are counted so far ahead; a short window has a pane a second."""
 PANES_PER_WINDOW = 60
+ITEM_PANES_PER_WINDOW = 12
+"""Of counts of items, which hold a row for each item of a pane: a divisor of those of a window."""
 MIN_PANE_MS = 1000
 PANE_STEP_MS = 500
 """Panes are multiples of it, so that pane numbers of their common divisor stay small."""
@@ -152,9 +154,9 @@ MAX_USER_ITEMS = 4_000_000
 45 bytes each."""
 MAX_ITEM_ROWS = 2_000_000
 """(item, values of dimensions, pane) of one window, with the counts of each: 90 bytes with two
-cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has 61
-panes, so 30,000 items fit whatever the traffic. Beyond it a sample of the items, which serves
-counts of distinct items."""
+cut-offs, 160 where lists are counted; as much in the exporter, for each partition. A window has
+twelve such panes, so 160,000 items fit whatever the traffic. Beyond it a sample of the items, which
+serves counts of distinct items."""
 MAX_ITEM_LABELS = 1000
 """Combinations of values by which items are counted in a partition; more are `other`. They have ten
 bits of a code."""

@@ -21,7 +21,7 @@ from streamer.state.snapshot import Header
 from streamer.state.topics import TopicState
 from streamer.stats.experiments.scopes import all_since
 
-VERSION = 13
+VERSION = 14
 _PLACE = "the manifest"
 _EARLIER_MARK, _EARLIER_HEAD = b"smc1", 8
 GROUPS = 0

@@ -12,8 +12,9 @@ import pytest
 from streamer._core import ITEM_CATEGORY_BITS
 from streamer.encoding.packed import ITEM_BITS, SAMPLE_PLACE, parts_of_item_code
 from streamer.ingest.hash_key import FIXED_KEY
+from streamer.settings import limits
 from streamer.settings.load import parse
-from streamer.testing import Engines, LogRecord, chunks_of
+from streamer.testing import Chunk, Engines, LogRecord, chunks_of
 from tests.oracle.siphash import siphash13
 from tests.support.agreement import read_engines
 
@@ -79,6 +80,22 @@ def test_within_the_bound_everything_is_exact() -> None:
     )
     assert found["window_items"] == len(counts)
     assert (found["item_sample_ratio"], found["identity_exact"]) == (1.0, 1)
+
+
+def test_rows_of_a_window_are_twelve_of_each_item_at_most() -> None:
+    """A hundred items are shown every minute of two hours: 100,000 fit in the default bound."""
+    assert limits.MAX_ITEM_ROWS >= 12 * 100_000
+    engines = Engines(settings(12 * 100), 1)
+    shown = [{"item_id": f"i{i}"} for i in range(100)]
+    for minute in range(120):
+        at_ms = T0 + minute * MINUTE_MS
+        event = {"type": "impression", "ts": at_ms, "user_id": "u", "items": shown}
+        value = json.dumps(event).encode()
+        engines.feed(Chunk("impressions", 0, [LogRecord("impressions", 0, minute, at_ms, value)]))
+    found = read_engines(engines)
+    hour = {name: value for (name, labels), value in found.items() if ("window", "1h") in labels}
+    assert hour["streamer_item_sample_ratio"] == 1.0
+    assert hour["streamer_window_items"] == 100
 
 
 OF_FREQUENT = (

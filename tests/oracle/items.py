@@ -80,20 +80,17 @@ class ItemReadings:
     kept: Kept
     settings: Settings
 
-    def read(self, out: Sink, span: Span, of_items: Span, longest: Span, stream_ms: int) -> None:
-        """All series of a window; the longest one that items are counted for, and of all."""
-        families = FAMILIES & set(self.settings.metrics.families)
-        if not families:
-            return
-        if span.label in self.settings.item_windows:
-            self.read_counts(out, span, of_items, stream_ms)
-        if "diversity" in families:
+    def read(self, out: Sink, span: Span, longest: Span) -> None:
+        """What needs no counts of items; the longest window."""
+        if "diversity" in self.settings.metrics.families:
             self.read_within(out, span)
             self.read_users(out, span, longest)
 
     def read_counts(self, out: Sink, span: Span, longest: Span, stream_ms: int) -> None:
-        """What items are counted for."""
-        families = self.settings.metrics.families
+        """What items are counted for; the longest window that they are counted in."""
+        families = FAMILIES & set(self.settings.metrics.families)
+        if not families or span.label not in self.settings.item_windows:
+            return
         out.put("item_sample_ratio", {"window": span.label}, 1.0)
         popular = Counter(
             row.shown.item_id for row in self.joins.rows if longest.covers(row.event.event_ms)

@@ -26,7 +26,7 @@ from .shape import KINDS, Event, Labels, Readings, Row
 from .sink import Sink
 from .slate_readings import SlateReadings
 from .slates import slates_of
-from .span import span_of
+from .span import span_of, span_of_items
 from .user_days import facts_of
 
 POSITIONS = 50
@@ -81,8 +81,9 @@ def read(verdict: Acceptance, joins: Joins, settings: Settings) -> Readings:
             slates.read(into, window.span, at_ms)
             ScoreReadings(joins, kept, settings).read(into, window.span, at_ms)
             OffPolicyReadings(joins, kept, settings).read(into, window.span, at_ms)
-            of_catalog, every = (span_of(x, at_ms, settings) for x in (of_items, longest))
-            items.read(into, window.span, of_catalog, every, at_ms)
+            items.read(into, window.span, span_of(longest, at_ms, settings))
+            of_catalog = span_of_items(of_items, at_ms, settings)
+            items.read_counts(into, span_of_items(label, at_ms, settings), of_catalog, at_ms)
             CustomReadings(verdict, joins, kept, settings).read(into, window.span, tallied)
             return window
 

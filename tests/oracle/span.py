@@ -34,9 +34,15 @@ class Span:
         return self.pane_end_ms(event_ms) + wait_ms <= stream_ms
 
 
-def span_of(label: str, stream_ms: int, settings: Settings) -> Span:
-    """The window at stream time."""
+def span_of(label: str, stream_ms: int, settings: Settings, longer: int = 1) -> Span:
+    """The window at stream time, in panes that are so many times as long."""
     length_ms = settings.windows.lengths_ms[label]
-    pane_ms = max(1000, length_ms // PANES)
+    pane_ms = max(1000, length_ms // PANES) * longer
     last = stream_ms // pane_ms
     return Span(label, pane_ms, last - length_ms // pane_ms + 1, last)
+
+
+def span_of_items(label: str, stream_ms: int, settings: Settings) -> Span:
+    """The window that items are counted one by one in: twelve panes in place of sixty."""
+    is_long = settings.windows.lengths_ms[label] >= PANES * 1000
+    return span_of(label, stream_ms, settings, 5 if is_long else 1)

@@ -11,7 +11,7 @@ import pytest
 
 from streamer.metrics.catalogue import Catalogue
 from streamer.metrics.item_counts import item_counts
-from streamer.metrics.rings import rings_of
+from streamer.metrics.rings import Ring, rings_of
 from streamer.query.readings import Readout, readout
 from streamer.settings.durations import pane_length_ms
 from streamer.settings.model import Redis, Settings
@@ -183,7 +183,12 @@ def names_of(settings: Settings) -> set[str]:
 
 def is_past(key: tuple[Any, ...], since_ms: int) -> bool:
     """Whether a pane ends before what is new begins."""
-    return bool(key[0] > 0 and key[1] + pane_length_ms(key[0]) <= since_ms)
+    if key[0] == 0:
+        return False
+    pane_ms = pane_length_ms(key[0])
+    ring = Ring("", pane_ms, key[0] // pane_ms)
+    is_of_item = isinstance(key[2], int)
+    return bool(key[1] + (ring.coarse if is_of_item else ring).pane_ms <= since_ms)
 
 
 def is_total(key: tuple[Any, ...], known: set[str]) -> bool:
