@@ -22,13 +22,14 @@ from streamer.kafka.registry import SchemaText
 from streamer.settings import limits
 from streamer.settings.event_fields import KINDS
 from streamer.settings.model import Settings
-from streamer.worker.schemas import SchemaLookup, make_known
+from streamer.worker.schemas import Answers, SchemaLookup, make_known
 
 logger = logging.getLogger("streamer")
 
 BATCH_BYTES = 512 * 1024
 """Of a record batch that is written; brokers take 1 MB by default."""
 _CLOSE_SECONDS = 10.0
+_ASK_SECONDS = 0.05
 _Written = tuple[int, int, list[tuple[int, bytes | None, bytes]]]
 _Rejected = tuple[str, int, int, str, bytes | None, bytes | None, bytes]
 _Row = tuple[int, bytes | None, bytes | None, list[tuple[str, bytes]]]
@@ -62,6 +63,7 @@ class RekeyedPartition:
         )
         self._lookup = lookup
         self._unknown_schemas: Sequence[int] = ()
+        self._asking: asyncio.Task[Answers] | None = None
         self._ask_again_s = 0.0
         self.chunk: Chunk | None = None
         """What was fetched and is not yet written whole."""
@@ -79,6 +81,8 @@ class RekeyedPartition:
 
     async def close(self) -> None:
         """Drop the producer; the next ``open`` of any owner ends a transaction that is open."""
+        if self._asking is not None:
+            self._asking.cancel()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self._producer.stop(), _CLOSE_SECONDS)
 
@@ -115,12 +119,17 @@ class RekeyedPartition:
         self.skipped += skipped
 
     async def _find_schemas(self, ids: Sequence[int]) -> bool:
-        """Whether the schema is known that the next record needs, the first; they are asked for
-        now and then."""
+        """Whether the schema is known that the next record needs, the first. They are asked for now
+        and then, beside all else: whoever writes keeps the partition, and the registry is slow."""
         now_s = time.monotonic()
-        if now_s < self._ask_again_s:
+        if self._asking is None:
+            if now_s < self._ask_again_s:
+                return False
+            self._asking = asyncio.create_task(self._lookup.answers(self.tp.topic, ids))
+        await asyncio.wait({self._asking}, timeout=_ASK_SECONDS)
+        if not self._asking.done():
             return False
-        found = await self._lookup.answers(self.tp.topic, ids)
+        found, self._asking = self._asking.result(), None
         reasons = self._lookup.refused
         await make_known(self._rekeyer.set_schema, self.tp.topic, found.schemas, reasons)
         if ids[0] in found.waits:

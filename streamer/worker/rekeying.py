@@ -39,6 +39,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from streamer.errors import BrokerError, SettingsError, StreamerError
 from streamer.kafka.chunk import chunk_of
 from streamer.kafka.client import client_settings
+from streamer.kafka.fetching import Fetches
 from streamer.kafka.raw_batches import keep_batches_raw, raw_records
 from streamer.kafka.stable_offsets import stable_offsets
 from streamer.kafka.topics import admin_client, partitions_of
@@ -155,6 +156,8 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
         self._plan, self._slot, self._counts = plan, slot, counts
         self._logs = {log.topic: log.name for log in plan.settings.logs.values()}
         self._lookup = SchemaLookup(plan.settings)
+        logs = {log.topic: log for log in plan.settings.logs.values()}
+        self._fetches = Fetches(logs, check_crcs=plan.settings.kafka.check_crcs)
         self._open: dict[TopicPartition, RekeyedPartition] = {}
         self._lock = asyncio.Lock()
         """Held while partitions are taken over, written, or given back."""
@@ -167,6 +170,7 @@ class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # untyped th
     async def run(self, stop: asyncio.Event, until_end: bool) -> None:
         """Rekey until stopped, or until the ends; raises where anything fails."""
         self._consumer = self._new_consumer()
+        self._fetches.watch(self._consumer._client)
         try:
             await self._consumer.start()
             self._consumer.subscribe(list(self._logs), listener=self)

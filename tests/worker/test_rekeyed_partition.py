@@ -118,3 +118,26 @@ async def test_a_schema_that_is_not_known_is_waited_for(
         await partition.write(2**62)
         assert (partition.next_offset, partition.written, partition.rejected) == (6, 6, 0)
     assert len(producer.sent) == 6
+
+
+async def test_nobody_waits_for_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock that a rebalance needs is held while a partition is written."""
+    monkeypatch.setattr(rekeyed_partition, "AIOKafkaProducer", lambda **_: Producer())
+    source = {"topics": ["web"], **encoded.SOURCE, "format": "avro", "registry": "http://127.0.0.1"}
+    settings = parse({"sources": [source]})
+    lookup, is_asked = SchemaLookup(settings), asyncio.Event()
+
+    async def answers(log: str, ids: Any) -> Any:
+        is_asked.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(lookup, "answers", answers)
+    partition = RekeyedPartition(settings, "g", TopicPartition("web", 0), 1, 1, lookup)
+    value = wire(7, as_avro(encoded.events(1, AT_MS)[0]))
+    record = SimpleNamespace(offset=0, timestamp=AT_MS, value=value, key=None, headers=[])
+    partition.take(chunk_of("web", 0, 0, "web", [record]))
+    for _ in range(3):
+        await asyncio.wait_for(partition.write(2**62), 5)
+    assert is_asked.is_set()
+    assert (partition.next_offset, partition.chunk is None) == (0, False)
+    await partition.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -12,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from streamer.server.exporter import Exporter
+from streamer.settings import limits
 from streamer.settings.model import Topics
 from streamer.state.topics import TopicState
 from streamer.testing.embedded import create_topics
 from tests.support.lanes import long
 from tests.support.required import require
 from tests.support.servers import KafkaServer
-from tests.support.workers import Bench, bench, document_of, produce, until
+from tests.support.workers import Bench, Worker, as_toml, bench, document_of, produce, until
+from tests.system import test_rekeying as rekeying
 from tests.system.faults.proxy import Proxy
 from tests.system.faults.test_kafka import impressions
 
@@ -145,6 +148,36 @@ async def test_a_batch_that_is_damaged_in_its_log_is_lost_once(
 async def _shows(exporter: Exporter, text: str) -> bool:
     await exporter.refresh()
     return text in str(exporter.health.problems)
+
+
+async def test_what_is_rekeyed_is_fetched_again_where_a_connection_damages_it(
+    behind: Behind, tmp_path: Path
+) -> None:
+    await behind.start()
+    proxy, names, source = behind.proxy, behind.names, "web"
+    flipped: list[int] = []
+
+    def flip(data: bytes) -> bytes:
+        at = data.find(b'"sku"')
+        if at < 0 or len(flipped) >= limits.DAMAGED_FETCHES - 1:
+            return data
+        flipped.append(at)
+        return data[:at] + b"_" + data[at + 1 :]
+
+    config = tmp_path / "streamer.toml"
+    config.write_text(as_toml(rekeying.document_of(proxy.brokers, source, names, "g")))
+    await create_topics(proxy.brokers, [source], 1)
+    made = [event for event in rekeying.events(300) if event["event"] == "shown"]
+    await rekeying.produce(proxy.brokers, source, made, None)
+    proxy.damage = flip
+    command = [sys.executable, "-m", "streamer", "rekey", "-c", str(config), "--until-end"]
+    worker = Worker(config, tmp_path / "rekey.log", command)
+    assert await asyncio.to_thread(worker.process.wait, 60) == 0, worker.said()
+    written = await rekeying.committed(proxy.brokers, names.impressions, 1)
+    refused = await rekeying.committed(proxy.brokers, names.dead_letters, 1)
+    assert len(written) + len(refused) == len(made)
+    assert len(flipped) == limits.DAMAGED_FETCHES - 1
+    assert "cannot be read" not in worker.said()
 
 
 async def test_connections_that_hang_are_reported_and_replaced(
