@@ -147,16 +147,16 @@ async def _supervise(settings: Settings, config: str | None, workers: int) -> in
     stop = stopped()
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
-            group.create_task(_keep_running(settings, config, stop, workers))
+            group.create_task(_keep_running(config, stop, workers))
         group.create_task(_watch_keys(settings, stop))
         print(f"streamer: {workers} worker{'s' if workers > 1 else ''} running", flush=True)
     return 0
 
 
-async def _keep_running(
-    settings: Settings, config: str | None, stop: asyncio.Event, workers: int
-) -> None:
+async def _keep_running(config: str | None, stop: asyncio.Event, workers: int) -> None:
+    pause_seconds, loop = _RESTART_SECONDS, asyncio.get_running_loop()
     while not stop.is_set():
+        began = loop.time()
         process = await asyncio.create_subprocess_exec(
             *worker_command(),
             env=worker_environment(config) | {SUPERVISED: str(workers)},
@@ -170,13 +170,17 @@ async def _keep_running(
         if ended.done():
             if stop.is_set():
                 return
+            seconds = loop.time() - began
+            is_early = seconds < limits.EARLY_END_SECONDS
+            pause_seconds = pause_seconds if is_early else _RESTART_SECONDS
             print(
-                f"streamer: worker {process.pid} exited with {process.returncode}; "
-                "starting another",
+                f"streamer: worker {process.pid} exited with {process.returncode} after "
+                f"{seconds:.0f} s; starting another in {pause_seconds:.0f} s",
                 file=sys.stderr,
                 flush=True,
             )
-            await _until_it_can_run(settings, config, stop)
+            await _until_it_can_run(config, stop, pause_seconds)
+            pause_seconds = min(2 * pause_seconds, limits.RESTART_SECONDS_MAX)
             continue
         process.terminate()
         try:
@@ -216,19 +220,19 @@ async def _watch_keys(settings: Settings, stop: asyncio.Event) -> None:
         await store.close()
 
 
-async def _until_it_can_run(settings: Settings, config: str | None, stop: asyncio.Event) -> None:
-    """Wait until a worker has what it needs, and say once what is missing: a worker without it
-    would end at once, again and again, each time with pages of text."""
-    said, delay_seconds = "", _RESTART_SECONDS
+async def _until_it_can_run(config: str | None, stop: asyncio.Event, delay_seconds: float) -> None:
+    """Wait so long, and then until a worker has what it needs, and say once what is missing: a
+    worker without it would end at once, again and again, each time with pages of text."""
+    said = ""
     while not stop.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(stop.wait(), delay_seconds)
         try:
-            await resolve(load(config, os.environ))
+            settings, _ = await resolve(load(config, os.environ))
             await preflight(settings, is_restart=True)
             return
         except StreamerError as error:
             if str(error) != said:
                 said = str(error)
                 print(f"streamer: {said}; trying again", file=sys.stderr, flush=True)
-        delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)
+            delay_seconds = min(2 * delay_seconds, limits.RETRY_SECONDS_MAX)

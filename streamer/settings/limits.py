@@ -238,6 +238,9 @@ MAX_LINE_BYTES = MAX_RECORD_BYTES + 1
 """Bytes of a longer line in a file are not kept: it is a reject whatever it holds."""
 RETRY_SECONDS_MAX = 5.0
 """Longest pause between two attempts to reach Redis."""
+EARLY_END_SECONDS = 60.0
+RESTART_SECONDS_MAX = 60.0
+"""Longest pause before another worker is started where workers end earlier than that."""
 RECOVERIES_AT_ONCE = 8
 """Partitions of one worker that are loaded and compared at the same time."""
 STANDING_SECONDS = 5.0

@@ -6,7 +6,7 @@ where it stood. Counting it again from its beginning would double it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -49,17 +49,26 @@ def continued_as(
                 )
             same[name] = name  # the cluster is a new one of that name, or does not say who it is
     found = {was: name for name, was in same.items() if was is not None}
+    away = [log for name, log in logs.items() if not ours[name][0]]
     if stored and not found:
         raise LogIdentityError(
             f"none of the topics that were counted ({', '.join(stored)}) is read any more: those "
             f"of the settings ({', '.join(logs)}) may hold the same events, which would count "
-            "twice; "
-            f"{_TWO_WAYS}"
+            f"twice; {_what_to_do(away)}"
         )
     for name, log in logs.items():
         if same[name] is None:
-            _require_other(log, (was for was, t in stored.items() if t.topic == log.plain), found)
+            alike = (was for was, t in stored.items() if t.topic == log.plain)
+            _require_other(log, alike, found, _what_to_do([log] if log in away else []))
     return found
+
+
+def _what_to_do(away: Sequence[Log]) -> str:
+    """``away``: logs of clusters that do not say who they are."""
+    if not away:
+        return _TWO_WAYS
+    names = ", ".join(repr(log.name) for log in away)
+    return f"the cluster of {names} does not say who it is; if it is away, wait; else {_TWO_WAYS}"
 
 
 def require_distinct(logs: Mapping[str, Log], cluster_ids: ClusterIds) -> None:
@@ -75,13 +84,15 @@ def require_distinct(logs: Mapping[str, Log], cluster_ids: ClusterIds) -> None:
                 )
 
 
-def _require_other(log: Log, alike: Iterable[str], continued: Mapping[str, str]) -> None:
+def _require_other(
+    log: Log, alike: Iterable[str], continued: Mapping[str, str], what_to_do: str
+) -> None:
     for was in alike:
         if was not in continued:
             raise LogIdentityError(
                 f"topic {log.name!r} is new and {was!r}, which was counted, is not read any more: "
                 "they have one name and may hold the same events, which would count twice; "
-                f"{_TWO_WAYS}"
+                f"{what_to_do}"
             )
 
 

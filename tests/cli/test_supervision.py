@@ -10,6 +10,9 @@ import sys
 import uuid
 from pathlib import Path
 
+import pytest
+
+from streamer.cli import run
 from streamer.settings.load import load
 from streamer.state.redis.store import RedisStore
 from tests.support.fixtures import COMMAND_SECONDS, MakeRedis, MakeTopics
@@ -21,6 +24,27 @@ def worker_of(supervisor: int) -> int:
     """Process id of its worker; 0 while there is none."""
     children = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()
     return int(children[0]) if children else 0
+
+
+async def test_workers_that_end_at_once_are_started_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pauses: list[float] = []
+    stop = asyncio.Event()
+
+    async def wait(_config: object, _stop: object, seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 9:
+            stop.set()
+
+    monkeypatch.setattr(
+        run, "worker_command", lambda: [sys.executable, "-c", "raise SystemExit(3)"]
+    )
+    monkeypatch.setattr(run, "_until_it_can_run", wait)
+    await asyncio.wait_for(run._keep_running(None, stop, 1), COMMAND_SECONDS)
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    said = capsys.readouterr().err
+    assert said.count("exited with 3 after 0 s; starting another in 60 s") == 3
 
 
 @long

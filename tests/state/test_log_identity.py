@@ -219,3 +219,13 @@ async def test_a_mapping_is_compared_after_the_topic_was_not_read_for_a_while() 
         await load(store, {"sources": mapped}, OURS)
     journal = await load(store, {"sources": sources()}, OURS)
     assert not journal.partition.logs["clicks"].is_new
+
+
+async def test_a_cluster_that_is_renamed_while_it_is_away_is_waited_for() -> None:
+    """The topic of its new name may be the one that was counted."""
+    clicks = source("clicks", "click")
+    before = source("impressions", "impression", cluster="eu")
+    after = source("impressions", "impression", cluster="main")
+    store = await counted({"sources": [before, clicks], "clusters": {"eu": BROKERS["main"]}})
+    with pytest.raises(LogIdentityError, match="'impressions@main' does not say who it is"):
+        await load(store, {"sources": [after, clicks], "clusters": BROKERS}, OURS)
