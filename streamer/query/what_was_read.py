@@ -28,6 +28,8 @@ _LEAST_COMPARED, _LEAST_OF_PART = 10, 50
 _FEW, _HALF, _NEARLY_ALL = 0.1, 0.5, 0.9
 _MOST_VALUES = 5
 _REJECTED, _VALUE = f"{PREFIX}rejected_total", f"{PREFIX}conversion_value_total"
+_UNATTRIBUTED = f"{PREFIX}unattributed_total"
+_SETTLED = {f"{PREFIX}feedback_total": "clicks", f"{PREFIX}conversions_total": "conversions"}
 _WINDOWED = tuple(
     f"{PREFIX}window_{name}"
     for name in ("clicks", "conversions", "ctr_attributed_impressions", "ctr_attributed_clicked")
@@ -45,6 +47,16 @@ class Implausible(NamedTuple):
         return f"{self.what}: {self.fix}"
 
 
+class FeedbackRead(NamedTuple):
+    """What became of clicks, or of conversions, since the state began."""
+
+    kind: str
+    events: int
+    """Those that are settled."""
+    unattributed: int
+    """Those that joined no impression, and no longer can."""
+
+
 @dataclass(frozen=True)
 class WhatWasRead:
     """Rows of topics and of kinds, and what about them is implausible. ``kinds``: of a sample."""
@@ -54,11 +66,14 @@ class WhatWasRead:
     kinds: Sequence[KindRead] = ()
     sampled: int = 0
     """Events that ``kinds`` are about."""
+    feedback: Sequence[FeedbackRead] = ()
+    """Of counters."""
 
     def as_json(self) -> dict[str, Any]:
-        """Topics and findings, as part of ``/api/health``."""
+        """Topics, feedback and findings, as part of ``/api/health``."""
         return {
             "topics": [msgspec.to_builtins(topic) for topic in self.topics],
+            "feedback": [each._asdict() for each in self.feedback],
             "findings": [{"what": what, "fix": fix} for what, fix in self.implausible],
         }
 
@@ -96,7 +111,17 @@ def of_counters(settings: Settings, result: Readout) -> WhatWasRead:
         *_without_user(settings, topics),
         *_unknown(settings, result),
     )
-    return WhatWasRead(topics, implausible)
+    return WhatWasRead(topics, implausible, feedback=_feedback(result))
+
+
+def _feedback(result: Readout) -> list[FeedbackRead]:
+    settled = dict.fromkeys(_SETTLED.values(), 0)
+    for reading in _readings(result, *_SETTLED):
+        segment = {name: x for name, x in reading.labels.items() if name != "feedback"}
+        if set(segment.values()) <= {ALL}:
+            settled[_SETTLED[reading.name]] += int(reading.value)
+    unattributed = {r.labels["topic"]: int(r.value) for r in _readings(result, _UNATTRIBUTED)}
+    return [FeedbackRead(kind, n, unattributed[kind]) for kind, n in settled.items() if n]
 
 
 def _readings(result: Readout, *names: str) -> Iterator[Reading]:

@@ -288,3 +288,18 @@ def test_the_document_has_topics_and_findings() -> None:
     assert found["topics"][0]["topic"] == "web"
     assert found["topics"][0]["accepted"] == 900
     assert any(each["what"].startswith("value: none of 1") for each in found["findings"])
+
+
+def test_counters_say_how_much_feedback_joined_nothing() -> None:
+    found = read(world(), SOURCE, is_live=True).feedback
+    assert {each.kind: (each.events, each.unattributed) for each in found} == {
+        "clicks": (200, 0),
+        "conversions": (100, 0),
+    }
+    elsewhere = changed(lambda e: {**e, "rec": "x"} if e["what"] == "clicked" else e)
+    later = {**elsewhere[0], "id": "later", "at": MS + 3 * 86_400_000}
+    found = read([*elsewhere, later], SOURCE, is_live=True).feedback
+    assert [(each.kind, each.unattributed) for each in found] == [
+        ("clicks", 200),
+        ("conversions", 100),  # they joined by their clicks
+    ]

@@ -108,3 +108,6 @@ async def test_health_says_what_was_read(site: Site) -> None:
     assert {topic["topic"] for topic in read["topics"]} == set(site.settings.logs)
     assert sum(topic["accepted"] for topic in read["topics"]) > 0
     assert all(finding.keys() == {"what", "fix"} for finding in read["findings"])
+    found = {each["kind"]: (each["unattributed"], each["events"]) for each in read["feedback"]}
+    assert found.keys() == {"clicks", "conversions"}
+    assert all(0 < unattributed < events for unattributed, events in found.values())

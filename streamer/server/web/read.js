@@ -24,12 +24,18 @@ export class WhatWasRead {
     const findings = read.findings.map(({ what, fix }) => `${what}: ${fix}.`);
     byId("read-findings").hidden = !findings.length;
     keep(byId("read-findings"), findings, (text) => text, lineView);
+    keep(byId("read-joins"), read.feedback.map(joins), (text) => text, lineView);
     fillTable(byId("read-table"), "Since the state began", COLUMNS, read.topics, ({ topic }) => topic);
   }
 }
 
 function reasons(rejected) {
   return Object.entries(rejected).map(([why, n]) => `${format.count(n)} ${why}`).join(", ");
+}
+
+function joins({ kind, events, unattributed }) {
+  const counts = `${format.count(unattributed)} of ${format.count(events)}`;
+  return `${counts} ${kind} (${format.percent(unattributed / events)}) joined no impression, and no longer can.`;
 }
 
 function lineView() {

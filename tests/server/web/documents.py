@@ -21,7 +21,7 @@ HEALTH: dict[str, Any] = {
     "users_behind_seconds": 0.0,
     "inexact": [],
     "workers": [{"worker": "w", "is_present": True, "partitions": [0]}],
-    "read": {"topics": [], "findings": []},
+    "read": {"topics": [], "feedback": [], "findings": []},
     "dimensions": ["variant"],
     "windows": ["5m"],
 }

@@ -294,7 +294,8 @@ def test_what_was_read_is_folded_and_what_is_wrong_is_not(
     counts = {"records": 1200, "accepted": 1000, "duplicates": 100, "late": 0, "ignored": 10}
     topic = {"topic": ODD, **counts, "rejected": {"kind": 80, "ts": 10}, "anonymous": 250}
     finding = {"what": f"of 528 clicks 0 joined {ODD}", "fix": "correct item_id"}
-    read = {"topics": [topic], "findings": [finding]}
+    clicks = {"kind": "clicks", "events": 400, "unattributed": 30}
+    read = {"topics": [topic], "feedback": [clicks], "findings": [finding]}
     documents.documents["/api/health"] = 200, {**HEALTH, "read": read}
     open_card(page, documents)
     page.until(lambda: page.is_shown("#read-findings li"), "the finding")
@@ -304,6 +305,8 @@ def test_what_was_read_is_folded_and_what_is_wrong_is_not(
     row = page.texts("#read-table tbody td")
     assert row == ["1,200", "1,000", "100", "0", "10", "80 kind, 10 ts", "75.0%"]
     assert page.text("#read-table tbody th").strip() == ODD
+    joins = ["30 of 400 clicks (7.50%) joined no impression, and no longer can."]
+    assert page.texts("#read-joins li") == joins
     documents.documents["/api/health"] = 200, HEALTH
     page.until(lambda: not page.is_shown("#read-findings"), "no finding")
     assert page.complaints() == []
